@@ -1,0 +1,1 @@
+"""The store: SQLAlchemy models, migrations, queries. No torch."""

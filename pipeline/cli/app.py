@@ -1,0 +1,31 @@
+"""The `kernelproof` command: registers the commands and turns errors into messages and exit codes.
+
+Command modules import what they need inside their functions, so that `--help` stays fast.
+Exit codes: 0 done; 1 the work found failures the user asked to be told of; 2 usage; 3 environment.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+app = typer.Typer(
+    name="kernelproof",
+    help="Asks language models for CUDA kernels, then proves which are right and how fast they are.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    from pipeline.errors import KernelproofError
+
+    try:
+        app()
+    except KernelproofError as error:
+        print(f"kernelproof: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,0 +1,48 @@
+"""Errors that reach the user, named by what the user must do about them.
+
+The command line turns each into one clear message and an exit code; anything else that reaches the
+top is a bug of ours. A candidate's failure is never an exception: it is a status in a record.
+"""
+
+from __future__ import annotations
+
+
+class KernelproofError(Exception):
+    """An error with a message for the user: what went wrong and what to do. `exit_code` is the process's."""
+
+    exit_code = 1
+
+
+class UsageError(KernelproofError):
+    """The user asked for something that does not exist or does not fit together: ask differently."""
+
+    exit_code = 2
+
+
+class MachineError(KernelproofError):
+    """This machine or workspace lacks something (a compiler, a sandbox, space on disk): provide it."""
+
+    exit_code = 3
+
+
+class StoreError(MachineError):
+    """The database cannot be used as it is: newer schema, corrupt file, full disk, read-only directory."""
+
+
+class SandboxError(MachineError):
+    """No sandbox of sufficient strength can be made here."""
+
+
+class ProviderError(KernelproofError):
+    """A model's server did not give an answer for this one sample; it may on another try.
+
+    `retriable` says whether running the same command again can help without changing anything.
+    """
+
+    def __init__(self, message: str, *, retriable: bool = True) -> None:
+        super().__init__(message)
+        self.retriable = retriable
+
+
+class ProviderFatal(MachineError):
+    """No sample can succeed (bad key, unknown model, quota used up): the whole run stops."""

@@ -1,0 +1,74 @@
+"""A build: the compiled form of one extension, content-addressed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, field_validator
+
+from pipeline.nouns.base import Noun
+
+MAX_SOURCE_CHARS = 4_000_000
+MAX_FLAGS = 200
+
+
+class BuildRequest(Noun):
+    """One extension to compile, as a candidate's `load_inline` asked for it. Comes from untrusted code."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
+    """The extension's (Python module's) name."""
+    cpp_sources: tuple[str, ...] = ()
+    cuda_sources: tuple[str, ...] = ()
+    functions: dict[str, str] | None = None
+    """Function name to docstring: bindings to generate. None: the sources hold their own PYBIND11_MODULE."""
+    extra_cflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
+    extra_cuda_cflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
+    extra_ldflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
+    extra_include_paths: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
+    with_cuda: bool = False
+    """True when there are CUDA sources or the caller asked for the CUDA libraries."""
+    is_python_module: bool = True
+    """False: a plain shared library that registers torch operators (`TORCH_LIBRARY`)."""
+    no_implicit_headers: bool = False
+    with_pytorch_error_handling: bool = True
+
+    @field_validator("cpp_sources", "cuda_sources")
+    @classmethod
+    def _bounded(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if sum(map(len, value)) > MAX_SOURCE_CHARS:
+            raise ValueError(f"sources exceed {MAX_SOURCE_CHARS} characters")
+        return value
+
+
+class BuildState(StrEnum):
+    """How a build ended."""
+
+    OK = "ok"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    """Stopped at its time or memory limit."""
+    UNAVAILABLE = "unavailable"
+    """This machine lacks a compiler the request needs; `log` says which and how to get it."""
+    INFRASTRUCTURE = "infrastructure"
+    """Our side failed: full disk, sandbox, killed worker."""
+
+
+class Build(Noun):
+    """The outcome of one build request."""
+
+    key: str
+    """SHA-256 over sources, flags, compilers, torch and architecture: the cache's address."""
+    state: BuildState
+    name: str
+    """The module name the library was compiled for."""
+    library: str | None = None
+    """Absolute path of the shared library in the cache; None unless `state` is ok."""
+    library_sha256: str | None = None
+    cached: bool = False
+    """True when nothing was compiled now."""
+    duration_s: float = 0.0
+    """Wall seconds of the compilation itself (of the original one, when cached)."""
+    commands: tuple[str, ...] = ()
+    """The compiler and linker command lines."""
+    log: str = ""
+    """The compilers' output, ANSI and control characters removed, at most 200,000 characters."""

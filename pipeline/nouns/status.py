@@ -1,0 +1,116 @@
+"""How an attempt ended: one closed vocabulary for the database, the screens and the exports."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """The stage of the data flow at which an attempt ended."""
+
+    PROVIDER = "provider"
+    EXTRACTION = "extraction"
+    POLICY = "policy"
+    BUILD = "build"
+    CORRECTNESS = "correctness"
+    TIMING = "timing"
+    DONE = "done"
+
+
+class Status(StrEnum):
+    """How an attempt ended. Exactly one applies; the first stage that fails decides."""
+
+    PROVIDER_ERROR = "provider_error"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    NO_CODE = "no_code"
+    SYNTAX_ERROR = "syntax_error"
+    CONTRACT_ERROR = "contract_error"
+    POLICY_VIOLATION = "policy_violation"
+    BUILD_ERROR = "build_error"
+    BUILD_TIMEOUT = "build_timeout"
+    BUILT_NOT_RUN = "built_not_run"
+    LOAD_ERROR = "load_error"
+    RUNTIME_ERROR = "runtime_error"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_DTYPE = "wrong_dtype"
+    WRONG_OUTPUT = "wrong_output"
+    MUTATED_INPUT = "mutated_input"
+    NONDETERMINISTIC = "nondeterministic"
+    CHEATING = "cheating"
+    NO_CUSTOM_KERNEL = "no_custom_kernel"
+    INFRASTRUCTURE_ERROR = "infrastructure_error"
+    CORRECT = "correct"
+
+    @property
+    def stage(self) -> Stage:
+        """Where in the data flow this status arises."""
+        return _STAGE[self]
+
+    @property
+    def counts_against_model(self) -> bool:
+        """False for what the model cannot help: our machine's failures and its server's."""
+        return self not in (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR, Status.BUILT_NOT_RUN)
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for `show`, the documentation and the repair prompt."""
+        return _MEANING[self]
+
+
+_STAGE: dict[Status, Stage] = {
+    Status.PROVIDER_ERROR: Stage.PROVIDER,
+    Status.REFUSED: Stage.PROVIDER,
+    Status.TRUNCATED: Stage.EXTRACTION,
+    Status.NO_CODE: Stage.EXTRACTION,
+    Status.SYNTAX_ERROR: Stage.POLICY,
+    Status.CONTRACT_ERROR: Stage.POLICY,
+    Status.POLICY_VIOLATION: Stage.POLICY,
+    Status.BUILD_ERROR: Stage.BUILD,
+    Status.BUILD_TIMEOUT: Stage.BUILD,
+    Status.BUILT_NOT_RUN: Stage.BUILD,
+    Status.LOAD_ERROR: Stage.CORRECTNESS,
+    Status.RUNTIME_ERROR: Stage.CORRECTNESS,
+    Status.CRASH: Stage.CORRECTNESS,
+    Status.TIMEOUT: Stage.CORRECTNESS,
+    Status.OUT_OF_MEMORY: Stage.CORRECTNESS,
+    Status.WRONG_SHAPE: Stage.CORRECTNESS,
+    Status.WRONG_DTYPE: Stage.CORRECTNESS,
+    Status.WRONG_OUTPUT: Stage.CORRECTNESS,
+    Status.MUTATED_INPUT: Stage.CORRECTNESS,
+    Status.NONDETERMINISTIC: Stage.CORRECTNESS,
+    Status.CHEATING: Stage.TIMING,
+    Status.NO_CUSTOM_KERNEL: Stage.TIMING,
+    Status.INFRASTRUCTURE_ERROR: Stage.DONE,
+    Status.CORRECT: Stage.DONE,
+}
+
+_MEANING: dict[Status, str] = {
+    Status.PROVIDER_ERROR: "The model's server gave no answer; asked again when the command is run again.",
+    Status.REFUSED: "The model declined to answer.",
+    Status.TRUNCATED: "The answer ended before the code was complete (token limit, or thinking never closed).",
+    Status.NO_CODE: "The answer holds no complete program that defines ModelNew.",
+    Status.SYNTAX_ERROR: "The program does not parse as Python.",
+    Status.CONTRACT_ERROR: "The program does not fit the problem: no ModelNew, or another signature than Model.",
+    Status.POLICY_VIOLATION: "The program breaks a rule that the run enforces before running anything.",
+    Status.BUILD_ERROR: "The extension did not compile or link.",
+    Status.BUILD_TIMEOUT: "The build was stopped at its time or memory limit.",
+    Status.BUILT_NOT_RUN: "The extension compiled; this machine has no device to run it on.",
+    Status.LOAD_ERROR: "Importing the program or constructing ModelNew raised an error.",
+    Status.RUNTIME_ERROR: "forward raised an error.",
+    Status.CRASH: "The candidate's process died (signal, abort, early exit).",
+    Status.TIMEOUT: "The candidate did not finish within its time limit.",
+    Status.OUT_OF_MEMORY: "The candidate needed more host or device memory than it was given.",
+    Status.WRONG_SHAPE: "An output has another structure or shape than the reference's.",
+    Status.WRONG_DTYPE: "An output has another dtype, type or device than the reference's.",
+    Status.WRONG_OUTPUT: "Output values differ from the reference's by more than the tolerance.",
+    Status.MUTATED_INPUT: "The candidate changed its inputs.",
+    Status.NONDETERMINISTIC: "The same call gave results that differ by more than the tolerance.",
+    Status.CHEATING: "The candidate worked against the measurement; the check that saw it is named.",
+    Status.NO_CUSTOM_KERNEL: "The result is right but no kernel of the candidate's own took part.",
+    Status.INFRASTRUCTURE_ERROR: "Our side failed (machine, disk, sandbox); retried, never counted against a model.",
+    Status.CORRECT: "The outputs agree with the reference on every input variant; see the measurement.",
+}

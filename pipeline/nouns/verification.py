@@ -1,0 +1,123 @@
+"""A verification: one judgement of one candidate on one environment. Append-only once stored."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.nouns.base import Noun
+from pipeline.nouns.build import Build
+from pipeline.nouns.check import Check
+from pipeline.nouns.environment import Environment
+from pipeline.nouns.finding import Finding
+from pipeline.nouns.measurement import Measurement
+from pipeline.nouns.status import Status
+
+
+class VerifySettings(Noun):
+    """What a verification does; two results are compared only when these are equal."""
+
+    backend: Literal["cuda", "cpp"] = "cuda"
+    """`cuda`: the candidate runs on a GPU. `cpp`: on the CPU."""
+    size: str = "full"
+    """The problem's size preset."""
+    trials: int = Field(default=3, ge=1, le=100)
+    """Correctness trials on inputs as `get_inputs` draws them; every input variant adds one."""
+    measure: bool = True
+    """Time the candidate when it is correct."""
+    measure_seconds: float = Field(default=10.0, gt=0, le=600)
+    """Most seconds the timed blocks may take."""
+    target_half_width: float = Field(default=0.01, gt=0, lt=1)
+    """Stop timing when the speedup's 95 % interval is this narrow (as a fraction, either side)."""
+    threads: int = Field(default=0, ge=0)
+    """CPU threads for reference and candidate; 0: all cores this process may use."""
+    load_seconds: float = Field(default=60.0, gt=0)
+    """Most seconds for importing the candidate and constructing ModelNew (builds apart)."""
+    call_seconds: float = Field(default=60.0, gt=0)
+    """Most seconds for one forward, the first one included."""
+    build_seconds: float = Field(default=600.0, gt=0)
+    """Most wall seconds for one build."""
+    memory_bytes: int = Field(default=16 << 30, gt=0)
+    """Most host memory the candidate's processes may use."""
+    unsafe: bool = False
+    """Accept the weakest sandbox tier."""
+
+
+class SandboxReport(Noun):
+    """What confined the candidate: stored with every verification."""
+
+    tier: str
+    """`A`, `B`, `C1`, `C2`, `D`, as docs/sandbox.md describes them."""
+    layers: dict[str, str] = Field(default_factory=dict)
+    """Layer (`user_namespace`, `network`, `seccomp`, `landlock`, `memory` ...) to what is in force."""
+    refusals: tuple[str, ...] = ()
+    """Why stronger tiers could not be had, one line each."""
+
+
+class ErrorStatistics(Noun):
+    """How far one output tensor of one trial is from the truth. Errors are against float64 where it exists."""
+
+    trial: str
+    """Input variant: `drawn`, `signed`, `large` ..."""
+    output: int
+    """Index of the output leaf."""
+    dtype: str
+    count: int
+    """Number of elements compared."""
+    wrong: int
+    """Elements outside the tolerance."""
+    max_abs: float
+    max_rel: float
+    relative_norm: float
+    """Norm of the error over norm of the truth."""
+    reference_relative_norm: float
+    """The native reference's own, the yardstick."""
+    nan: int = 0
+    """NaN elements in the candidate's output where the truth has none."""
+    first_bad: tuple[int, ...] | None = None
+    """Index of the first element outside the tolerance."""
+    expected: float | None = None
+    """The truth at `first_bad`."""
+    got: float | None = None
+    """The candidate's value at `first_bad`."""
+
+
+class Verification(Noun):
+    """One judgement. `checks` holds the evidence; `status` is what follows from it."""
+
+    status: Status
+    reason: str
+    """One sentence for people: why this status."""
+    problem_id: str
+    problem_sha256: str
+    candidate_sha256: str
+    settings: VerifySettings
+    environment: Environment | None = None
+    """None only when the verification ended before any process was started."""
+    sandbox: SandboxReport | None = None
+    findings: tuple[Finding, ...] = ()
+    builds: tuple[Build, ...] = ()
+    checks: tuple[Check, ...] = ()
+    errors: tuple[ErrorStatistics, ...] = ()
+    measurement: Measurement | None = None
+    seeds: dict[str, int] = Field(default_factory=dict)
+    """The secret seeds, written down afterwards so that anybody can draw the same inputs."""
+    inputs: tuple[dict[str, Any], ...] = ()
+    """Shape, dtype, strides of each input tensor."""
+    details: str = ""
+    """Traceback or process output for failed candidates, control characters removed, at most 20,000 characters."""
+    exit: str | None = None
+    """How the candidate's process ended when it did so by itself: `signal SIGSEGV`, `exit 0` ..."""
+    stage_seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall seconds by stage: `build`, `start`, `load`, `correctness`, `timing`."""
+    verifier: str
+    """Version of kernelproof, and hash of the tolerance policy."""
+    created: str
+    """UTC, ISO 8601."""
+
+    @model_validator(mode="after")
+    def _measured_only_when_correct(self) -> Verification:
+        if self.measurement is not None and self.status not in (Status.CORRECT, Status.CHEATING):
+            raise ValueError(f"a {self.status} verification cannot carry a measurement")
+        return self

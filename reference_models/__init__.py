@@ -1,0 +1,1 @@
+"""A package of data: reference architectures, by level."""
