@@ -1,0 +1,31 @@
+"""ReLU of every element of a matrix."""
+
+import torch
+from torch import nn
+
+ROWS = 4096
+COLUMNS = 32768
+
+SIZES = {
+    "full": {"ROWS": 4096, "COLUMNS": 32768},
+    "small": {"ROWS": 129, "COLUMNS": 1021},
+}
+
+
+class Model(nn.Module):
+    """max(x, 0), element by element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: any shape, float32. Returns the same shape."""
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLUMNS)]
+
+
+def get_init_inputs():
+    return []
