@@ -10,7 +10,7 @@ DIM = 1
 
 SIZES = {
     "full": {"BATCH": 64, "ROWS": 4096, "COLUMNS": 1023},
-    "small": {"BATCH": 5, "ROWS": 129, "COLUMNS": 77},
+    "small": {"BATCH": 7, "ROWS": 1025, "COLUMNS": 257},
 }
 
 

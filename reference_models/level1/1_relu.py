@@ -8,7 +8,7 @@ COLUMNS = 32768
 
 SIZES = {
     "full": {"ROWS": 4096, "COLUMNS": 32768},
-    "small": {"ROWS": 129, "COLUMNS": 1021},
+    "small": {"ROWS": 1031, "COLUMNS": 2053},
 }
 
 

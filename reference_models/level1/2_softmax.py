@@ -8,7 +8,7 @@ COLUMNS = 65536
 
 SIZES = {
     "full": {"ROWS": 2048, "COLUMNS": 65536},
-    "small": {"ROWS": 37, "COLUMNS": 1019},
+    "small": {"ROWS": 257, "COLUMNS": 4099},
 }
 
 

@@ -8,7 +8,7 @@ FEATURES = 8192
 
 SIZES = {
     "full": {"ROWS": 16384, "FEATURES": 8192},
-    "small": {"ROWS": 67, "FEATURES": 769},
+    "small": {"ROWS": 517, "FEATURES": 1537},
 }
 
 

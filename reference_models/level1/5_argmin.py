@@ -10,7 +10,7 @@ DIM = 1
 
 SIZES = {
     "full": {"BATCH": 128, "ROWS": 4096, "COLUMNS": 4095},
-    "small": {"BATCH": 3, "ROWS": 257, "COLUMNS": 131},
+    "small": {"BATCH": 3, "ROWS": 513, "COLUMNS": 1031},
 }
 
 

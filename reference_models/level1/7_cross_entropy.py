@@ -8,7 +8,7 @@ CLASSES = 4096
 
 SIZES = {
     "full": {"SAMPLES": 32768, "CLASSES": 4096},
-    "small": {"SAMPLES": 131, "CLASSES": 523},
+    "small": {"SAMPLES": 517, "CLASSES": 2053},
 }
 
 

@@ -13,7 +13,7 @@ SCALE = 2.0
 
 SIZES = {
     "full": {"BATCH": 64, "IN_CHANNELS": 64, "OUT_CHANNELS": 128, "HEIGHT": 256, "WIDTH": 256},
-    "small": {"BATCH": 2, "IN_CHANNELS": 5, "OUT_CHANNELS": 12, "HEIGHT": 25, "WIDTH": 31},
+    "small": {"BATCH": 4, "IN_CHANNELS": 8, "OUT_CHANNELS": 16, "HEIGHT": 65, "WIDTH": 71},
 }
 
 

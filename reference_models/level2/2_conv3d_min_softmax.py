@@ -14,7 +14,7 @@ DIM = 2
 
 SIZES = {
     "full": {"BATCH": 128, "IN_CHANNELS": 3, "OUT_CHANNELS": 24, "DEPTH": 24, "HEIGHT": 32, "WIDTH": 32},
-    "small": {"BATCH": 2, "IN_CHANNELS": 3, "OUT_CHANNELS": 7, "DEPTH": 6, "HEIGHT": 9, "WIDTH": 11},
+    "small": {"BATCH": 4, "IN_CHANNELS": 3, "OUT_CHANNELS": 24, "DEPTH": 10, "HEIGHT": 16, "WIDTH": 17},
 }
 
 
@@ -27,7 +27,10 @@ class Model(nn.Module):
         self.dim = dim
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x: (batch, in_channels, depth, height, width), float32. Returns (batch, out_channels, h - 2, w - 2)."""
+        """x: (batch, in_channels, depth, height, width), float32.
+
+        Returns (batch, out_channels, height - 2, width - 2) for dim 2.
+        """
         x = self.conv(x)
         x = torch.min(x, dim=self.dim).values
         return torch.softmax(x, dim=1)

@@ -10,7 +10,7 @@ SCALE = 1.5
 
 SIZES = {
     "full": {"BATCH": 4096, "IN_FEATURES": 2048, "OUT_FEATURES": 4096},
-    "small": {"BATCH": 65, "IN_FEATURES": 91, "OUT_FEATURES": 130},
+    "small": {"BATCH": 257, "IN_FEATURES": 391, "OUT_FEATURES": 513},
 }
 
 

@@ -8,7 +8,7 @@ FEATURES = 2048
 
 SIZES = {
     "full": {"BATCH": 8192, "FEATURES": 2048},
-    "small": {"BATCH": 67, "FEATURES": 101},
+    "small": {"BATCH": 259, "FEATURES": 385},
 }
 
 

@@ -8,7 +8,7 @@ FEATURES = 4096
 
 SIZES = {
     "full": {"ROWS": 16384, "FEATURES": 4096},
-    "small": {"ROWS": 61, "FEATURES": 387},
+    "small": {"ROWS": 261, "FEATURES": 1543},
 }
 
 

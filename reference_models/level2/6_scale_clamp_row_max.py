@@ -10,7 +10,7 @@ BOUND = 1.0
 
 SIZES = {
     "full": {"ROWS": 4194304, "COLUMNS": 48},
-    "small": {"ROWS": 1031, "COLUMNS": 48},
+    "small": {"ROWS": 32771, "COLUMNS": 48},
 }
 
 
