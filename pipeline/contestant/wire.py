@@ -1,0 +1,178 @@
+"""The wire between processes: length-prefixed JSON over a socketpair, never pickle.
+
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON holding one object. File
+descriptors may ride with a frame from a trusted sender (`SCM_RIGHTS`); a receiver that does not ask for
+them never takes them. Whatever arrives from a contestant is untrusted: it is bounded here and validated
+by the referee.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+MAX_FRAME = 16 << 20
+"""Most bytes of one frame: sources and compile logs fit, floods do not."""
+
+_HEADER = struct.Struct(">I")
+
+
+class WireError(Exception):
+    """The other side broke the protocol, or went away in the middle of a frame."""
+
+
+class WireClosed(WireError):
+    """The other side closed the connection between two frames."""
+
+
+def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+    """Sends one frame; `fds` are duplicated into the receiver. Raises OSError when the peer is gone."""
+    body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("utf-8", "surrogatepass")
+    if len(body) > MAX_FRAME:
+        raise WireError(f"a frame of {len(body)} bytes exceeds {MAX_FRAME}")
+    header = _HEADER.pack(len(body))
+    if fds:
+        socket.send_fds(sock, [header], list(fds))
+        sock.sendall(body)
+    else:
+        sock.sendall(header + body)
+
+
+def receive(sock: socket.socket, *, max_fds: int = 0) -> tuple[dict[str, Any], list[int]]:
+    """Receives one frame and at most `max_fds` descriptors. Obeys the socket's timeout.
+
+    Raises WireClosed at a clean end, WireError for anything that is no frame, TimeoutError when nothing
+    came in time.
+    """
+    fds: list[int] = []
+    if max_fds:
+        first, fds, _, _ = socket.recv_fds(sock, _HEADER.size, max_fds)
+        header = bytes(first)
+    else:
+        header = sock.recv(_HEADER.size)
+    if not header:
+        raise WireClosed("the connection was closed")
+    header += _exactly(sock, _HEADER.size - len(header))
+    (length,) = _HEADER.unpack(header)
+    if length > MAX_FRAME:
+        raise WireError(f"a frame claims {length} bytes; at most {MAX_FRAME} are taken")
+    return parse(_exactly(sock, length)), fds
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """The JSON object in a frame's body. Raises WireError for anything else, however deep or malformed."""
+    try:
+        message = json.loads(body.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
+    if not isinstance(message, dict):
+        raise WireError(f"a frame holds a {type(message).__name__}, not an object")
+    return message
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    chunks = []
+    while count:
+        chunk = sock.recv(min(count, 1 << 20))
+        if not chunk:
+            raise WireError("the connection ended in the middle of a frame")
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
+
+
+def encode(value: Any, tensor: Callable[[Any], dict[str, Any]]) -> Any:
+    """A Python value as JSON: None, bool, int, float, str, torch dtype, and tensors in lists, tuples, dicts.
+
+    `tensor` turns a tensor into its spec (and puts its bytes where the spec says). Raises TypeError for
+    a value of any other type.
+    """
+    import torch
+
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, torch.Tensor):
+        return {"$tensor": tensor(value)}
+    if isinstance(value, tuple):
+        return {"$tuple": [encode(item, tensor) for item in value]}
+    if isinstance(value, list):
+        return [encode(item, tensor) for item in value]
+    if isinstance(value, dict):
+        return {"$dict": [[encode(k, tensor), encode(v, tensor)] for k, v in value.items()]}
+    if isinstance(value, torch.dtype):
+        return {"$dtype": dtype_name(value)}
+    raise TypeError(f"a value of type {type(value).__name__} cannot be handed to a candidate")
+
+
+def decode(value: Any, tensor: Callable[[dict[str, Any]], Any]) -> Any:
+    """The inverse of `encode`; `tensor` makes a tensor of its spec. Raises WireError for what encode never made."""
+    if isinstance(value, list):
+        return [decode(item, tensor) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1:
+        raise WireError("an encoded value has one tag")
+    ((tag, body),) = value.items()
+    if tag == "$tensor":
+        return tensor(body)
+    if tag == "$tuple":
+        return tuple(decode(item, tensor) for item in body)
+    if tag == "$dict":
+        return {decode(k, tensor): decode(v, tensor) for k, v in body}
+    if tag == "$float":
+        return float(body)
+    if tag == "$dtype":
+        return dtype_of(body)
+    raise WireError(f"unknown tag {tag!r}")
+
+
+def dtype_name(dtype: Any) -> str:
+    """`float32` for torch.float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def dtype_of(name: str) -> Any:
+    """torch.float32 for `float32`. Raises WireError for a name that is no dtype."""
+    import torch
+
+    found = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(found, torch.dtype):
+        raise WireError(f"{name!r} is no dtype")
+    return found
+
+
+def leaves(value: Any) -> list[Any]:
+    """The leaves of nested tuples, lists and dicts (in key order of insertion), left to right."""
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves(item)]
+    return [value]
+
+
+def structure(value: Any) -> Any:
+    """The shape of the nesting as JSON: `["tuple", [..]]`, `["dict", [[key, ..]]]`, `"tensor"`, or the type's name.
+
+    Lists and tuples are told apart, as a caller that unpacks by type would.
+    """
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return "tensor"
+    if isinstance(value, tuple):
+        return ["tuple", [structure(item) for item in value]]
+    if isinstance(value, list):
+        return ["list", [structure(item) for item in value]]
+    if isinstance(value, dict):
+        return ["dict", [[str(k), structure(v)] for k, v in value.items()]]
+    return type(value).__name__
