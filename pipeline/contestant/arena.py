@@ -126,7 +126,7 @@ class _DeviceBlock:
 
 def create_device(name: str, nbytes: int, device: torch.device) -> tuple[Arena, str]:
     """A GPU arena in this process and the IPC handle, as hex, to send along."""
-    torch.cuda.init()
+    torch.cuda.init()  # type: ignore[no-untyped-call]
     nbytes = max(nbytes, ALIGNMENT)
     with torch.cuda.device(device):
         runtime, pointer, handle = _CudaRuntime(), ctypes.c_void_p(), _CudaRuntime.Handle()

@@ -1,0 +1,169 @@
+"""Inline extensions inside the sandbox: the candidate's `load_inline` asks for a build over the wire.
+
+There is no compiler in the contestant's sandbox. The runner replaces `load_inline` and `load` of
+`torch.utils.cpp_extension` by functions that send the sources out, get the finished library as a
+descriptor, and import it, with the semantics and the errors of torch's own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.utils.cpp_extension as torch_cpp_extension
+
+Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
+"""Sends a build request; returns the reply and the library's descriptor."""
+
+_CUDA_SUFFIXES = (".cu", ".cuh")
+
+
+class ExtensionLoader:
+    """Serves the candidate's extension calls; each distinct request is asked for once in a process."""
+
+    def __init__(self, ask: Ask, directory: Path) -> None:
+        self._ask = ask
+        self._directory = directory
+        self._count = 0
+
+    def install(self) -> None:
+        """Replaces torch's functions. Candidates that import them by name get ours too."""
+        torch_cpp_extension.load_inline = self.load_inline
+        torch_cpp_extension.load = self.load
+
+    def load_inline(
+        self,
+        name: str,
+        cpp_sources: str | Sequence[str],
+        cuda_sources: str | Sequence[str] | None = None,
+        sycl_sources: str | Sequence[str] | None = None,
+        functions: str | Sequence[str] | Mapping[str, str] | None = None,
+        extra_cflags: Sequence[str] | None = None,
+        extra_cuda_cflags: Sequence[str] | None = None,
+        extra_sycl_cflags: Sequence[str] | None = None,
+        extra_ldflags: Sequence[str] | None = None,
+        extra_include_paths: Sequence[str] | None = None,
+        build_directory: str | None = None,
+        verbose: bool = False,
+        with_cuda: bool | None = None,
+        with_sycl: bool | None = None,
+        is_python_module: bool = True,
+        with_pytorch_error_handling: bool = True,
+        keep_intermediates: bool = True,
+        use_pch: bool = False,
+        no_implicit_headers: bool = False,
+    ) -> Any:
+        """As `torch.utils.cpp_extension.load_inline`; where the files go and how much is printed is ours."""
+        if sycl_sources or with_sycl:
+            raise RuntimeError("SYCL sources are not supported here")
+        cuda = _texts(cuda_sources)
+        request = {
+            "name": name,
+            "cpp_sources": _texts(cpp_sources),
+            "cuda_sources": cuda,
+            "functions": _functions(functions),
+            "extra_cflags": list(extra_cflags or ()),
+            "extra_cuda_cflags": list(extra_cuda_cflags or ()),
+            "extra_ldflags": list(extra_ldflags or ()),
+            "extra_include_paths": _paths(extra_include_paths),
+            "with_cuda": bool(cuda) if with_cuda is None else with_cuda,
+            "is_python_module": is_python_module,
+            "with_pytorch_error_handling": with_pytorch_error_handling,
+            "no_implicit_headers": no_implicit_headers,
+        }
+        return self._serve(request)
+
+    def load(
+        self,
+        name: str,
+        sources: str | Sequence[str],
+        extra_cflags: Sequence[str] | None = None,
+        extra_cuda_cflags: Sequence[str] | None = None,
+        extra_sycl_cflags: Sequence[str] | None = None,
+        extra_ldflags: Sequence[str] | None = None,
+        extra_include_paths: Sequence[str] | None = None,
+        build_directory: str | None = None,
+        verbose: bool = False,
+        with_cuda: bool | None = None,
+        with_sycl: bool | None = None,
+        is_python_module: bool = True,
+        is_standalone: bool = False,
+        keep_intermediates: bool = True,
+    ) -> Any:
+        """As `torch.utils.cpp_extension.load`, for sources the candidate wrote to its scratch directory."""
+        if is_standalone or with_sycl:
+            raise RuntimeError("standalone programs and SYCL are not supported here")
+        files = [Path(item) for item in ([sources] if isinstance(sources, str) else sources)]
+        cuda = [item.read_text() for item in files if item.suffix in _CUDA_SUFFIXES]
+        request = {
+            "name": name,
+            "cpp_sources": [item.read_text() for item in files if item.suffix not in _CUDA_SUFFIXES],
+            "cuda_sources": cuda,
+            "functions": None,
+            "extra_cflags": list(extra_cflags or ()),
+            "extra_cuda_cflags": list(extra_cuda_cflags or ()),
+            "extra_ldflags": list(extra_ldflags or ()),
+            "extra_include_paths": _paths(extra_include_paths),
+            "with_cuda": bool(cuda) if with_cuda is None else with_cuda,
+            "is_python_module": is_python_module,
+            "no_implicit_headers": True,
+        }
+        return self._serve(request)
+
+    def _serve(self, request: dict[str, Any]) -> Any:
+        name = str(request["name"])
+        reply, descriptor = self._ask(request)
+        if descriptor is None:
+            raise RuntimeError(f"Error building extension '{name}': {reply.get('log', '')}")
+        try:
+            self._count += 1
+            place = self._directory / f"{name}_{self._count}"
+            place.mkdir(parents=True)
+            library = place / f"{name}.so"
+            _copy(descriptor, library)
+        finally:
+            os.close(descriptor)
+        if not request["is_python_module"]:
+            torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
+            return str(library)
+        return _import(name, library)
+
+
+def _import(name: str, library: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, library)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module can be loaded from {library}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _copy(descriptor: int, target: Path) -> None:
+    with open(descriptor, "rb", closefd=False) as source, target.open("wb") as sink:
+        while chunk := source.read(1 << 20):
+            sink.write(chunk)
+
+
+def _texts(value: str | Sequence[str] | None) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else [str(item) for item in value]
+
+
+def _paths(value: Sequence[str] | None) -> list[str]:
+    return [str(item) for item in value or ()]
+
+
+def _functions(value: str | Sequence[str] | Mapping[str, str] | None) -> dict[str, str] | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return {value: value}
+    if isinstance(value, Mapping):
+        return {str(k): str(v) for k, v in value.items()}
+    return {str(item): str(item) for item in value}

@@ -1,0 +1,200 @@
+"""The runner inside the sandbox: answers the referee's requests, one at a time, until told to stop.
+
+It holds no secret and no verdict: it hands inputs to the candidate and outputs back. Everything it says
+after the candidate is loaded is untrusted, since the candidate lives in the same process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.contestant import arena as arenas
+from pipeline.contestant import loop, wire
+from pipeline.contestant.extensions import ExtensionLoader
+
+MODULE = "candidate"
+"""The candidate's module name."""
+MAX_TRACEBACK = 16_000
+
+
+class Runner:
+    """State of one contestant: its socket, arenas, candidate."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._arenas: dict[str, arenas.Arena] = {}
+        self._device = torch.device("cpu")
+        self._flush = loop.Flush(0, self._device)
+        self._model: Any = None
+        self._module: types.ModuleType | None = None
+        self._kept: Any = None
+        self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
+            "hello": self._hello,
+            "attach": self._attach,
+            "idle": self._idle,
+            "load": self._load,
+            "construct": self._construct,
+            "weights": self._weights,
+            "call": self._call,
+            "recheck": self._recheck,
+            "time": self._time,
+        }
+
+    def serve(self) -> None:
+        """Answers requests until `bye` or the end of the connection."""
+        while True:
+            try:
+                message, fds = wire.receive(self._sock, max_fds=4)
+            except wire.WireClosed:
+                return
+            if message.get("op") == "bye":
+                return
+            try:
+                reply = self._handlers[str(message.get("op"))](message, fds)
+            except BaseException as error:  # the candidate may raise anything, SystemExit included
+                reply = {"error": describe_error(error)}
+            wire.send(self._sock, reply)
+
+    def ask_for_build(self, request: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+        """Sends a build request in the middle of a load or a call; returns the reply and the library."""
+        wire.send(self._sock, {"op": "build", "request": request})
+        reply, fds = wire.receive(self._sock, max_fds=1)
+        return reply, fds[0] if fds else None
+
+    def _hello(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._device = torch.device(message["device"])
+        configure_torch(int(message["threads"]))
+        if self._device.type == "cuda":
+            torch.cuda.set_device(self._device)
+            torch.zeros(1, device=self._device)
+        self._flush = loop.Flush(int(message["flush_bytes"]), self._device)
+        return {"torch": torch.__version__, "python": sys.version.split()[0]}
+
+    def _attach(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        for item in message["arenas"]:
+            name = item["name"]
+            if "handle" in item:
+                arena = arenas.attach_device(name, item["handle"], int(item["nbytes"]), self._device)
+            else:
+                arena = arenas.attach_shared(name, fds.pop(0))
+            self._arenas[name] = arena
+        return {}
+
+    def _idle(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """The timed loop without a forward: what the loop itself costs, before the candidate is loaded."""
+        return {"ms": loop.run_block(None, self._slots(message), self._flush, self._device)}
+
+    def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        module = types.ModuleType(MODULE)
+        path = Path.cwd() / f"{MODULE}.py"
+        path.write_text(message["source"], encoding="utf-8", errors="surrogatepass")
+        module.__file__ = str(path)
+        sys.modules[MODULE] = module
+        torch.manual_seed(int(message["seed"]))
+        exec(compile(message["source"], str(path), "exec"), module.__dict__)
+        self._module = module
+        return {}
+
+    def _construct(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        arguments = self._decode(message["arguments"])
+        torch.manual_seed(int(message["seed"]))
+        model = self._module.__dict__["ModelNew"](*arguments)
+        model = model.to(self._device)
+        self._model = model
+        state = model.state_dict()
+        return {"state": {k: [wire.dtype_name(v.dtype), list(v.shape)] for k, v in state.items()}}
+
+    def _weights(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Copies the reference's initial weights over the candidate's of the same name."""
+        state = self._model.state_dict()
+        with torch.no_grad():
+            for name, spec in message["tensors"].items():
+                state[name].copy_(self._tensor(spec))
+        return {}
+
+    def _call(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """One untimed call. The result stays alive, so that `recheck` can see a later call overwrite it."""
+        arguments, places = self._decode(message["arguments"]), self._places(message)
+        torch.manual_seed(int(message["seed"]))
+        with torch.no_grad():
+            value = self._model(*arguments)
+        meta = loop.describe(value)
+        copied = loop.copy_out(value, places)
+        self._settle()
+        self._kept = value
+        return {"output": meta.as_json(), "copied": copied}
+
+    def _recheck(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Copies the last call's result out again, after another call has been made in between."""
+        kept = self._kept
+        reply = self._call(message, fds)
+        loop.copy_out(kept, self._places(message))
+        self._settle()
+        return reply
+
+    def _time(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._kept = None
+        return {"ms": loop.run_block(self._model, self._slots(message), self._flush, self._device)}
+
+    def _settle(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def _slots(self, message: dict[str, Any]) -> list[loop.Slot]:
+        return [
+            loop.Slot(self._decode(item["arguments"]), [self._tensor(spec) for spec in item["outputs"]])
+            for item in message["slots"]
+        ]
+
+    def _places(self, message: dict[str, Any]) -> list[torch.Tensor]:
+        return [self._tensor(spec) for spec in message["outputs"]]
+
+    def _decode(self, value: Any) -> Any:
+        return wire.decode(value, self._tensor)
+
+    def _tensor(self, spec: dict[str, Any]) -> torch.Tensor:
+        return self._arenas[spec["arena"]].view(spec)
+
+
+def configure_torch(threads: int) -> None:
+    """Threads and float32 precision, the same in referee and contestant: no TF32 behind float32."""
+    if threads:
+        torch.set_num_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def describe_error(error: BaseException) -> dict[str, Any]:
+    """An exception as data: kind (`oom` or `exception`), type, message and traceback, all bounded."""
+    memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    try:
+        text = "".join(traceback.format_exception(error))
+        message = str(error)
+    except BaseException:  # an exception whose own methods raise
+        text, message = "", ""
+    return {
+        "kind": "oom" if memory else "exception",
+        "type": type(error).__name__[:200],
+        "message": message[:4000],
+        "traceback": text[-MAX_TRACEBACK:],
+    }
+
+
+def main() -> None:
+    """Takes the socket's descriptor from the command line and serves it."""
+    descriptor = int(sys.argv[1])
+    sock = socket.socket(fileno=descriptor)
+    runner = Runner(sock)
+    ExtensionLoader(runner.ask_for_build, Path.cwd() / "extensions").install()
+    wire.send(sock, {"ready": True, "pid": os.getpid()})
+    runner.serve()
+    os._exit(0)  # the candidate's own exit handlers and destructors are of no interest
