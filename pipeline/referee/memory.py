@@ -1,0 +1,177 @@
+"""Shared memory as the referee lays it out: arenas, and slots of inputs and outputs within them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import torch
+
+from pipeline.contestant import arena as arenas
+from pipeline.contestant import wire
+from pipeline.referee.problem import mapped, tensors
+
+POISON = 0xA5
+"""The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
+MAX_SLOTS = 16
+MEMORY_SHARE = 0.25
+"""Most of the free memory (of the device, or of the host) that slots may take."""
+CPU_BUDGET = 2 << 30
+"""Bytes: most that slots may take on a CPU, whatever is free."""
+
+
+@dataclass(frozen=True)
+class SharedSlot:
+    """One prepared call as the referee sees it: views of its inputs and outputs, and their specs."""
+
+    arguments: Any
+    """Encoded arguments, tensors as specs, ready to send."""
+    views: tuple[torch.Tensor, ...]
+    """The input tensors in shared memory."""
+    local: list[Any]
+    """The arguments with tensors in shared memory: what the baseline is called with."""
+    outputs: tuple[torch.Tensor, ...]
+    """Where the contestant puts its outputs."""
+    output_specs: tuple[dict[str, Any], ...]
+    baseline: tuple[torch.Tensor, ...]
+    """Where the referee puts the baseline's outputs; the contestant never sees this memory."""
+
+    def fill(self, arguments: list[Any]) -> None:
+        """Copies drawn inputs in and poisons the outputs."""
+        for view, tensor in zip(self.views, tensors(arguments), strict=True):
+            view.copy_(tensor)
+        self.poison()
+
+    def poison(self) -> None:
+        """Fills both output places with the poison byte."""
+        for place in (*self.outputs, *self.baseline):
+            raw(place).fill_(POISON)
+
+    def message(self) -> dict[str, Any]:
+        """The slot as the contestant is told of it."""
+        return {"arguments": self.arguments, "outputs": list(self.output_specs)}
+
+
+def raw(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a contiguous tensor; comparing them compares bit by bit, NaN included."""
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+class SharedMemory:
+    """All arenas of one contestant. `announce` gives what to send along with `attach`."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._arenas: list[tuple[arenas.Arena, dict[str, Any], int | None]] = []
+
+    def arena(self, name: str, nbytes: int) -> arenas.Arena:
+        """A new arena. Raises torch.OutOfMemoryError or OSError when there is not enough memory."""
+        if self._device.type == "cuda":
+            made, handle = arenas.create_device(name, nbytes, self._device)
+            self._arenas.append((made, {"name": name, "handle": handle, "nbytes": made.nbytes}, None))
+            return made
+        made, descriptor = arenas.create_shared(name, nbytes)
+        self._arenas.append((made, {"name": name}, descriptor))
+        return made
+
+    def announce(self) -> tuple[dict[str, Any], list[int]]:
+        """The `attach` message for arenas not announced yet, and the descriptors to send with it."""
+        message = {"op": "attach", "arenas": [item for _, item, _ in self._arenas]}
+        return message, [fd for _, _, fd in self._arenas if fd is not None]
+
+    def close(self) -> None:
+        """Gives everything back; no view may be used afterwards."""
+        for made, _, descriptor in self._arenas:
+            if descriptor is not None:
+                os.close(descriptor)
+            arenas.release(made)
+        self._arenas.clear()
+
+
+def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
+    """Bytes of one slot: inputs, and outputs of candidate and baseline."""
+    return sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments)) + 2 * sum(_dense_bytes(t) for t in outputs)
+
+
+def slots_that_fit(bytes_each: int, device: torch.device) -> int:
+    """How many slots memory allows, between 1 and MAX_SLOTS."""
+    if device.type == "cuda":
+        budget = int(torch.cuda.mem_get_info(device)[0] * MEMORY_SHARE)
+    else:
+        budget = min(CPU_BUDGET, int(psutil.virtual_memory().available * MEMORY_SHARE))
+    return max(1, min(MAX_SLOTS, budget // max(bytes_each, 1)))
+
+
+def lay_out(
+    memory: SharedMemory, arguments: list[Any], outputs: Sequence[torch.Tensor], count: int
+) -> list[SharedSlot]:
+    """`count` slots for inputs like `arguments` and outputs like `outputs`, each at addresses of its own.
+
+    Inputs keep the strides they were drawn with; output places are contiguous.
+    """
+    inputs = [_layable(t) for t in tensors(arguments)]
+    input_bytes = sum(map(arenas.bytes_of, inputs))
+    output_bytes = sum(_dense_bytes(t) for t in outputs)
+    shared_in = memory.arena("inputs", input_bytes * count)
+    shared_out = memory.arena("outputs", output_bytes * count)
+    slots = []
+    for index in range(count):
+        specs = _specs(inputs, "inputs", index * input_bytes)
+        views = tuple(shared_in.view(spec) for spec in specs)
+        out_specs = tuple(_specs([_dense(t) for t in outputs], "outputs", index * output_bytes))
+        pending_specs, pending_views = iter(specs), iter(views)
+        slots.append(
+            SharedSlot(
+                arguments=[wire.encode(a, lambda _, it=pending_specs: next(it)) for a in arguments],
+                views=views,
+                local=_with_tensors(arguments, pending_views),
+                outputs=tuple(shared_out.view(spec) for spec in out_specs),
+                output_specs=out_specs,
+                baseline=tuple(torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in outputs),
+            )
+        )
+    return slots
+
+
+def share_weights(
+    memory: SharedMemory, state: dict[str, torch.Tensor]
+) -> dict[str, dict[str, Any]]:
+    """Puts initial weights into an arena; returns name to spec."""
+    places, offset = {}, 0
+    for name, tensor in state.items():
+        places[name] = arenas.spec_of(_dense(tensor), "weights", offset)
+        offset += _dense_bytes(tensor)
+    arena = memory.arena("weights", offset)
+    for name, tensor in state.items():
+        arena.view(places[name]).copy_(tensor)
+    return places
+
+
+def _layable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a contiguous stand-in where its elements overlap (an expanded view)."""
+    overlapping = tensor.numel() > 1 and 0 in tensor.stride()
+    return _dense(tensor) if overlapping else tensor
+
+
+def _with_tensors(arguments: list[Any], views: Iterator[torch.Tensor]) -> list[Any]:
+    return [mapped(argument, lambda _: next(views)) for argument in arguments]
+
+
+def _specs(items: Sequence[torch.Tensor], arena: str, offset: int) -> list[dict[str, Any]]:
+    specs = []
+    for tensor in items:
+        specs.append(arenas.spec_of(tensor, arena, offset))
+        offset += arenas.bytes_of(tensor)
+    return specs
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same shape and dtype with contiguous strides, without memory behind it."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+
+
+def _dense_bytes(tensor: torch.Tensor) -> int:
+    return arenas.bytes_of(_dense(tensor))
