@@ -1,0 +1,118 @@
+"""Composes prompts: the first question about a problem, and the repair question after an answer to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.errors import UsageError
+from pipeline.hashing import sha256_json
+from pipeline.nouns import Environment, Problem, Prompt, Response
+from pipeline.prompting.failure import Failure
+from pipeline.prompting.templates import DEFAULT_TEMPLATE, Template, checked_backend, example, open_template
+from pipeline.prompting.thinking import without_thinking
+from pipeline.prompting.trimming import trim_log, trim_text
+
+MAX_LOG = 6_000
+MAX_DETAILS = 4_000
+MAX_ANSWER = 60_000
+MAX_ERRORS = 12
+NO_ANSWER = "[This answer held no text outside the thinking.]"
+
+
+def first_prompt(
+    problem: Problem,
+    *,
+    backend: str,
+    size: str = "full",
+    template: str = DEFAULT_TEMPLATE,
+    hardware: Environment | None = None,
+    reference_ms: float | None = None,
+    target: float | None = None,
+    profile: str | None = None,
+) -> Prompt:
+    """The first question about `problem`.
+
+    `template` is a packaged template's name or the path of a folder. `hardware`, `reference_ms`
+    (milliseconds of one call of the reference), `target` (a speedup) and `profile` (text) each add a section.
+    Raises UsageError for an unknown backend, size preset or template, and for a mistake in a template.
+    """
+    chosen = open_template(template)
+    variables = _common(problem, backend, size) | {
+        "hardware": hardware,
+        "reference_ms": reference_ms,
+        "target": target,
+        "profile": profile,
+    }
+    answer = example(backend)
+    variables |= {"example_model": answer["model.py"], "example_answer": answer[f"{backend}.py"]}
+    return _prompt(
+        chosen,
+        backend,
+        system=chosen.render("system.j2", variables),
+        user=chosen.render("user.j2", variables),
+    )
+
+
+def repair_prompt(
+    problem: Problem,
+    *,
+    backend: str,
+    size: str = "full",
+    template: str = DEFAULT_TEMPLATE,
+    previous: Prompt,
+    response: Response,
+    failure: Failure,
+) -> Prompt:
+    """The question of the next turn: the conversation so far, and what `response` to `previous` came to.
+
+    The response goes into the history without its thinking. With a failure of status `correct` the template
+    asks for one idea to be faster. Raises UsageError as `first_prompt` does.
+    """
+    chosen = open_template(template)
+    variables = _common(problem, backend, size) | {
+        "failure": failure,
+        "failed_checks": failure.failed_checks,
+        "errors": failure.errors[:MAX_ERRORS],
+        "errors_left_out": len(failure.errors[MAX_ERRORS:]),
+        "build_log": trim_log(failure.build_log, MAX_LOG),
+        "details": trim_text(failure.details.strip(), MAX_DETAILS),
+    }
+    answer = trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75)
+    return _prompt(
+        chosen,
+        backend,
+        system=previous.system,
+        user=chosen.render("repair.j2", variables),
+        history=(*previous.history, ("user", previous.user), ("assistant", answer or NO_ANSWER)),
+    )
+
+
+def _common(problem: Problem, backend: str, size: str) -> dict[str, Any]:
+    """The variables that every file of a template may use."""
+    sizes = problem.sizes or {"full": {}}
+    if size not in sizes:
+        raise UsageError(f"{problem.id} has no size {size!r}; there are: {', '.join(sizes)}")
+    return {
+        "problem": problem,
+        "backend": checked_backend(backend),
+        "size": size,
+        "size_values": sizes[size],
+    }
+
+
+def _prompt(
+    template: Template,
+    backend: str,
+    *,
+    system: str,
+    user: str,
+    history: tuple[tuple[str, str], ...] = (),
+) -> Prompt:
+    return Prompt(
+        template=template.name,
+        template_sha256=template.sha256(backend),
+        system=system,
+        user=user,
+        history=history,
+        sha256=sha256_json({"system": system, "history": history, "user": user}),
+    )

@@ -1,0 +1,59 @@
+"""What the last turn came to, for the repair prompt: a failure, or a right answer that is too slow."""
+
+from __future__ import annotations
+
+from pipeline.nouns import (
+    BuildState,
+    Check,
+    CheckOutcome,
+    ErrorStatistics,
+    Extraction,
+    Finding,
+    Measurement,
+    Noun,
+    Status,
+    Verification,
+)
+
+
+class Failure(Noun):
+    """The evidence a model gets about its last answer. With status `correct` it is asked for speed."""
+
+    status: Status
+    reason: str = ""
+    """One sentence: what was seen."""
+    build_log: str = ""
+    """Output of the builds that failed, untrimmed."""
+    details: str = ""
+    """Traceback or process output."""
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[ErrorStatistics, ...] = ()
+    checks: tuple[Check, ...] = ()
+    measurement: Measurement | None = None
+
+    @property
+    def failed_checks(self) -> tuple[Check, ...]:
+        """The checks that said no."""
+        return tuple(check for check in self.checks if check.outcome is CheckOutcome.FAIL)
+
+    @classmethod
+    def from_verification(cls, verification: Verification) -> Failure:
+        """The failure (or slow success) that a verification shows."""
+        failed = (build for build in verification.builds if build.state is not BuildState.OK)
+        return cls(
+            status=verification.status,
+            reason=verification.reason,
+            build_log="\n".join(build.log for build in failed if build.log),
+            details=verification.details,
+            findings=verification.findings,
+            errors=verification.errors,
+            checks=verification.checks,
+            measurement=verification.measurement,
+        )
+
+    @classmethod
+    def from_extraction(cls, extraction: Extraction) -> Failure:
+        """The failure to find a program in a response. Raises ValueError when one was found."""
+        if extraction.status is None:
+            raise ValueError("the extraction found a candidate; a failure needs its verification")
+        return cls(status=extraction.status, reason="; ".join(extraction.warnings))

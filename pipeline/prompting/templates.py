@@ -1,0 +1,127 @@
+"""Prompt templates: folders of Jinja2 files with a name and a version, packaged or the user's own."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, get_args
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
+
+from pipeline.errors import UsageError
+from pipeline.hashing import sha256_json, sha256_text
+from pipeline.nouns import VerifySettings
+from pipeline.prompting.filters import FILTERS
+
+DEFAULT_TEMPLATE = "basic-v1"
+BACKENDS: tuple[str, ...] = get_args(VerifySettings.model_fields["backend"].annotation)
+REQUIRED = ("repair.j2", "system.j2", "template.toml", "user.j2")
+_KEYS = {"name": str, "version": int, "description": str}
+
+
+@dataclass(frozen=True)
+class Template:
+    """One template: what its `template.toml` says, and the text of its files."""
+
+    name: str
+    """Name with version: `basic-v1`."""
+    description: str
+    files: Mapping[str, str]
+    """File name to text: `template.toml` and every `*.j2` of the folder."""
+    where: str
+    """The folder, for messages."""
+
+    def sha256(self, backend: str) -> str:
+        """Hash over the template's files and the worked example shown for `backend`, by sorted names."""
+        parts = dict(self.files) | {f"examples/{k}": v for k, v in example(backend).items()}
+        return sha256_json({name: sha256_text(text) for name, text in parts.items()})
+
+    def render(self, file: str, variables: Mapping[str, Any]) -> str:
+        """The text of one of the template's files. Raises UsageError naming file and line of a mistake."""
+        environment = Environment(
+            loader=FunctionLoader(self.files.get),
+            undefined=StrictUndefined,
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters.update(FILTERS)
+        try:
+            return environment.get_template(file).render(variables).strip() + "\n"
+        except TemplateError as error:
+            line = getattr(error, "lineno", None)
+            place = f"{getattr(error, 'filename', None) or file}" + (f", line {line}" if line else "")
+            raise UsageError(
+                f"template {self.where}, {place}: {error}; docs/prompts.md lists the variables"
+            ) from error
+
+
+def list_templates() -> list[Template]:
+    """The packaged templates, by name."""
+    folders = (entry for entry in files("prompts").iterdir() if entry.is_dir())
+    found = [_read(folder) for folder in folders if folder.joinpath("template.toml").is_file()]
+    return sorted(found, key=lambda template: template.name)
+
+
+def open_template(template: str) -> Template:
+    """A packaged template by its name (`basic-v1`), or a folder of the user's by its path (`./mine`).
+
+    Raises UsageError for an unknown name (with the names there are) and for an incomplete folder.
+    """
+    if os.sep in template or template.startswith((".", "~")):
+        return _read(Path(template).expanduser())
+    packaged = {entry.name: entry for entry in list_templates()}
+    if template not in packaged:
+        raise UsageError(
+            f"no template {template!r}; there are: {', '.join(packaged)}; "
+            f"a folder of your own is given by its path, as ./{template}"
+        )
+    return packaged[template]
+
+
+def example(backend: str) -> dict[str, str]:
+    """The worked example for a backend: `model.py`, a reference, and `cuda.py` or `cpp.py`, its answer."""
+    folder = files("prompts").joinpath("examples")
+    names = ("model.py", f"{checked_backend(backend)}.py")
+    return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
+
+
+def checked_backend(backend: str) -> str:
+    """`backend`, or UsageError when there is no such backend."""
+    if backend not in BACKENDS:
+        raise UsageError(f"no backend {backend!r}; there are: {', '.join(BACKENDS)}")
+    return backend
+
+
+def _read(folder: Traversable) -> Template:
+    where = str(folder)
+    if not folder.is_dir():
+        raise UsageError(f"template {where} is not a folder; it must hold {', '.join(REQUIRED)}")
+    texts: dict[str, str] = {}
+    for entry in folder.iterdir():
+        if entry.is_file() and (entry.name.endswith(".j2") or entry.name == "template.toml"):
+            try:
+                texts[entry.name] = entry.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"template {where}: {entry.name} cannot be read: {error}") from error
+    missing = [name for name in REQUIRED if name not in texts]
+    if missing:
+        raise UsageError(f"template {where} lacks {', '.join(missing)}; see docs/prompts.md")
+    facts = _facts(texts["template.toml"], where)
+    return Template(f"{facts['name']}-v{facts['version']}", facts["description"], texts, where)
+
+
+def _facts(text: str, where: str) -> dict[str, Any]:
+    try:
+        facts = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"template {where}: template.toml: {error}") from error
+    for key, kind in _KEYS.items():
+        if not isinstance(facts.get(key), kind):
+            raise UsageError(f"template {where}: template.toml must hold {key} as {kind.__name__}")
+    return facts
