@@ -1,0 +1,184 @@
+"""Opening the database file: pragmas, transactions, retries when another process holds the lock, schema."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from db.failures import explained, is_busy
+from pipeline.errors import StoreError, UsageError
+
+HEAD = "0001_first_tables"
+"""The newest migration: what this program reads and writes."""
+APPLICATION_ID = 0x6B707266
+"""Marks the file as ours (`kprf`), so that another program's database is never migrated."""
+BUSY_MS = 10_000
+"""How long SQLite itself waits for a lock before it says busy."""
+PATIENCE_S = 60.0
+"""How long a write is tried again before the user is told that the database is locked."""
+
+_WRITE = "kernelproof_write"
+_MIGRATING = threading.Lock()  # alembic's context is one for the process
+
+T = TypeVar("T")
+
+
+class Database:
+    """One open database file. Threads may share it; writes queue here instead of in SQLite's busy loop."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._engine = _engine(path)
+        self._writer = self._engine.execution_options(**{_WRITE: True})
+        self._turn = threading.Lock()
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """`work` within one read transaction: it sees one state of the database."""
+
+        def once() -> T:
+            with Session(self._engine) as session:
+                return work(session)
+
+        with explained(self.path):
+            return _patiently(once)
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        """`work` within one BEGIN IMMEDIATE transaction: all of it is stored, or nothing.
+
+        `work` runs again from its start when another process held the lock.
+        """
+
+        def once() -> T:
+            with Session(self._writer, expire_on_commit=False) as session, session.begin():
+                return work(session)
+
+        with explained(self.path), self._turn:
+            return _patiently(once)
+
+    def prepare(self) -> None:
+        """Brings the file to WAL mode and the newest schema; two processes may do so at once.
+
+        Raises StoreError for another program's database and for a schema newer than this program knows.
+        """
+        with explained(self.path):
+            _patiently(self._prepare_once)
+
+    def _prepare_once(self) -> None:
+        with self._engine.connect() as connection:
+            if _version(connection, self.path) == HEAD:
+                return
+        with self._engine.connect() as connection:
+            # Outside a transaction, as SQLite demands; persistent once set.
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            driver.execute("PRAGMA journal_mode=WAL")
+        with _MIGRATING, self._writer.connect() as connection, connection.begin():
+            # The lock of BEGIN IMMEDIATE is held: whoever waited for it finds the work done.
+            if _version(connection, self.path) != HEAD:
+                _migrate(connection, self.path)
+
+    def close(self) -> None:
+        """Closes the connections; the last one to close folds the write-ahead log into the file."""
+        self._engine.dispose()
+
+
+def open_database(path: Path, *, create: bool) -> Database:
+    """The database at `path` in the newest schema.
+
+    Raises UsageError when it is missing and `create` is false, StoreError when it cannot be used.
+    """
+    with explained(path):
+        if path.is_dir():
+            raise StoreError(f"database {path} is a directory; move it away, or choose another --workspace")
+        if not path.exists():
+            if not create:
+                raise UsageError(
+                    f"no attempts are stored in {path} yet; make some first: kernelproof generate, "
+                    "or kernelproof verify FILE --problem P (or choose the right --workspace)"
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
+    database = Database(path)
+    try:
+        database.prepare()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _engine(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        # Transactions are begun below, explicitly; the driver must not begin its own.
+        connect_args={"isolation_level": None, "timeout": BUSY_MS / 1000},
+        max_overflow=60,
+    )
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def _on_begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _patiently(work: Callable[[], T]) -> T:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return work()
+        except (OperationalError, sqlite3.OperationalError) as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.01, 0.1))
+
+
+def _version(connection: Connection, path: Path) -> str | None:
+    """The migration the file is at; None for an empty file."""
+    tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+    if not tables:
+        return None
+    mark = connection.exec_driver_sql("PRAGMA application_id").scalar()
+    if mark != APPLICATION_ID or "alembic_version" not in tables:
+        raise StoreError(
+            f"database {path} belongs to another program; move it away, or choose another --workspace"
+        )
+    return str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
+
+
+def _migrate(connection: Connection, path: Path) -> None:
+    """All missing migrations, in the transaction that `connection` is in."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    # Alembic reads `%` as interpolation; the package may lie anywhere.
+    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
+    config.set_main_option("script_location", folder)
+    config.attributes["connection"] = connection
+    known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
+    version = _version(connection, path)
+    if version is not None and version not in known:
+        raise StoreError(
+            f"database {path} has schema {version}, newer than this kernelproof knows ({HEAD}); "
+            "upgrade kernelproof (pip install --upgrade kernelproof), or choose another --workspace"
+        )
+    connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
+    command.upgrade(config, "head")

@@ -1,0 +1,55 @@
+"""SQLite's failures in words: what is wrong with the file and what to do about it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from pipeline.errors import StoreError
+
+_ADVICE = {
+    "SQLITE_NOTADB": "is not a SQLite database; move it away, or choose another --workspace",
+    "SQLITE_CORRUPT": "is damaged; keep it, restore a backup or try `sqlite3 FILE .recover | sqlite3 NEW`",
+    "SQLITE_FULL": "could not grow: the disk is full or a quota is reached; free space and run the same "
+    "command again, finished attempts are kept",
+    "SQLITE_IOERR": "could not be read or written (disk error, quota or file size limit); check the disk, "
+    "then run the same command again",
+    "SQLITE_READONLY": "or its directory is read-only; make both writable (a database in use needs "
+    "files beside it), or copy it to a writable --workspace",
+    "SQLITE_CANTOPEN": "cannot be opened; check that the directory exists and that you may read and write it",
+    "SQLITE_PERM": "cannot be opened; check that you may read and write it",
+    "SQLITE_BUSY": "is locked by another process; wait for it (or end it), then run the same command again",
+    "SQLITE_LOCKED": "is locked by another process; wait for it (or end it), then run the same command again",
+}
+
+
+def is_busy(error: DBAPIError | sqlite3.Error) -> bool:
+    """True when another process held a lock: trying again may help."""
+    return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns SQLite's and the file system's errors about `path` into StoreError; lets others pass."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        name = _name(error)
+        advice = next((text for prefix, text in _ADVICE.items() if name.startswith(prefix)), None)
+        if advice is None:
+            raise
+        raise StoreError(f"database {path} {advice} ({_original(error)})") from error
+    except OSError as error:
+        raise StoreError(f"database {path} cannot be used: {error.strerror or error}") from error
+
+
+def _original(error: DBAPIError | sqlite3.Error) -> BaseException | None:
+    return error.orig if isinstance(error, DBAPIError) else error
+
+
+def _name(error: DBAPIError | sqlite3.Error) -> str:
+    return str(getattr(_original(error), "sqlite_errorname", ""))

@@ -1,0 +1,186 @@
+"""Nouns into rows. Callers hold the transaction."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.orm import Session
+
+from db import models
+from db.texts import keep, keep_optional
+from db.types import utc_now
+from db.views import VerificationKind
+from pipeline.nouns import (
+    Environment,
+    Extraction,
+    Measurement,
+    Problem,
+    Prompt,
+    Response,
+    RunSettings,
+    Usage,
+    Verification,
+)
+
+
+def run_row(session: Session, settings: RunSettings) -> int:
+    """The run of these settings, made when it is not there."""
+    columns = settings.model_dump(
+        include={"name", "kind", "model", "base_url", "template", "template_sha256", "turns"}
+    )
+    session.execute(
+        insert(models.Run)
+        .values(
+            key=settings.key,
+            backend=settings.verify.backend,
+            size=settings.verify.size,
+            settings=settings.model_dump(mode="json"),
+            created=utc_now(),
+            **columns,
+        )
+        .on_conflict_do_nothing()
+    )
+    return session.scalars(select(models.Run.id).where(models.Run.key == settings.key)).one()
+
+
+def problem_row(session: Session, problem: Problem) -> None:
+    """The problem, unless one with the same id and source is there."""
+    keep(session, problem.source)
+    session.execute(
+        insert(models.Problem)
+        .values(problem_id=problem.id, **problem.model_dump(exclude={"id", "source"}))
+        .on_conflict_do_nothing()
+    )
+
+
+def prompt_row(session: Session, prompt: Prompt) -> int:
+    """The prompt's row, made when it is not there."""
+    session.execute(
+        insert(models.Prompt)
+        .values(
+            sha256=prompt.sha256,
+            template=prompt.template,
+            template_sha256=prompt.template_sha256,
+            system_sha256=keep(session, prompt.system),
+            user_sha256=keep(session, prompt.user),
+            history_sha256=keep(session, json.dumps(prompt.history)),
+        )
+        .on_conflict_do_nothing()
+    )
+    p = models.Prompt
+    same = (p.sha256 == prompt.sha256, p.template == prompt.template)
+    return session.scalars(select(p.id).where(*same, p.template_sha256 == prompt.template_sha256)).one()
+
+
+def response_row(session: Session, response: Response) -> models.Response:
+    """An answer; attempt, ordinal and time are for the caller to set."""
+    return models.Response(
+        raw_sha256=keep(session, json.dumps(response.raw)),
+        text_sha256=keep_optional(session, response.text),
+        reasoning_sha256=keep_optional(session, response.reasoning),
+        refusal=response.refusal,
+        finish_reason=response.finish_reason,
+        request_id=response.request_id,
+        served_model=response.served_model,
+        system_fingerprint=response.system_fingerprint,
+        latency_s=response.latency_s,
+        **(response.usage or Usage()).model_dump(),
+    )
+
+
+def candidate_row(session: Session, attempt_id: int, extraction: Extraction) -> models.Candidate:
+    """What an extraction found."""
+    start, end = extraction.span or (None, None)
+    return models.Candidate(
+        attempt_id=attempt_id,
+        source_sha256=keep_optional(session, extraction.candidate.source if extraction.candidate else None),
+        status=extraction.status,
+        method=extraction.method,
+        warnings=extraction.warnings,
+        span_start=start,
+        span_end=end,
+        created=utc_now(),
+    )
+
+
+def environment_row(session: Session, environment: Environment) -> int:
+    """The environment's row, made when it is not there."""
+    gpu = environment.gpu
+    columns = environment.model_dump(
+        include={"driver", "cuda", "torch", "python", "nvcc", "cxx", "cpu", "host_sha256", "kernelproof"}
+    )
+    session.execute(
+        insert(models.Environment)
+        .values(
+            fingerprint=environment.fingerprint,
+            device_name=environment.device_name,
+            gpu_name=gpu.name if gpu else None,
+            gpu_uuid=gpu.uuid if gpu else None,
+            facts=environment.model_dump(mode="json"),
+            **columns,
+        )
+        .on_conflict_do_nothing()
+    )
+    e = models.Environment
+    return session.scalars(select(e.id).where(e.fingerprint == environment.fingerprint)).one()
+
+
+def verification_rows(
+    session: Session, attempt_id: int, verification: Verification, kind: VerificationKind
+) -> int:
+    """A verification with everything that belongs to it; returns its id."""
+    v = verification
+    row = models.Verification(
+        attempt_id=attempt_id,
+        kind=kind,
+        backend=v.settings.backend,
+        size=v.settings.size,
+        environment_id=environment_row(session, v.environment) if v.environment else None,
+        sandbox_tier=v.sandbox.tier if v.sandbox else None,
+        sandbox=v.sandbox.model_dump() if v.sandbox else None,
+        settings=v.settings.model_dump(),
+        errors=[statistics.model_dump() for statistics in v.errors],
+        details_sha256=keep(session, v.details) if v.details else None,
+        **v.model_dump(
+            include={
+                *("status", "reason", "problem_id", "problem_sha256", "candidate_sha256", "seeds", "inputs"),
+                *("exit", "stage_seconds", "verifier", "created"),
+            }
+        ),
+    )
+    session.add(row)
+    session.flush()
+    session.add_all(_evidence(session, row.id, v))
+    return row.id
+
+
+def _evidence(session: Session, verification_id: int, v: Verification) -> list[models.Base]:
+    rows: list[models.Base] = []
+    for position, build in enumerate(v.builds):
+        columns: dict[str, Any] = build.model_dump(exclude={"log"})
+        log = keep(session, build.log) if build.log else None
+        rows.append(
+            models.Build(verification_id=verification_id, position=position, log_sha256=log, **columns)
+        )
+    for position, finding in enumerate(v.findings):
+        rows.append(
+            models.Finding(verification_id=verification_id, position=position, **finding.model_dump())
+        )
+    for position, check in enumerate(v.checks):
+        rows.append(models.Check(verification_id=verification_id, position=position, **check.model_dump()))
+    if v.measurement is not None:
+        rows.append(_measurement(verification_id, v.measurement))
+    return rows
+
+
+def _measurement(verification_id: int, measurement: Measurement) -> models.Measurement:
+    interval = measurement.speedup_interval
+    return models.Measurement(
+        verification_id=verification_id,
+        speedup_low=interval.low,
+        speedup_high=interval.high,
+        **measurement.model_dump(exclude={"speedup_interval"}),
+    )

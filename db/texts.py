@@ -1,0 +1,64 @@
+"""Long texts, stored once under their SHA-256."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.orm import Session
+
+from db.models import Text
+from pipeline.hashing import sha256_text
+
+
+def keep(session: Session, text: str) -> str:
+    """Stores `text` unless it is there; returns its SHA-256."""
+    key = sha256_text(text)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    session.execute(insert(Text).values(sha256=key, body=text, bytes=size).on_conflict_do_nothing())
+    return key
+
+
+def keep_optional(session: Session, text: str | None) -> str | None:
+    """The same for a text that may be missing."""
+    return None if text is None else keep(session, text)
+
+
+class Library:
+    """Reads texts back and remembers which of them are no longer what their key says."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._alterations: dict[str, None] = {}
+
+    def get(self, key: str, what: str) -> str:
+        """The text under `key`; empty when it is gone. `what` names it in an alteration."""
+        row = self._session.get(Text, key)
+        if row is None:
+            self.note(f"{what}: the text {key} is gone from the database")
+            return ""
+        actual = sha256_text(row.body)
+        if actual != key:
+            self.note(f"{what}: the stored text was altered, its SHA-256 is {actual} and should be {key}")
+        return row.body
+
+    def get_optional(self, key: str | None, what: str) -> str | None:
+        """The same for a text that may be missing."""
+        return None if key is None else self.get(key, what)
+
+    def get_json(self, key: str | None, what: str, otherwise: Any) -> Any:
+        """The JSON value under `key`; `otherwise` when there is none, or none that parses any more."""
+        try:
+            return json.loads(self.get(key, what)) if key is not None else otherwise
+        except json.JSONDecodeError:
+            self.note(f"{what}: the stored text is no longer JSON")
+            return otherwise
+
+    def note(self, alteration: str) -> None:
+        """Remembers an alteration, once."""
+        self._alterations[alteration] = None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._alterations)

@@ -1,0 +1,196 @@
+"""What the store answers with: frozen views, for reports, batches and the leaderboard."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.nouns import (
+    AttemptKey,
+    Extraction,
+    Interval,
+    Noun,
+    Pace,
+    Problem,
+    Prompt,
+    Response,
+    RunSettings,
+    Status,
+    Verification,
+)
+
+VerificationKind = Literal["first", "again", "reproduce"]
+"""`first` and `again` count for the leaderboard; `reproduce` checks somebody's number and never does."""
+
+
+class AttemptState(Noun):
+    """How far an attempt has come: what a batch that continues still has to do."""
+
+    id: int
+    status: Status | None
+    """None while in progress."""
+    has_response: bool
+    """An answer (not a provider's error) is stored."""
+    has_candidate: bool
+    """The newest extraction found a program."""
+    has_verification: bool
+    """A verification of kind first or again is stored and not retracted."""
+
+
+class StoredResponse(Noun):
+    """One answer or one provider error; exactly one of the two is set."""
+
+    response: Response | None
+    error: str | None
+    created: str
+
+
+class StoredVerification(Noun):
+    """One verification with what the store knows about it."""
+
+    id: int
+    kind: VerificationKind
+    created: str
+    retracted: str | None
+    """Why it no longer counts; None while it does."""
+    verification: Verification
+
+
+class StoredAttempt(Noun):
+    """Everything stored about one attempt."""
+
+    id: int
+    run_id: int
+    run: RunSettings
+    key: AttemptKey
+    problem: Problem
+    parent_id: int | None
+    status: Status | None
+    created: str
+    finished: str | None
+    prompt: Prompt | None
+    responses: tuple[StoredResponse, ...]
+    """In the order in which they came."""
+    extraction: Extraction | None
+    """The newest."""
+    verifications: tuple[StoredVerification, ...]
+    """In the order in which they were stored."""
+    alterations: tuple[str, ...]
+    """What no longer matches the SHA-256 it is stored under: a line for each, empty when all is untouched."""
+
+    @property
+    def response(self) -> Response | None:
+        """The newest answer."""
+        return next((r.response for r in reversed(self.responses) if r.response is not None), None)
+
+    @property
+    def source(self) -> str | None:
+        """The candidate's source, as the newest extraction found it."""
+        candidate = self.extraction.candidate if self.extraction else None
+        return candidate.source if candidate else None
+
+    @property
+    def verdict(self) -> StoredVerification | None:
+        """The verification that counts, as docs/leaderboard.md defines it; None when there is none."""
+        counting = [v for v in self.verifications if v.kind != "reproduce" and v.retracted is None]
+        judging = [v for v in counting if v.verification.status.counts_against_model]
+        chosen = judging or counting
+        return chosen[-1] if chosen else None
+
+
+class LeaderboardFilters(Noun):
+    """Which attempts a leaderboard is made of; None lets everything pass."""
+
+    problem: str | None = None
+    """Problem id or glob: `level1/23`, `level1/*`."""
+    level: int | None = None
+    model: str | None = None
+    """Part of the model's name, upper and lower case alike."""
+    device: str | None = None
+    """Part of the GPU's (or CPU's) name, upper and lower case alike."""
+    backend: str | None = None
+    size: str | None = None
+    run: str | None = None
+    """A run's name, exactly."""
+    kind: Literal["generate", "verify"] | None = None
+
+
+class Setting(Noun):
+    """What must be equal before two results are compared."""
+
+    backend: str
+    size: str
+    device: str | None
+    """None when no attempt of the run reached a device."""
+
+
+class BestResult(Noun):
+    """One measured correct attempt."""
+
+    attempt_id: int
+    model: str
+    speedup: float
+    interval: Interval
+    pace: Pace
+    candidate_ms: float
+    baseline_ms: float
+    baseline: str
+
+
+class ProblemResult(Noun):
+    """One problem under one setting."""
+
+    problem_id: str
+    problem_sha256: str
+    level: int | None
+    setting: Setting
+    judged: int
+    """Samples that count."""
+    correct: int
+    best: BestResult | None
+    """The greatest measured speedup of a correct attempt; None when there is none."""
+
+
+class ModelResult(Noun):
+    """One model under one setting. Rates are None when nothing was judged."""
+
+    model: str
+    setting: Setting
+    attempts: int
+    """Finished attempts, all turns."""
+    samples: int
+    """Finished samples: those judged, and those that ended without a fault of the model's."""
+    judged: int
+    """Samples whose status counts against a model: the denominator of the rates."""
+    correct: int
+    rate: float | None
+    """correct / judged."""
+    statuses: dict[Status, int]
+    """Number of samples by status."""
+    fast_1: float | None
+    """Part of the judged samples that are correct and measured with a speedup above 1."""
+    fast_2: float | None
+    """The same above 2."""
+    geometric_mean: float | None
+    """Over the problems with a measured correct attempt, of the best speedup of each."""
+    solved: int
+    """Problems with a correct sample."""
+    problems: int
+    """Problems with a judged sample."""
+    pass_1: float | None
+    """Chance that one sample of a problem is correct: mean over problems of correct / judged samples."""
+
+
+class Leaderboard(Noun):
+    """The answer to `Store.leaderboard`."""
+
+    filters: LeaderboardFilters
+    problems: tuple[ProblemResult, ...]
+    """By problem, in the order of their numbers."""
+    models: tuple[ModelResult, ...]
+    """Best rate first."""
+    unfinished: int = Field(ge=0)
+    """Attempts still in progress."""
+    retracted: int = Field(ge=0)
+    """Attempts all of whose verifications were retracted: in no count above."""
