@@ -1,0 +1,201 @@
+"""Compiling one extension: cache, sandbox, verdict. A failure is a state of the `Build`, not an exception."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.build.cache import LASTING, BuildCache, LockTimeout
+from pipeline.build.compile_log import clean_log
+from pipeline.build.ninja_file import LIBRARY, FlagError, Plan, make_plan, needs_cuda
+from pipeline.build.toolchain import Toolchain, learn_toolchain
+from pipeline.errors import MachineError
+from pipeline.hashing import sha256_json
+from pipeline.nouns.build import Build, BuildRequest, BuildState
+from pipeline.sandbox import Job, Limits, Outcome, read_result, run
+
+KEY_FORMAT = 1
+"""Raise it when a build's meaning changes without its files changing: every entry is then made anew."""
+
+MEMORY_BYTES = 8 << 30
+LIBRARY_BYTES = 1 << 30
+SCRATCH_BYTES = 4 << 30
+OUTPUT_BYTES = 2 << 20
+PROCESSES = 128
+"""Limits of one compilation; docs/builds.md lists them."""
+
+_DISK_RESERVE_BYTES = 64 << 20
+
+_OUT_OF_MEMORY = re.compile(
+    r"Killed signal terminated program|virtual memory exhausted|out of memory allocating|std::bad_alloc"
+    r"|[Cc]annot allocate memory"
+)
+_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_ABSENT_FROM_TOOLKIT = re.compile(
+    r"fatal error: (?P<header>(?:cu(?:blas|sparse|solver|rand|fft|dnn)|nvrtc|nccl)[\w./]*): No such file"
+    r'|identifier "(?P<name>cu(?:blas|sparse|solver)\w+)" is undefined'
+)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A request with its address, and either the plan or the reason why there is none."""
+
+    request: BuildRequest
+    key: str
+    plan: Plan | None = None
+    refusal: str = ""
+    """The request's own fault: flags that cannot be put on a command line."""
+    missing: str = ""
+    """This machine's fault: what it lacks."""
+
+
+class Builder:
+    """Compiles requests in a sandbox and keeps the results below `cache_dir`. Thread-safe."""
+
+    def __init__(
+        self, cache_dir: Path, *, toolchain: Toolchain | None = None, jobs: int = 2, unsafe: bool = False
+    ) -> None:
+        """`jobs`: compilers at one time within one build. `unsafe`: accept the weakest sandbox.
+
+        Raises MachineError when the cache cannot be written or torch is missing.
+        """
+        self.toolchain = toolchain or learn_toolchain(cache_dir)
+        self._jobs = jobs
+        self._unsafe = unsafe
+        try:
+            self._cache = BuildCache(cache_dir / "builds")
+        except OSError as error:
+            raise MachineError(
+                f"the build cache {cache_dir} cannot be written ({error.strerror}); set KERNELPROOF_CACHE"
+            ) from error
+
+    def key(self, request: BuildRequest) -> str:
+        """The request's address: SHA-256 over every file written, the command lines, compilers and torch."""
+        return self._prepare(request).key
+
+    def lookup(self, request: BuildRequest) -> Build | None:
+        """The finished build of this request, if the cache holds it; compiles nothing."""
+        return self._cache.load(self.key(request))
+
+    def build(
+        self, request: BuildRequest, *, seconds: float = 600.0, memory_bytes: int = MEMORY_BYTES
+    ) -> Build:
+        """This request's build: from the cache, else compiled now within `seconds` and `memory_bytes`."""
+        prepared = self._prepare(request)
+        found = self._cache.load(prepared.key)
+        if found is not None:
+            return found
+        if prepared.missing:
+            return _failure(prepared, BuildState.UNAVAILABLE, prepared.missing)
+        try:
+            with self._cache.lock(prepared.key, seconds=2 * seconds + 60):
+                return self._cache.load(prepared.key) or self._make(prepared, seconds, memory_bytes)
+        except LockTimeout as error:
+            return _failure(prepared, BuildState.INFRASTRUCTURE, str(error))
+        except (OSError, MachineError) as error:
+            return _failure(
+                prepared, BuildState.INFRASTRUCTURE, f"The build could not be carried out: {error}"
+            )
+
+    def _prepare(self, request: BuildRequest) -> _Prepared:
+        asked = request.model_dump(mode="json")
+        missing = self.toolchain.lacks(cuda=needs_cuda(request))
+        if missing:
+            address = self._address({"missing": missing, "request": asked})
+            return _Prepared(request, address, missing=missing)
+        try:
+            plan = make_plan(request, self.toolchain)
+        except FlagError as error:
+            return _Prepared(
+                request, self._address({"refused": str(error), "request": asked}), refusal=str(error)
+            )
+        # The plan is the whole input of the compilers; `native` alone refers to something outside of it.
+        native = any("native" in command for command in plan.commands)
+        material: dict[str, Any] = {
+            "files": plan.files,
+            "cpu": self.toolchain.cpu if native else None,
+            "name": request.name,
+        }
+        return _Prepared(request, self._address(material), plan=plan)
+
+    def _address(self, material: dict[str, Any]) -> str:
+        return sha256_json([KEY_FORMAT, self.toolchain.identity, material])
+
+    def _make(self, prepared: _Prepared, seconds: float, memory_bytes: int) -> Build:
+        """Compile and store. Raises OSError or MachineError when this machine fails."""
+        if prepared.plan is None:
+            return self._cache.store(_failure(prepared, BuildState.ERROR, prepared.refusal), None)
+        with self._cache.workplace() as place:
+            scratch = place / "scratch"
+            scratch.mkdir()
+            prepared.plan.write(scratch)
+            outcome = self._compile(scratch, seconds, memory_bytes)
+            log = clean_log(outcome.stdout + outcome.stderr, scratch)
+            state, reason = _judge(outcome, log, place, self.toolchain)
+            library = None
+            if state is BuildState.OK:
+                try:
+                    library = read_result(scratch, LIBRARY, LIBRARY_BYTES)
+                except (OSError, ValueError) as error:
+                    state, reason = BuildState.ERROR, f"The compilers left no usable library: {error}"
+        build = Build(
+            key=prepared.key,
+            state=state,
+            name=prepared.request.name,
+            duration_s=outcome.wall_s,
+            commands=prepared.plan.commands,
+            log=f"{reason}\n{log}" if reason else log,
+        )
+        return self._cache.store(build, library) if state in LASTING else build
+
+    def _compile(self, scratch: Path, seconds: float, memory_bytes: int) -> Outcome:
+        """Run ninja over `scratch` in a sandbox that sees the compilers and torch's headers, nothing else."""
+        chain = self.toolchain
+        tools = [Path(tool).parent for tool in (chain.cxx, chain.nvcc) if tool]
+        folders = dict.fromkeys([*map(str, tools), "/usr/local/bin", "/usr/bin", "/bin"])
+        # Without -k ninja stops at the first failure, and which of two failing files that is depends on
+        # who finishes first: the log would differ from run to run.
+        command = (str(chain.ninja), "-k", "0", "-j", str(self._jobs))
+        limits = Limits(
+            wall_s=seconds,
+            cpu_s=seconds * self._jobs,
+            memory_bytes=memory_bytes,
+            processes=PROCESSES,
+            file_bytes=LIBRARY_BYTES,
+            output_bytes=OUTPUT_BYTES,
+            scratch_bytes=SCRATCH_BYTES,
+            address_space_bytes=memory_bytes,
+        )
+        env = {"PATH": ":".join(folders), "LC_ALL": "C.UTF-8"}
+        job = Job(command, scratch, read_only=chain.read_only_paths, env=env, limits=limits)
+        return run(job, unsafe=self._unsafe)
+
+
+def _judge(outcome: Outcome, log: str, place: Path, toolchain: Toolchain) -> tuple[BuildState, str]:
+    """The state an outcome means; a first line for the log where the compilers' own words do not say it."""
+    if outcome.state == "ok":
+        return BuildState.OK, ""
+    if outcome.state in ("timeout", "cpu", "memory", "output"):
+        return BuildState.TIMEOUT, f"Stopped after {outcome.wall_s:.0f} s: {outcome.reason or outcome.state}."
+    if outcome.state != "error":
+        detail = outcome.reason or outcome.signal or ""
+        return BuildState.INFRASTRUCTURE, f"The build's worker was lost ({outcome.state} {detail})."
+    if _DISK_FULL.search(log):
+        if shutil.disk_usage(place).free < _DISK_RESERVE_BYTES:
+            return BuildState.INFRASTRUCTURE, "The disk that holds the build cache is full."
+        return BuildState.TIMEOUT, f"The compilation wrote more than {SCRATCH_BYTES >> 30} GiB."
+    if _OUT_OF_MEMORY.search(log):
+        return BuildState.TIMEOUT, "The compilers ran out of the memory a build may use."
+    absent = _ABSENT_FROM_TOOLKIT.search(log) if toolchain.absent_headers else None
+    if absent:
+        what = absent["header"] or absent["name"]
+        return BuildState.UNAVAILABLE, f"This machine's CUDA toolkit lacks {what}: install the full toolkit."
+    return BuildState.ERROR, ""
+
+
+def _failure(prepared: _Prepared, state: BuildState, log: str) -> Build:
+    return Build(key=prepared.key, state=state, name=prepared.request.name, log=log)

@@ -1,0 +1,210 @@
+"""From a build request to files: the sources with headers and bindings added, and `build.ninja`.
+
+The semantics are those of `torch.utils.cpp_extension.load_inline`: what is added before and after the
+sources, the flags and their order. docs/builds.md lists what differs.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.build.stand_ins import STAND_INS
+from pipeline.build.toolchain import Toolchain
+from pipeline.nouns.build import BuildRequest
+
+LIBRARY = "lib.so"
+MAX_FLAG_CHARS = 60_000
+"""Flags of one kind together; the kernel refuses a shell command of more than 128 KiB."""
+
+SHIM = "absent"
+"""Folder, in the scratch directory, of stand-ins for headers that this machine's toolkit lacks."""
+
+
+class FlagError(ValueError):
+    """A flag that cannot be put on a command line: the candidate's error, shown in its build log."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is written for one build, and the commands it runs."""
+
+    files: dict[str, str]
+    """Path relative to the scratch directory to text; `build.ninja` among them."""
+    commands: tuple[str, ...]
+
+    def write(self, scratch: Path) -> None:
+        """Write the files. Raises OSError when the disk is full."""
+        for name, text in self.files.items():
+            path = scratch / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def make_plan(request: BuildRequest, toolchain: Toolchain) -> Plan:
+    """The files and commands of a build. The toolchain must not lack anything the request needs.
+
+    Raises FlagError for flags with unbalanced quotes or line breaks, or too many of them.
+    """
+    cxx = str(toolchain.cxx)
+    files = {"main.cpp": _cpp_source(request)}
+    command = [cxx, *_cpp_flags(request, toolchain), "-c", "main.cpp", "-o", "main.o"]
+    edges = [_Edge("main.o", "main.cpp", command)]
+    if request.cuda_sources:
+        files["cuda.cu"] = _cuda_source(request)
+        command = [
+            str(toolchain.nvcc),
+            *_cuda_flags(request, toolchain),
+            "-c",
+            "cuda.cu",
+            "-o",
+            "cuda.cuda.o",
+        ]
+        edges.append(_Edge("cuda.cuda.o", "cuda.cu", command))
+    if _shimmed(request, toolchain):
+        for header in toolchain.absent_headers:
+            files[f"{SHIM}/{header}"] = f"#pragma once\n{STAND_INS[header]}"
+    objects = [edge.output for edge in edges]
+    link = [cxx, *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
+    edges.append(_Edge(LIBRARY, " ".join(objects), link))
+    files["build.ninja"] = _ninja(edges)
+    return Plan(files, tuple(shlex.join(edge.command) for edge in edges))
+
+
+def needs_cuda(request: BuildRequest) -> bool:
+    """True when the build takes CUDA headers and libraries."""
+    return request.with_cuda or bool(request.cuda_sources)
+
+
+def _builds_without_torch_cuda(toolchain: Toolchain) -> bool:
+    """True for a CPU build of torch: CUDA code can be compiled against its headers, but never loaded."""
+    return toolchain.torch_cuda is None
+
+
+def _shimmed(request: BuildRequest, toolchain: Toolchain) -> bool:
+    """True when stand-ins take the place of headers this machine lacks: only where nothing will be loaded."""
+    return needs_cuda(request) and _builds_without_torch_cuda(toolchain) and bool(toolchain.absent_headers)
+
+
+def _cpp_source(request: BuildRequest) -> str:
+    parts = [] if request.no_implicit_headers else ["#include <torch/extension.h>"]
+    parts += request.cpp_sources
+    if request.functions is not None:
+        parts += ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {"]
+        parts += [_binding(request, name, doc) for name, doc in request.functions.items()]
+        parts += ["}"]
+    return "\n".join(parts)
+
+
+def _binding(request: BuildRequest, name: str, doc: str) -> str:
+    callee = f"torch::wrap_pybind_function({name})" if request.with_pytorch_error_handling else name
+    return f'm.def("{name}", {callee}, "{doc}");'
+
+
+def _cuda_source(request: BuildRequest) -> str:
+    headers = ["torch/types.h", "cuda.h", "cuda_runtime.h"]
+    added = [] if request.no_implicit_headers else [f"#include <{header}>" for header in headers]
+    return "\n".join([*added, *request.cuda_sources])
+
+
+def _common_flags(request: BuildRequest, toolchain: Toolchain) -> list[str]:
+    """What the C++ compiler and nvcc both get: module name, then the caller's and the system's includes."""
+    system = list(toolchain.torch_includes)
+    flags = [f"-DTORCH_EXTENSION_NAME={request.name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+    if needs_cuda(request):
+        include = f"{toolchain.cuda_home}/include"
+        system += [include] if include != "/usr/include" else []
+        if _builds_without_torch_cuda(toolchain):
+            # Such a torch ships the CUDA headers but neither the macro file its build generates nor
+            # the handles of libraries that this machine may lack.
+            flags.append("-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE")
+    flags += [f"-I{path}" for path in _words("extra_include_paths", request.extra_include_paths, split=False)]
+    for path in [*system, toolchain.python_include]:
+        flags += ["-isystem", path]
+    if _shimmed(request, toolchain):
+        flags += ["-isystem", SHIM]
+    return flags
+
+
+def _cpp_flags(request: BuildRequest, toolchain: Toolchain) -> list[str]:
+    own = _words("extra_cflags", request.extra_cflags)
+    return [*_common_flags(request, toolchain), "-fPIC", f"-std={toolchain.cxx_standard}", *own]
+
+
+def _cuda_flags(request: BuildRequest, toolchain: Toolchain) -> list[str]:
+    own = _words("extra_cuda_cflags", request.extra_cuda_cflags)
+    flags = ["-ccbin", toolchain.ccbin] if toolchain.ccbin else []
+    flags += [*_common_flags(request, toolchain), *toolchain.nvcc_defaults]
+    if not any("arch" in word for word in own if "TORCH_EXTENSION_NAME" not in word):
+        flags += toolchain.gencode
+    flags += ["--compiler-options", "-fPIC"]
+    flags += [_without_native(word, toolchain) for word in own]
+    if not any(word.startswith("-std=") for word in own):
+        flags.append(f"-std={toolchain.cxx_standard}")
+    return flags
+
+
+def _without_native(word: str, toolchain: Toolchain) -> str:
+    """`-arch=native` names the GPU compiled for: the sandbox of a build has no GPU that nvcc could ask."""
+    name, _, value = word.partition("=")
+    if name in ("-arch", "--gpu-architecture") and value == "native":
+        return f"{name}=sm_{toolchain.architecture.replace('.', '')}"
+    return word
+
+
+def _link_flags(request: BuildRequest, toolchain: Toolchain) -> list[str]:
+    """The caller's flags, then torch's libraries. Without a CUDA torch its CUDA symbols stay undefined."""
+    cuda = needs_cuda(request)
+    torch_cuda = cuda and not _builds_without_torch_cuda(toolchain)
+    flags = _words("extra_ldflags", request.extra_ldflags)
+    flags += [
+        f"-L{toolchain.torch_root}/lib",
+        "-lc10",
+        *(["-lc10_cuda"] if torch_cuda else []),
+        "-ltorch_cpu",
+    ]
+    flags += [*(["-ltorch_cuda"] if torch_cuda else []), "-ltorch", "-ltorch_python"]
+    if cuda:
+        flags += [f"-L{_cuda_library_folder(toolchain)}", "-lcudart"]
+    return flags
+
+
+def _cuda_library_folder(toolchain: Toolchain) -> str:
+    usual = Path(str(toolchain.cuda_home), "lib64")
+    other = usual.with_name("lib")
+    return str(other if other.exists() and not usual.exists() else usual)
+
+
+def _words(kind: str, flags: tuple[str, ...], *, split: bool = True) -> list[str]:
+    """Flags as single arguments. A shell would split `-O3 -g` and take quotes off, so do the same here;
+    nothing else that a shell does is done for a candidate."""
+    if sum(map(len, flags)) > MAX_FLAG_CHARS:
+        raise FlagError(f"{kind}: more than {MAX_FLAG_CHARS} characters")
+    try:
+        words = [word for flag in flags for word in (shlex.split(flag) if split else [flag.strip()])]
+    except ValueError as error:
+        raise FlagError(f"{kind}: {error}: {' '.join(flags)[:500]}") from None
+    for word in words:
+        if any(character in word for character in "\n\r\0"):
+            raise FlagError(f"{kind}: a flag holds a line break or a null character: {word[:200]!r}")
+    return words
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """One step: the file it makes, what from, and how."""
+
+    output: str
+    inputs: str
+    command: list[str]
+
+
+def _ninja(edges: list[_Edge]) -> str:
+    lines = ["ninja_required_version = 1.3", ""]
+    for number, edge in enumerate(edges):
+        command = shlex.join(edge.command).replace("$", "$$")
+        verb = "link" if edge.output == LIBRARY else "compile"
+        lines += [f"rule step{number}", f"  command = {command}", f"  description = {verb} {edge.output}"]
+        lines += [f"build {edge.output}: step{number} {edge.inputs}", ""]
+    return "\n".join([*lines, f"default {LIBRARY}", ""])
