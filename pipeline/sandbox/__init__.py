@@ -1,0 +1,21 @@
+"""Confinement for commands that nobody trusts: tiers, limits, kill. It knows nothing of kernels."""
+
+from pipeline.sandbox.model import Confinement, Job, Limits, Outcome, State, Tier
+from pipeline.sandbox.paths import python_paths, read_result
+from pipeline.sandbox.probe import probe
+from pipeline.sandbox.process import Process, run, start
+
+__all__ = [
+    "Confinement",
+    "Job",
+    "Limits",
+    "Outcome",
+    "Process",
+    "State",
+    "Tier",
+    "probe",
+    "python_paths",
+    "read_result",
+    "run",
+    "start",
+]

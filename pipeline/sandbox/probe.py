@@ -1,0 +1,167 @@
+"""Which tier this machine offers: found by starting something confined and seeing it refused things."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import SandboxError
+from pipeline.sandbox import bwrap
+from pipeline.sandbox.launch import launch
+from pipeline.sandbox.model import Confinement, Job, Tier
+from pipeline.sandbox.paths import python_paths
+
+_CAP_SYS_ADMIN = 1 << 21
+_PROBE_S = 60.0
+
+_CHECK = """
+import json, os, socket, sys
+secret, beside = sys.argv[1:]
+def refused(action):
+    try:
+        action()
+    except OSError:
+        return True
+    return False
+status = dict(line.split(':', 1) for line in open('/proc/self/status') if ':' in line)
+open('written', 'w').close()
+refused(lambda: open(beside, 'w').close())
+print(json.dumps({
+    'read': refused(lambda: open(secret).close()),
+    'socket': refused(lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close()),
+    'uid': os.getuid(),
+    'seccomp': int(status['Seccomp']),
+    'no_new_privs': int(status['NoNewPrivs']),
+    'capabilities': int(status['CapEff'], 16),
+}))
+"""
+
+_lock = threading.Lock()
+_found: dict[tuple[bool, str | None, str | None], Confinement | SandboxError] = {}
+
+
+def probe(*, unsafe: bool = False) -> Confinement:
+    """The strongest tier that works here, tried once for a process and then remembered.
+
+    `KERNELPROOF_SANDBOX` names one tier to use instead of the strongest; tier D needs `unsafe` all the same.
+    `KERNELPROOF_BWRAP` names the bwrap program. Raises `SandboxError` saying what to install or allow when
+    nothing works, or nothing but D and not `unsafe`.
+    """
+    key = (unsafe, os.environ.get("KERNELPROOF_SANDBOX"), os.environ.get("KERNELPROOF_BWRAP"))
+    with _lock:
+        if key not in _found:
+            try:
+                _found[key] = _probe(unsafe, key[1])
+            except SandboxError as problem:
+                _found[key] = problem
+        found = _found[key]
+    if isinstance(found, SandboxError):
+        raise found
+    return found
+
+
+def _probe(unsafe: bool, forced: str | None) -> Confinement:
+    if forced is not None and forced not in Tier.__members__:
+        raise SandboxError(f"KERNELPROOF_SANDBOX={forced} is no tier: it is one of {', '.join(Tier)}.")
+    refusals: list[str] = []
+    for tier in [Tier(forced)] if forced is not None else list(Tier):
+        reason = _not_offered(tier, unsafe) or _try(tier)
+        if reason is None:
+            return Confinement(tier, _layers(tier), tuple(refusals))
+        refusals.append(f"tier {tier}: {reason}")
+    advice = (
+        "Install bubblewrap and util-linux (apt install bubblewrap), and allow user namespaces or run as "
+        "root; in a container, a kernel with Landlock (5.13 or later) also does."
+    )
+    raise SandboxError("No sandbox works here. " + advice + "".join(f"\n  {line}" for line in refusals))
+
+
+def _not_offered(tier: Tier, unsafe: bool) -> str | None:
+    """Why a tier is not even tried, or None."""
+    root = os.geteuid() == 0
+    match tier:
+        case Tier.A if not root:
+            return "needs root"
+        case Tier.A if not _effective_capabilities() & _CAP_SYS_ADMIN:
+            return "root without CAP_SYS_ADMIN (a container's): it cannot make namespaces"
+        case Tier.B if root:
+            return "as root the job would be the kernel's user 0"
+        case Tier.A | Tier.B if bwrap.find() is None:
+            return "bwrap is not installed (package bubblewrap)"
+        case Tier.C1 if not root:
+            return "needs root, to give the job a user id of its own"
+        case Tier.C2 if root:
+            return "as root the job would be the kernel's user 0"
+        case Tier.D if not unsafe:
+            return "hides nothing of this machine from the job; needs --unsafe"
+    return None
+
+
+def _effective_capabilities() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _try(tier: Tier) -> str | None:
+    """Runs the check in a tier: None when everything forbidden failed, else what did not hold."""
+    with tempfile.TemporaryDirectory(prefix="kernelproof-probe-") as name:
+        top = Path(name)
+        top.chmod(0o711)
+        secret, beside, scratch = top / "secret", top / "beside", top / "scratch"
+        secret.write_text("not yours")
+        scratch.mkdir()
+        argv = (sys.executable, "-I", "-S", "-c", _CHECK, str(secret), str(beside))
+        try:
+            tree = launch(Job(argv, scratch, read_only=python_paths()), tier)
+        except SandboxError as problem:
+            return str(problem)
+        try:
+            select.select([tree.exit_fd], [], [], _PROBE_S)
+            ended = tree.end(_PROBE_S)
+            if ended.exit_code != 0:
+                return f"the check failed: {_read(tree.stderr) or ended}"
+            seen: dict[str, Any] = json.loads(_read(tree.stdout))
+        except ValueError as problem:
+            return f"the check gave no answer: {problem}"
+        finally:
+            tree.close()
+        seen["write"] = not beside.exists()  # inside it may seem to succeed, on a file system that is gone
+    wrong = [name for name in ("read", "write", "socket") if not seen[name] and tier is not Tier.D]
+    wrong += [name for name in ("seccomp", "no_new_privs") if not seen[name]]
+    wrong += ["uid"] if seen["uid"] == 0 else []
+    wrong += ["capabilities"] if seen["capabilities"] else []
+    return f"not confined in: {', '.join(wrong)}" if wrong else None
+
+
+def _read(descriptor: int) -> str:
+    try:
+        return os.read(descriptor, 1 << 16).decode(errors="replace").strip()
+    except BlockingIOError:
+        return ""
+
+
+def _layers(tier: Tier) -> dict[str, str]:
+    """What is in force in a tier."""
+    namespaces = tier in (Tier.A, Tier.B)
+    return {
+        "user_namespace": "own" if tier is Tier.B else "none",
+        "pid_namespace": "own" if namespaces else "none",
+        "network": "own namespace, nothing up; unix sockets only" if namespaces else "seccomp: no sockets",
+        "mounts": "allow-list" if namespaces else "none",
+        "seccomp": "filter",
+        "landlock": "none",
+        "uid": "dropped, own for the job" if tier in (Tier.A, Tier.C1) else "the caller's",
+        "no_new_privs": "set",
+        "memory": "watchdog every 200 ms, OOM-killed first, sized tmpfs",
+        "processes": "RLIMIT_NPROC",
+        "files": "RLIMIT_FSIZE, scratch watched",
+        "kill": "pid namespace" if namespaces else "warden",
+    }

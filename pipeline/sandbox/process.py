@@ -1,0 +1,203 @@
+"""Starting a job, watching it, and ending it with proof."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from pipeline.sandbox import procfs
+from pipeline.sandbox.launch import Launched, launch
+from pipeline.sandbox.model import Confinement, Job, Outcome, State
+from pipeline.sandbox.probe import probe
+
+WATCH_S = 0.2
+"""How often the tree's processor time and memory are read."""
+SCRATCH_WATCH_S = 1.0
+"""How often the disk space under the scratch directory is read."""
+GRACE_S = 10.0
+"""How long a killed tree may take to be gone before it is called unkillable."""
+FLOOD = 64
+"""A stream that gives this many times `Limits.output_bytes` ends the job."""
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|[\]PX^_].*?(?:\x07|\x1b\\|\Z)"  # OSC and other strings: window titles, links
+    r"|[ -/]*[0-~])",  # two- and three-character sequences
+    re.DOTALL,
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain_text(raw: bytes) -> str:
+    """Text that is safe to print: escape sequences, control and direction characters removed."""
+    text = raw.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+class Process:
+    """A job that was started. Leaving the `with` block kills it. Methods may be called from any thread."""
+
+    def __init__(self, job: Job, confinement: Confinement, launched: Launched) -> None:
+        self.job = job
+        self.confinement = confinement
+        self.pid = launched.root
+        """The process outside that stands for the whole tree."""
+        self._launched = launched
+        self._usage = procfs.TreeUsage(launched.root)
+        self._output = {launched.stdout: bytearray(), launched.stderr: bytearray()}
+        self._flowed = dict.fromkeys(self._output, 0)
+        self._kill_reason: str | None = None
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._outcome: Outcome | None = None
+        self._started = time.monotonic()
+        threading.Thread(target=self._monitor, name=f"sandbox-{self.pid}", daemon=True).start()
+
+    def wait(self, timeout: float | None = None) -> Outcome | None:
+        """The outcome, or None when the job still runs after `timeout` seconds."""
+        self._done.wait(timeout)
+        return self._outcome
+
+    def kill(self, reason: str = "killed") -> Outcome:
+        """Ends the whole tree and returns the outcome: of the job itself where it ended before."""
+        with self._lock:
+            if not self._done.is_set():
+                self._kill_reason = self._kill_reason or reason
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._wake_write, b"k")
+        self._done.wait()
+        assert self._outcome is not None
+        return self._outcome
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill("no longer needed")
+
+    def _monitor(self) -> None:
+        try:
+            state, reason = self._watch()
+        except Exception as problem:  # whatever happens to the watch, nothing may go on unwatched
+            state, reason = "killed", f"the watch failed: {problem!r}"
+        self._outcome = self._finish(state, reason)
+        with self._lock:
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+            self._done.set()
+
+    def _watch(self) -> tuple[State | None, str]:
+        """Until the job ends or must end: (None, "") when it ended itself, else the state and why."""
+        limits, poll = self.job.limits, select.poll()
+        for descriptor in (*self._output, self._wake_read, self._launched.exit_fd):
+            poll.register(descriptor, select.POLLIN)
+        next_watch = self._started
+        next_scratch = self._started + SCRATCH_WATCH_S
+        while True:
+            now = time.monotonic()
+            until = [next_watch] + ([self._started + limits.wall_s] if limits.wall_s is not None else [])
+            ready = {descriptor for descriptor, _ in poll.poll(max(0.0, min(until) - now) * 1000 + 1)}
+            for descriptor in ready & self._output.keys():
+                if not self._drain(descriptor):
+                    poll.unregister(descriptor)
+                if self._flowed[descriptor] > FLOOD * limits.output_bytes:
+                    return "output", f"more than {FLOOD * limits.output_bytes} bytes of output"
+            if self._launched.exit_fd in ready:
+                return None, ""
+            if self._wake_read in ready:
+                return "killed", self._kill_reason or "killed"
+            now = time.monotonic()
+            if limits.wall_s is not None and now - self._started >= limits.wall_s:
+                return "timeout", f"longer than {limits.wall_s:g} s"
+            if now >= next_watch:
+                next_watch = now + WATCH_S
+                self._usage.sample()
+                if self._usage.rss_bytes > limits.memory_bytes:
+                    return "memory", f"{self._usage.rss_bytes} bytes of memory, {limits.memory_bytes} allowed"
+                if self._usage.cpu_s > limits.cpu_s:
+                    return "cpu", f"more than {limits.cpu_s:g} s of processor time"
+            if now >= next_scratch:
+                next_scratch = now + SCRATCH_WATCH_S
+                used = procfs.disk_usage(self.job.scratch)
+                if used is None or used > limits.scratch_bytes:
+                    return "output", f"more than {limits.scratch_bytes} bytes or too many files in scratch"
+
+    def _drain(self, descriptor: int) -> bool:
+        """Reads what is there, keeps what fits; False at the end of the stream."""
+        try:
+            data = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return True
+        kept = self._output[descriptor]
+        kept += data[: max(0, self.job.limits.output_bytes - len(kept))]
+        self._flowed[descriptor] += len(data)
+        return bool(data)
+
+    def _finish(self, state: State | None, reason: str) -> Outcome:
+        began = time.monotonic()
+        ended = self._launched.end(GRACE_S)
+        kill_ms = (time.monotonic() - began) * 1000 if state is not None else 0.0
+        for descriptor in self._output:  # what was still in the pipes; nobody can write any more
+            while self._flowed[descriptor] <= FLOOD * self.job.limits.output_bytes:
+                before = self._flowed[descriptor]
+                self._drain(descriptor)
+                if self._flowed[descriptor] == before:
+                    break
+        stdout, stderr = (plain_text(bytes(data)) for data in self._output.values())
+        self._launched.close()
+        exit_code, number = ended.exit_code, ended.signal
+        if ended.left:
+            state, reason = "unkillable", f"still running: {', '.join(map(str, ended.left))}"
+        elif state is None and (number == signal.SIGXCPU or self._usage.cpu_s > self.job.limits.cpu_s):
+            state, reason = "cpu", f"more than {self.job.limits.cpu_s:g} s of processor time"
+        elif state is None:
+            state = "crash" if number is not None else "ok" if exit_code == 0 else "error"
+        return Outcome(
+            state=state,
+            exit_code=exit_code,
+            signal=_signal_name(number),
+            stdout=stdout,
+            stderr=stderr,
+            wall_s=began - self._started,
+            cpu_s=max(self._usage.cpu_s, ended.cpu_s),
+            peak_rss_bytes=self._usage.peak_rss_bytes,
+            kill_ms=kill_ms,
+            reason=reason,
+        )
+
+
+def _signal_name(number: int | None) -> str | None:
+    if number is None:
+        return None
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def start(job: Job, *, unsafe: bool = False) -> Process:
+    """Starts a job in the strongest tier that this machine offers.
+
+    Returns once the job is confined and let go. Raises `SandboxError` when no tier (above D, unless
+    `unsafe`) works here, or when this job's paths, devices or limits cannot be had.
+    """
+    confinement = probe(unsafe=unsafe)
+    return Process(job, confinement, launch(job, confinement.tier))
+
+
+def run(job: Job, *, unsafe: bool = False) -> Outcome:
+    """Starts a job and waits for its end. Raises as `start` does."""
+    with start(job, unsafe=unsafe) as process:
+        outcome = process.wait(None)
+    assert outcome is not None
+    return outcome

@@ -1,0 +1,145 @@
+"""What the processes of a job use, read from /proc."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def descendants(root: int) -> list[int]:
+    """`root` and all processes below it that run now.
+
+    From `/proc/PID/task/TID/children` where the kernel offers it, else from every process's parent.
+    """
+    found, todo = [], [root]
+    by_parent = None if Path("/proc/self/task", str(os.getpid()), "children").exists() else _by_parent()
+    while todo:
+        pid = todo.pop()
+        found.append(pid)
+        todo += _children(pid) if by_parent is None else by_parent.get(pid, [])
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    except OSError:  # it ended while we looked
+        pass
+    return children
+
+
+def _by_parent() -> dict[int, list[int]]:
+    table: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            fields = _stat(int(entry.name))
+            if fields is not None:
+                table.setdefault(int(fields[1]), []).append(int(entry.name))
+    return table
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """The fields of /proc/PID/stat from `state` on (proc(5) numbers them from 3)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return text[text.rindex(b")") + 2 :].split()
+
+
+@dataclass
+class TreeUsage:
+    """Sums over a tree, one `sample` after another."""
+
+    root: int
+    cpu_s: float = 0.0
+    rss_bytes: int = 0
+    peak_rss_bytes: int = 0
+    _own_cpu: dict[tuple[int, bytes], int] = field(default_factory=dict)
+
+    def sample(self) -> None:
+        """Reads the tree once.
+
+        Processor time is the larger of two lower bounds: that of living processes with the children they
+        waited for, and that of every process ever seen (which includes those nobody waited for).
+        """
+        resident = shared = waited = 0
+        files: dict[tuple[int, int], int] = {}
+        for pid in descendants(self.root):
+            fields = _stat(pid)
+            if fields is None:
+                continue
+            user, system, children_user, children_system = (int(value) for value in fields[11:15])
+            self._own_cpu[pid, fields[19]] = user + system
+            waited += user + system + children_user + children_system
+            private_part, shared_part = _resident(pid)
+            resident += private_part
+            shared += shared_part
+            files.update(_memory_files(pid))
+        self.cpu_s = max(self.cpu_s, max(waited, sum(self._own_cpu.values())) / _TICKS)
+        # A memory file that is mapped is in both counts, one that is only open in the second alone.
+        self.rss_bytes = resident + max(shared, sum(files.values()))
+        self.peak_rss_bytes = max(self.peak_rss_bytes, self.rss_bytes)
+
+
+def _resident(pid: int) -> tuple[int, int]:
+    """Bytes resident: (anonymous and file-backed, shared memory)."""
+    sizes = {b"RssAnon:": 0, b"RssFile:": 0, b"RssShmem:": 0}
+    try:
+        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+            name, _, rest = line.partition(b"\t")
+            if name in sizes:
+                sizes[name] = int(rest.split()[0]) * 1024
+    except OSError:
+        pass
+    return sizes[b"RssAnon:"] + sizes[b"RssFile:"], sizes[b"RssShmem:"]
+
+
+def _memory_files(pid: int) -> dict[tuple[int, int], int]:
+    """(device, inode) → bytes allocated, of each memory file that the process holds open."""
+    files = {}
+    try:
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return {}
+    for link in links:
+        try:
+            if str(link.readlink()).startswith("/memfd:"):
+                status = link.stat()
+                files[status.st_dev, status.st_ino] = status.st_blocks * 512
+        except OSError:
+            continue
+    return files
+
+
+def prefer_for_oom_kill(root: int) -> None:
+    """Makes the kernel take these processes, and what they start, first when memory runs out."""
+    for pid in descendants(root):
+        try:
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        except OSError:
+            continue
+
+
+def disk_usage(directory: Path, *, at_most_entries: int = 100_000) -> int | None:
+    """Bytes allocated below `directory`, following no link; None when it holds more entries than that."""
+    total = entries = 0
+    todo = [os.fspath(directory)]
+    while todo:
+        try:
+            with os.scandir(todo.pop()) as listing:
+                for entry in listing:
+                    entries += 1
+                    if entries > at_most_entries:
+                        return None
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
+        except OSError:  # removed, or closed to us, while we looked
+            continue
+    return total

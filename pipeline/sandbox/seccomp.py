@@ -1,0 +1,136 @@
+"""The system calls a job may not make, as a classic BPF program for seccomp(2).
+
+The program is the same in every tier but for unix sockets. It refuses what reaches other processes, the
+kernel or new namespaces; `clone3` and io_uring are reported as absent, so that the C library falls back.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+
+from pipeline.errors import SandboxError
+
+# Order of the numbers: x86-64, arm64 (from the kernel's syscall tables); None: the call is not there.
+_REFUSED: dict[str, tuple[int | None, int]] = {
+    # other processes
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    # the kernel
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "reboot": (169, 142),
+    "acct": (163, 89),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "syslog": (103, 116),
+    "vhangup": (153, 58),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    # mounts and namespaces
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "setns": (308, 268),
+    "unshare": (272, 97),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "open_tree": (428, 428),
+    "mount_setattr": (442, 442),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    # memory that no watchdog sees and no kill frees
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "memfd_secret": (447, 447),
+}
+_ABSENT: dict[str, tuple[int | None, int]] = {
+    "clone3": (435, 435),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+}
+_CLONE = (56, 220)
+_SOCKET = (41, 198)
+_SOCKETPAIR = (53, 199)
+_PRCTL = (157, 167)
+_AUDIT_ARCH = (0xC000003E, 0xC00000B7)
+_MACHINES = ("x86_64", "aarch64")
+
+_X32_BIT = 0x40000000
+_NEW_NAMESPACES = 0x7E020000  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
+_PR_SET_DUMPABLE = 4  # a process that is not dumpable would hide its descriptors from the watchdog
+_AF_UNIX = 1
+
+_LOAD, _IF_EQUAL, _IF_BITS, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_AT_NUMBER, _AT_ARCH, _AT_ARGUMENT_0 = 0, 4, 16
+
+
+def _op(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, then, otherwise, value)
+
+
+def _refuse(number: int, error: int) -> bytes:
+    return _op(_IF_EQUAL, number, 0, 1) + _op(_RETURN, _ERRNO | error)
+
+
+def _on_argument_0(number: int, body: bytes) -> bytes:
+    """Runs `body` with argument 0 loaded when the call is `number`; afterwards the number is loaded again."""
+    body = _op(_LOAD, _AT_ARGUMENT_0) + body + _op(_LOAD, _AT_NUMBER)
+    return _op(_IF_EQUAL, number, 0, len(body) // 8) + body
+
+
+def program(*, unix_sockets: bool) -> bytes:
+    """The filter for this machine's architecture: 8 bytes an instruction, as the kernel takes it.
+
+    `unix_sockets`: whether `socket(AF_UNIX)` is allowed (CUDA needs it; harmless in a network namespace,
+    where abstract names are private and the mounts hold no socket). Every other family is refused always;
+    `socketpair(AF_UNIX)` is allowed always. Raises `SandboxError` on an unknown architecture.
+    """
+    if platform.machine() not in _MACHINES:
+        raise SandboxError(
+            f"No system-call filter is known for {platform.machine()}: x86_64 or aarch64 needed."
+        )
+    column = _MACHINES.index(platform.machine())
+    code = _op(_LOAD, _AT_ARCH) + _op(_IF_EQUAL, _AUDIT_ARCH[column], 1, 0) + _op(_RETURN, _KILL)
+    code += _op(_LOAD, _AT_NUMBER)
+    if column == 0:
+        code += _op(_IF_AT_LEAST, _X32_BIT, 0, 1) + _op(_RETURN, _KILL)
+    for table, error in ((_REFUSED, errno.EPERM), (_ABSENT, errno.ENOSYS)):
+        for numbers in table.values():
+            number = numbers[column]
+            if number is not None:
+                code += _refuse(number, error)
+    not_unix = _op(_IF_EQUAL, _AF_UNIX, 1, 0) + _op(_RETURN, _ERRNO | errno.EACCES)
+    no_socket = not_unix if unix_sockets else _op(_RETURN, _ERRNO | errno.EACCES)
+    code += _on_argument_0(_SOCKET[column], no_socket)
+    code += _on_argument_0(_SOCKETPAIR[column], not_unix)
+    code += _on_argument_0(
+        _CLONE[column], _op(_IF_BITS, _NEW_NAMESPACES, 0, 1) + _op(_RETURN, _ERRNO | errno.EPERM)
+    )
+    code += _on_argument_0(
+        _PRCTL[column], _op(_IF_EQUAL, _PR_SET_DUMPABLE, 0, 1) + _op(_RETURN, _ERRNO | errno.EPERM)
+    )
+    return code + _op(_RETURN, _ALLOW)
