@@ -77,7 +77,7 @@ def repair_prompt(
         "build_log": trim_log(failure.build_log, MAX_LOG),
         "details": trim_text(failure.details.strip(), MAX_DETAILS),
     }
-    answer = trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75)
+    answer = _encodable(trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75))
     return _prompt(
         chosen,
         backend,
@@ -108,6 +108,7 @@ def _prompt(
     user: str,
     history: tuple[tuple[str, str], ...] = (),
 ) -> Prompt:
+    user = _encodable(user)
     return Prompt(
         template=template.name,
         template_sha256=template.sha256(backend),
@@ -116,3 +117,8 @@ def _prompt(
         history=history,
         sha256=sha256_json({"system": system, "history": history, "user": user}),
     )
+
+
+def _encodable(text: str) -> str:
+    """`text` with lone surrogates replaced: servers may send them, but no request can carry them."""
+    return text.encode("utf-8", "replace").decode("utf-8")

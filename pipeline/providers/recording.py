@@ -1,0 +1,134 @@
+"""The recording format: JSONL, one answer a line, keyed by problem, backend, sample and turn."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
+
+from pipeline.errors import MachineError, UsageError
+from pipeline.nouns import Noun, Response
+from pipeline.providers.base import Provider, Question
+
+
+class RecordKey(NamedTuple):
+    """Which question a record answers."""
+
+    problem: str
+    backend: str
+    sample: int
+    turn: int
+
+
+class Record(Noun):
+    """One line of a recording."""
+
+    problem: str = Field(min_length=1)
+    """The problem's id: `level1/23`."""
+    backend: Literal["cuda", "cpp"]
+    sample: int = Field(ge=0, strict=True)
+    turn: int = Field(ge=1, strict=True)
+    note: str = ""
+    """For people: what the answer is an example of."""
+    response: dict[str, Any]
+    """The `chat.completion` body, as the server sent it."""
+
+    @property
+    def key(self) -> RecordKey:
+        """The question this record answers."""
+        return RecordKey(self.problem, self.backend, self.sample, self.turn)
+
+
+def read_recording(file: Traversable) -> dict[RecordKey, Record]:
+    """The records of a file by key. Raises UsageError with file and line of a bad or repeated record."""
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"the recording {file} cannot be read: {error.strerror or error}") from error
+    records: dict[RecordKey, Record] = {}
+    lines_of: dict[RecordKey, int] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        record = _parsed(line, f"{file}:{number}")
+        if record.key in records:
+            raise UsageError(
+                f"{file}:{number}: {record.key} is already on line {lines_of[record.key]}; keep one of them"
+            )
+        records[record.key] = record
+        lines_of[record.key] = number
+    return records
+
+
+def _parsed(line: bytes, place: str) -> Record:
+    try:
+        return Record.model_validate(json.loads(line))
+    except (ValueError, RecursionError) as error:
+        if not isinstance(error, ValidationError):
+            raise UsageError(f"{place}: not JSON in UTF-8: {error}") from error
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{place}: {f'{where}: ' if where else ''}{first['msg']}") from error
+
+
+class RecordingProvider:
+    """Passes questions on and appends each answer to a recording, which `replay:FILE` then plays.
+
+    The first answer to a question stays: when it is asked again (after a crash, say), the new answer is
+    returned but not written, because a recording holds one answer for each question.
+    """
+
+    def __init__(self, inner: Provider, path: Path) -> None:
+        """Raises UsageError when `path` holds something other than a recording, or cannot be written."""
+        self._inner = inner
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        except OSError as error:
+            raise UsageError(f"the recording {path} cannot be written: {error.strerror or error}") from error
+        self._written = set(read_recording(path))
+
+    @property
+    def name(self) -> str:
+        """The name of the provider that answers."""
+        return self._inner.name
+
+    async def ask(self, question: Question) -> Response:
+        """The inner provider's answer, written down before it is returned."""
+        response = await self._inner.ask(question)
+        key = RecordKey(question.problem_id, question.backend, question.sample, question.turn)
+        if key not in self._written:
+            append_record(self._path, key, response.raw)
+            self._written.add(key)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the inner provider."""
+        await self._inner.aclose()
+
+
+def append_record(path: Path, key: RecordKey, body: Mapping[str, Any], note: str = "") -> None:
+    """Append one record as a whole line.
+
+    Writers at the same time take turns by the file's lock. Raises MachineError when the line cannot be
+    written whole (the disk is full, say); what was written of it is taken back.
+    """
+    record = Record(**key._asdict(), note=note, response=dict(body))
+    # ASCII escapes: a server's lone surrogates have no UTF-8 form, and must not be lost.
+    line = json.dumps(record.model_dump(), ensure_ascii=True).encode() + b"\n"
+    try:
+        with path.open("ab", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            start = os.fstat(file.fileno()).st_size
+            if file.write(line) != len(line):
+                file.truncate(start)
+                raise OSError("no space for the whole line")
+    except OSError as error:
+        raise MachineError(f"cannot append to the recording {path}: {error.strerror or error}") from error

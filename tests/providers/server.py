@@ -1,0 +1,112 @@
+"""A Chat Completions server on loopback that plays a script: one step for each request."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Step:
+    """What the server does with one request."""
+
+    body: Any = None
+    """A JSON value, or text that is sent as it is."""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay_s: float = 0.0
+    close: bool = False
+    """Close the connection instead of answering."""
+    drip_s: float = 0.0
+    """Send a blank every few milliseconds for at most so long, and never the body."""
+    cut: bool = False
+    """Announce more bytes than are sent."""
+
+
+@dataclass
+class Server:
+    """The running server and what it was asked."""
+
+    url: str
+    requests: list[dict[str, Any]]
+    authorizations: list[str | None]
+
+
+def completion(content: Any = "hello", **changes: Any) -> dict[str, Any]:
+    """A `chat.completion` body; `changes` replace its fields, None removes one."""
+    message = {"role": "assistant", "content": content, **changes.pop("message", {})}
+    body = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "model": "served-model",
+        "system_fingerprint": "fp_1",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }
+    return {key: value for key, value in (body | changes).items() if value is not None}
+
+
+def failure(status: int, **error: Any) -> Step:
+    """An error as servers send it, asking the client not to wait before its retry."""
+    return Step({"error": {"message": "it failed", **error}}, status, {"retry-after-ms": "1"})
+
+
+@contextmanager
+def serve(*steps: Step) -> Iterator[Server]:
+    """A server that plays `steps` in order and repeats the last."""
+    requests: list[dict[str, Any]] = []
+    authorizations: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            assert self.path == "/v1/chat/completions"
+            step = steps[min(len(requests), len(steps) - 1)]
+            requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            authorizations.append(self.headers["authorization"])
+            time.sleep(step.delay_s)
+            if step.close:
+                self.close_connection = True
+                return
+            if step.drip_s:
+                self._drip(step.drip_s)
+                return
+            data = (step.body if isinstance(step.body, str) else json.dumps(step.body)).encode()
+            self.send_response(step.status)
+            for name, value in {"content-type": "application/json", **step.headers}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(data) + 10 * step.cut))
+            self.end_headers()
+            self.wfile.write(data)
+            self.close_connection = step.cut
+
+        def _drip(self, seconds: float) -> None:
+            self.close_connection = True
+            self.send_response(200)
+            self.send_header("content-length", "1000000")
+            self.end_headers()
+            end = time.monotonic() + seconds
+            with suppress(OSError):  # the client hangs up
+                while time.monotonic() < end:
+                    self.wfile.write(b" ")
+                    time.sleep(0.02)
+
+        def log_message(self, *_: Any) -> None:
+            """The test's output stays clean."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield Server(f"http://127.0.0.1:{server.server_port}/v1", requests, authorizations)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,188 @@
+"""The openai provider against a real server: what is sent, what comes back, what each error means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from pipeline.errors import ProviderError, ProviderFatal, UsageError
+from pipeline.nouns import Response
+from pipeline.providers import open_provider
+from tests.providers.questions import question
+from tests.providers.server import Server, Step, completion, failure, serve
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask(server: Server, *, timeout_s: float = 5.0, max_retries: int = 2, **sampling: Any) -> Response:
+    async def asked() -> Response:
+        provider = open_provider(
+            "openai:asked-model",
+            base_url=server.url,
+            sampling=sampling,
+            timeout_s=timeout_s,
+            max_retries=max_retries,
+        )
+        try:
+            return await provider.ask(question())
+        finally:
+            await provider.aclose()
+
+    return anyio.run(asked)
+
+
+def test_everything_the_server_said_is_kept() -> None:
+    body = completion(
+        "the answer",
+        usage={
+            "prompt_tokens": 11,
+            "completion_tokens": 7,
+            "completion_tokens_details": {"reasoning_tokens": 3},
+            "prompt_tokens_details": {"cached_tokens": 5},
+        },
+        unknown={"kept": [1]},
+    )
+    with serve(Step(body, headers={"x-request-id": "req-9"})) as server:
+        response = ask(server)
+    assert response.text == "the answer"
+    assert response.finish_reason == "stop"
+    assert response.request_id == "req-9"
+    assert response.served_model == "served-model"
+    assert response.system_fingerprint == "fp_1"
+    assert response.usage is not None
+    assert response.usage.model_dump() == {
+        "prompt_tokens": 11,
+        "completion_tokens": 7,
+        "reasoning_tokens": 3,
+        "cached_tokens": 5,
+    }
+    assert response.latency_s is not None and 0 < response.latency_s < 5
+    assert response.raw == body
+
+
+def test_only_what_was_set_is_sent() -> None:
+    with serve(Step(completion())) as server:
+        ask(server, temperature=None, max_completion_tokens=9, top_k=4)
+        ask(server)
+    turns = [("system", "be brief"), ("user", "first"), ("assistant", "answer"), ("user", "again")]
+    plain = {"model": "asked-model", "messages": [{"role": r, "content": c} for r, c in turns]}
+    assert server.requests == [plain | {"max_completion_tokens": 9, "top_k": 4}, plain]
+
+
+def test_a_server_of_ones_own_needs_no_key_and_gets_no_other() -> None:
+    with serve(Step(completion())) as server:
+        ask(server)
+    assert server.authorizations == ["Bearer no-key"]
+
+
+def test_the_key_and_the_base_url_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def asked() -> Response:
+        return await open_provider("openai:m").ask(question())
+
+    with serve(Step(completion())) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert anyio.run(asked).text == "hello"
+    assert server.authorizations == ["Bearer sk-secret"]
+
+
+def test_a_missing_key_stops_before_anything_is_asked() -> None:
+    with pytest.raises(ProviderFatal, match="OPENAI_API_KEY"):
+        open_provider("openai:m")
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://host/v1", "http://"])
+def test_a_base_url_that_is_none_is_a_usage_error(url: str) -> None:
+    with pytest.raises(UsageError, match="base URL"):
+        open_provider("openai:m", base_url=url)
+
+
+@pytest.mark.parametrize("name", ["n", "stream", "messages", "model"])
+def test_fields_that_are_not_the_users_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        open_provider("openai:m", base_url="http://localhost/v1", sampling={name: 2})
+
+
+def test_the_client_retries_a_rate_limit_and_a_server_error() -> None:
+    with serve(failure(429, code="rate_limit"), failure(503), Step(completion())) as server:
+        assert ask(server).text == "hello"
+    assert len(server.requests) == 3
+
+
+def test_there_is_no_second_retry_loop() -> None:
+    with serve(failure(500)) as server, pytest.raises(ProviderError, match="it failed") as caught:
+        ask(server)
+    assert caught.value.retriable
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (failure(429, code="insufficient_quota"), "quota"),
+        (failure(401), "OPENAI_API_KEY"),
+        (failure(403), "may not use"),
+        (failure(404, code="model_not_found"), "model's name"),
+        (failure(400, param="temperature"), "drop it"),
+        (failure(400, param="max_tokens"), "max_completion_tokens"),
+        (failure(422, param="stop[0]"), "setting stop"),
+        (failure(400, param="model"), "model's name"),
+    ],
+)
+def test_errors_that_no_sample_can_survive_stop_the_run(step: Step, says: str) -> None:
+    with serve(step) as server, pytest.raises(ProviderFatal, match=says):
+        ask(server, max_retries=0, temperature=0.5, max_tokens=10, stop=["x"])
+
+
+@pytest.mark.parametrize(
+    ("step", "retriable"),
+    [
+        (failure(400, code="context_length_exceeded", param="messages"), False),
+        (failure(413), False),
+        (failure(429, code="rate_limit_exceeded"), True),
+        (failure(500), True),
+        (Step("<html>bad gateway</html>", 502), True),
+        (Step("{not json"), True),
+        (Step("[1]"), True),
+        (Step(completion(choices=[])), True),
+        (Step({"error": {"message": "upstream is busy"}}), True),
+        (Step(close=True), True),
+        (Step(completion(), cut=True), True),
+    ],
+)
+def test_other_errors_are_of_one_sample(step: Step, retriable: bool) -> None:
+    with serve(step) as server, pytest.raises(ProviderError) as caught:
+        ask(server, max_retries=0)
+    assert caught.value.retriable is retriable
+
+
+def test_a_slow_server_is_an_error_of_one_sample() -> None:
+    with serve(Step(completion(), delay_s=0.5)) as server, pytest.raises(ProviderError, match="in time"):
+        ask(server, timeout_s=0.1, max_retries=0)
+
+
+def test_a_server_that_drips_bytes_without_end_is_an_error_of_one_sample() -> None:
+    with serve(Step(drip_s=5.0)) as server, pytest.raises(ProviderError, match="without finishing"):
+        ask(server, timeout_s=0.2, max_retries=0)
+
+
+def test_an_unreachable_server_is_an_error_of_one_sample() -> None:
+    with serve(Step(completion())) as server:
+        pass
+    with pytest.raises(ProviderError, match="cannot be reached"):
+        ask(server, max_retries=0)
+
+
+def test_the_key_never_shows_in_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    echo = Step({"error": {"message": "bad key sk-secret"}}, 401)
+    with serve(echo) as server, pytest.raises(ProviderFatal) as caught:
+        ask(server)
+    assert "sk-secret" not in str(caught.value)
+    assert "[key]" in str(caught.value)
