@@ -44,7 +44,9 @@ class ContestantFailed(Exception):
 class ContestantGone(Exception):
     """The contestant's process ended, broke the protocol, or was killed at a limit."""
 
-    def __init__(self, why: str, outcome: Outcome, *, timed_out: bool = False, protocol: bool = False) -> None:
+    def __init__(
+        self, why: str, outcome: Outcome, *, timed_out: bool = False, protocol: bool = False
+    ) -> None:
         super().__init__(why)
         self.outcome = outcome
         self.timed_out = timed_out
@@ -80,7 +82,14 @@ class Contestant:
     def _start(self, descriptor: int, gpus: Sequence[int], memory: int, unsafe: bool) -> Process:
         package = Path(pipeline.__file__).parent
         job = Job(
-            argv=(sys.executable, "-I", "-B", "-c", _SCRIPT.format(root=str(package.parent)), str(descriptor)),
+            argv=(
+                sys.executable,
+                "-I",
+                "-B",
+                "-c",
+                _SCRIPT.format(root=str(package.parent)),
+                str(descriptor),
+            ),
             scratch=self.scratch,
             read_only=(
                 *python_paths(),

@@ -81,7 +81,9 @@ def free(tensor: torch.Tensor) -> bool:
 def _sums_to_one(tensor: torch.Tensor) -> bool:
     """Whether slices along some dimension sum to one: a distribution."""
     return any(
-        bool(((tensor.narrow(0, 0, 1) if dim else tensor).sum(dim, dtype=torch.float64) - 1).abs().max() < 1e-2)
+        bool(
+            ((tensor.narrow(0, 0, 1) if dim else tensor).sum(dim, dtype=torch.float64) - 1).abs().max() < 1e-2
+        )
         for dim in range(tensor.dim())
         if tensor.shape[dim] > 1
     )

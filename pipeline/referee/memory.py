@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,11 @@ def raw(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1).view(torch.uint8)
 
 
+def same_bits(left: Any, right: Any) -> bool:
+    """Whether the tensors in two sets of arguments are equal bit by bit."""
+    return all(torch.equal(raw(a), raw(b)) for a, b in zip(tensors(left), tensors(right), strict=True))
+
+
 class SharedMemory:
     """All arenas of one contestant. `announce` gives what to send along with `attach`."""
 
@@ -93,7 +98,9 @@ class SharedMemory:
 
 def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
     """Bytes of one slot: inputs, and outputs of candidate and baseline."""
-    return sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments)) + 2 * sum(_dense_bytes(t) for t in outputs)
+    return sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments)) + 2 * sum(
+        _dense_bytes(t) for t in outputs
+    )
 
 
 def slots_that_fit(bytes_each: int, device: torch.device) -> int:
@@ -125,7 +132,7 @@ def lay_out(
         pending_specs, pending_views = iter(specs), iter(views)
         slots.append(
             SharedSlot(
-                arguments=[wire.encode(a, lambda _, it=pending_specs: next(it)) for a in arguments],
+                arguments=[wire.encode(a, _taking(pending_specs)) for a in arguments],
                 views=views,
                 local=_with_tensors(arguments, pending_views),
                 outputs=tuple(shared_out.view(spec) for spec in out_specs),
@@ -136,9 +143,7 @@ def lay_out(
     return slots
 
 
-def share_weights(
-    memory: SharedMemory, state: dict[str, torch.Tensor]
-) -> dict[str, dict[str, Any]]:
+def share_weights(memory: SharedMemory, state: dict[str, torch.Tensor]) -> dict[str, dict[str, Any]]:
     """Puts initial weights into an arena; returns name to spec."""
     places, offset = {}, 0
     for name, tensor in state.items():
@@ -148,6 +153,10 @@ def share_weights(
     for name, tensor in state.items():
         arena.view(places[name]).copy_(tensor)
     return places
+
+
+def _taking(specs: Iterator[dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    return lambda _: next(specs)
 
 
 def _layable(tensor: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import random
 import sys
 import traceback
 import types
@@ -54,8 +55,9 @@ class LoadedProblem:
         return model.to(device)
 
     def draw(self, seed: int, device: torch.device) -> list[Any]:
-        """The arguments of forward, drawn from `seed` on `device`. Integer and boolean types stay as they are."""
+        """The arguments of forward, drawn from `seed` on `device`; integers and booleans keep their types."""
         torch.manual_seed(seed)
+        random.seed(seed)
         with torch.device(device):
             arguments = self._guarded("get_inputs", self._module.get_inputs)
         return [moved(argument, device) for argument in arguments]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def aa_spread(log_times: Sequence[float]) -> float:
 
     Half-width of the bootstrap interval of the median of log(b[i+1] / b[i]) over consecutive blocks.
     """
-    steps = [later - earlier for earlier, later in zip(log_times, log_times[1:], strict=False)]
+    steps = [later - earlier for earlier, later in itertools.pairwise(log_times)]
     return half_width(bootstrap_median(steps)) if len(steps) > 1 else math.inf
 
 

@@ -63,6 +63,15 @@ def norm_floor(dtype: torch.dtype) -> float:
     return NORM_FLOOR.get(dtype, COARSE_FLOOR)
 
 
+def timed_floor(dtype: torch.dtype, reference_relative_norm: float) -> float:
+    """The floor for outputs of timed calls, which are compared with the native result, not with the truth.
+
+    Both may be off by what a trial allows, so twice that: `reference_relative_norm` is the native
+    reference's own largest error in the trials.
+    """
+    return 2 * max(norm_floor(dtype), REFERENCE_MULTIPLE * reference_relative_norm)
+
+
 @dataclass
 class _Sums:
     """Running sums of one pass over a pair of tensors (against the truth)."""
@@ -80,11 +89,13 @@ def compare(
     *,
     trial: str,
     output: int,
+    floor: float | None = None,
 ) -> ErrorStatistics:
     """How far `candidate` is from the truth, and how many elements lie outside the tolerance.
 
     All tensors have one shape and lie on one device. `native` is the reference in the problem's dtype;
-    `truth` its float64 twin, or None: then the native result is the truth and the floors alone decide.
+    `truth` its float64 twin, or None: then the native result is the truth and the floor alone decides.
+    `floor` replaces the dtype's norm floor (see `timed_floor`).
     `wrong` is at least 1 whenever the output is not acceptable.
     """
     if not (candidate.is_floating_point() or candidate.is_complex()):
@@ -95,7 +106,7 @@ def compare(
     exact = native if truth is None else truth
     reference = _sums(native, exact)
     mine = _sums(candidate, exact)
-    floor = norm_floor(native.dtype)
+    floor = norm_floor(native.dtype) if floor is None else floor
     rms = math.sqrt(reference.truth_squared / max(reference.finite, 1))
     limit = REFERENCE_MULTIPLE * reference.max_error
     found = _Worst()

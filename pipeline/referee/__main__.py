@@ -1,0 +1,56 @@
+"""`python -m pipeline.referee FD`: serves one orchestrator over an inherited socket until it says bye."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.build import Builder
+from pipeline.contestant import wire
+from pipeline.errors import KernelproofError
+from pipeline.nouns import Build, BuildRequest
+from pipeline.referee.environment import describe_environment
+from pipeline.referee.judge import judge
+from pipeline.referee.request import VerifyRequest
+from pipeline.workspace import cache_directory
+
+
+def main() -> None:
+    """Answers `environment` and `verify` requests, one at a time."""
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    wire.send(sock, {"ready": True, "torch": torch.__version__})
+    while True:
+        try:
+            message, _ = wire.receive(sock)
+        except wire.WireClosed:
+            return
+        if message.get("op") == "bye":
+            return
+        try:
+            wire.send(sock, _answer(message, sock))
+        except KernelproofError as error:
+            wire.send(sock, {"error": str(error), "exit_code": error.exit_code})
+
+
+def _answer(message: dict[str, Any], sock: socket.socket) -> dict[str, Any]:
+    if message["op"] == "environment":
+        environment = describe_environment(torch.device(message["device"]))
+        return {"environment": environment.model_dump(mode="json")}
+    request = VerifyRequest.model_validate(message["request"])
+    builder = Builder(Path(message.get("cache") or cache_directory()), unsafe=request.settings.unsafe)
+
+    def build(wanted: BuildRequest) -> Build:
+        return builder.build(wanted, seconds=request.settings.build_seconds)
+
+    def progress(stage: str) -> None:
+        wire.send(sock, {"stage": stage})
+
+    return {"verification": judge(request, build, progress).model_dump(mode="json")}
+
+
+if __name__ == "__main__":
+    main()

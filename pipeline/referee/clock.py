@@ -1,0 +1,243 @@
+"""The measurement: candidate and baseline in alternating blocks on fresh inputs, under two clocks.
+
+One round: every slot is filled with inputs never used before, outputs are poisoned, then the baseline
+(in this process) and the candidate (in its own) each walk through the same slots, in random order. The
+contestant reports a time for each call; the referee holds a clock of its own around the whole block and
+takes off what the same loop costs without a forward, measured before the candidate was loaded. Outputs
+of a random half of the calls of every round are compared with the baseline's on the same inputs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import torch
+
+from pipeline.contestant import loop
+from pipeline.nouns import ErrorStatistics, Measurement, VerifySettings
+from pipeline.referee import stats, tolerance
+from pipeline.referee.environment import Readings, read_state
+from pipeline.referee.host import Contestant
+from pipeline.referee.memory import SharedSlot, same_bits
+from pipeline.referee.problem import LoadedProblem, tensors
+
+MIN_ROUNDS = 6
+MAX_ROUNDS = 200
+WARM_UP_SECONDS = 0.2
+IDLE_REPEATS = 5
+HOST_RELATIVE = 0.25
+HOST_ABSOLUTE_MS = 0.1
+"""The host clock may exceed the inside clock by this much a call: launch and scheduling, not work.
+
+Documented bound: 25 % of the call plus 0.1 ms. Beyond it the inside clock is not believed.
+"""
+
+
+@dataclass(frozen=True)
+class LoopCost:
+    """What the timed loop costs without a forward, on the referee's clock (milliseconds)."""
+
+    fixed_ms: float
+    """One block: message, start, synchronisation, reply."""
+    call_ms: float
+    """One call: flush, marks, copying the outputs out."""
+
+
+@dataclass
+class Round:
+    """One round's times in milliseconds."""
+
+    order: str
+    baseline: list[float]
+    candidate: list[float]
+    host_ms: float
+    """The referee's clock around the candidate's block."""
+
+
+@dataclass
+class Timed:
+    """What the rounds gave; `failure` names the check that ended them early."""
+
+    rounds: list[Round] = field(default_factory=list)
+    checked_calls: int = 0
+    failure: str | None = None
+    bad: ErrorStatistics | None = None
+    before: Readings = field(default_factory=dict)
+    after: Readings = field(default_factory=dict)
+
+
+def loop_cost(contestant: Contestant, slots: Sequence[SharedSlot], seconds: float) -> LoopCost:
+    """Measures the loop in the contestant, which at this point holds no candidate."""
+
+    def once(count: int) -> float:
+        message = {"op": "idle", "slots": [slot.message() for slot in slots[:count]]}
+        start = time.perf_counter_ns()
+        contestant.ask(message, seconds=seconds)
+        return (time.perf_counter_ns() - start) / 1e6
+
+    once(len(slots))
+    many = median(once(len(slots)) for _ in range(IDLE_REPEATS))
+    single = median(once(1) for _ in range(IDLE_REPEATS))
+    if len(slots) == 1:
+        return LoopCost(fixed_ms=single, call_ms=0.0)
+    call = max(0.0, (many - single) / (len(slots) - 1))
+    return LoopCost(fixed_ms=max(0.0, single - call), call_ms=call)
+
+
+class Stopwatch:
+    """Runs the rounds of one measurement."""
+
+    def __init__(
+        self,
+        loaded: LoadedProblem,
+        model: torch.nn.Module,
+        contestant: Contestant,
+        slots: Sequence[SharedSlot],
+        settings: VerifySettings,
+        device: torch.device,
+        flush: loop.Flush,
+        next_seed: Callable[[], int],
+        reference_error: Sequence[float],
+    ) -> None:
+        self._loaded, self._model, self._contestant = loaded, model, contestant
+        self._slots, self._settings, self._device = slots, settings, device
+        self._flush, self._next_seed = flush, next_seed
+        self._reference_error = reference_error
+        self._random = random.SystemRandom()
+
+    def run(self) -> Timed:
+        """Rounds until the interval is narrow enough or time is up. Raises what `Contestant.ask` raises."""
+        timed = Timed(before=read_state(self._device))
+        warm_until = time.monotonic() + WARM_UP_SECONDS
+        while True:
+            self._round(Timed())
+            if time.monotonic() > warm_until:
+                break
+        deadline = time.monotonic() + self._settings.measure_seconds
+        while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
+            timed.rounds.append(self._round(timed))
+            if self._narrow(timed.rounds) or (time.monotonic() > deadline and len(timed.rounds) >= 3):
+                break
+        timed.after = read_state(self._device)
+        return timed
+
+    def _narrow(self, rounds: list[Round]) -> bool:
+        if len(rounds) < MIN_ROUNDS:
+            return False
+        return stats.half_width(stats.bootstrap_median(log_ratios(rounds))) < self._settings.target_half_width
+
+    def _round(self, timed: Timed) -> Round:
+        slots = self._slots
+        watched = self._random.randrange(len(slots))
+        for index, slot in enumerate(slots):
+            arguments = self._loaded.draw(self._next_seed(), self._device)
+            slot.fill(arguments)
+            if index == watched:
+                private = arguments
+            del arguments
+        self._settle()
+        order = self._random.choice(["BC", "CB"])
+        baseline: list[float] = []
+        candidate: list[float] = []
+        host = 0.0
+        for who in order:
+            if who == "B":
+                baseline = self._baseline_block()
+            else:
+                candidate, host = self._candidate_block()
+                if not same_bits(list(slots[watched].views), private):
+                    timed.failure = "inputs_unchanged"
+        if any(map(math.isnan, candidate)):
+            timed.failure = timed.failure or "inside_clock"
+        self._check_outputs(timed, watched, private)
+        return Round(order, baseline, candidate, host)
+
+    def _baseline_block(self) -> list[float]:
+        prepared = [loop.Slot(slot.local, slot.baseline) for slot in self._slots]
+        return loop.run_block(self._model, prepared, self._flush, self._device)
+
+    def _candidate_block(self) -> tuple[list[float], float]:
+        message = {"op": "time", "slots": [slot.message() for slot in self._slots]}
+        seconds = self._settings.call_seconds * len(self._slots)
+        start = time.perf_counter_ns()
+        reply = self._contestant.ask(message, seconds=seconds)
+        host = (time.perf_counter_ns() - start) / 1e6
+        return believable_times(reply.get("ms"), len(self._slots)), host
+
+    def _check_outputs(self, timed: Timed, watched: int, private: list[Any]) -> None:
+        """Compares the outputs of a random half of the slots, the watched one always among them.
+
+        The watched slot's inputs also exist in memory that the contestant cannot reach, and its output is
+        compared with the reference on those: inputs changed under the baseline and put back are seen.
+        """
+        true = tuple(tensors(self._loaded.run(self._model, private, 0)))
+        others = [index for index in range(len(self._slots)) if index != watched]
+        chosen = self._random.sample(others, len(others) // 2)
+        pairs = [(self._slots[watched].outputs, true)]
+        pairs += [(self._slots[index].outputs, self._slots[index].baseline) for index in chosen]
+        for mine, wanted in pairs:
+            for output, (value, native) in enumerate(zip(mine, wanted, strict=True)):
+                floor = tolerance.timed_floor(native.dtype, self._reference_error[output])
+                found = tolerance.compare(value, native, None, trial="timed", output=output, floor=floor)
+                if found.wrong and timed.failure is None:
+                    timed.failure, timed.bad = "timed_outputs", found
+        timed.checked_calls += len(pairs)
+
+    def _settle(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+
+def believable_times(value: object, count: int) -> list[float]:
+    """The contestant's times as positive finite floats; times that cannot be become NaN, never a crash."""
+    if not isinstance(value, list) or len(value) != count:
+        return [math.nan] * count
+    good = [isinstance(v, int | float) and math.isfinite(v) and v > 0 for v in value]
+    return [float(v) if ok else math.nan for v, ok in zip(value, good, strict=True)]
+
+
+def log_ratios(rounds: Sequence[Round]) -> list[float]:
+    """log(baseline / candidate) of each round's median times; 0 is equal, above 0 the candidate is faster."""
+    return [math.log(median(r.baseline) / median(r.candidate)) for r in rounds]
+
+
+def host_call_ms(rounds: Sequence[Round], cost: LoopCost) -> float:
+    """The referee's clock for one candidate call: median over blocks, loop cost taken off."""
+    return median((r.host_ms - cost.fixed_ms) / len(r.candidate) - cost.call_ms for r in rounds)
+
+
+def host_allowance_ms(inside_ms: float) -> float:
+    """Most the host clock may show for a call whose inside clock shows `inside_ms`."""
+    return inside_ms * (1 + HOST_RELATIVE) + HOST_ABSOLUTE_MS
+
+
+def conclude(timed: Timed, cost: LoopCost, flush_bytes: int) -> Measurement:
+    """The measurement that complete, believable rounds give."""
+    ratios = log_ratios(timed.rounds)
+    interval = stats.exponential(stats.bootstrap_median(ratios))
+    spread = stats.aa_spread([math.log(median(r.baseline)) for r in timed.rounds])
+    smallest = stats.resolution(spread)
+    return Measurement(
+        candidate_ms=median(median(r.candidate) for r in timed.rounds),
+        baseline_ms=median(median(r.baseline) for r in timed.rounds),
+        speedup=math.exp(median(ratios)),
+        speedup_interval=interval,
+        pace=stats.pace(interval, smallest),
+        resolution=smallest,
+        aa_spread=spread,
+        host_ms=host_call_ms(timed.rounds, cost),
+        overhead_ms=cost.call_ms,
+        flush_bytes=flush_bytes,
+        slots=len(timed.rounds[0].candidate),
+        candidate_samples_ms=tuple(tuple(r.candidate) for r in timed.rounds),
+        baseline_samples_ms=tuple(tuple(r.baseline) for r in timed.rounds),
+        order=tuple(r.order for r in timed.rounds),
+        clocks_before=timed.before,
+        clocks_after=timed.after,
+    )

@@ -1,0 +1,141 @@
+"""The record of one verification while it is being made: checks, figures, seeds, and how it ended."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline.hashing import sha256_text
+from pipeline.nouns import (
+    Build,
+    BuildState,
+    Check,
+    CheckOutcome,
+    Environment,
+    ErrorStatistics,
+    Measurement,
+    SandboxReport,
+    Status,
+    Verification,
+)
+from pipeline.referee import tolerance
+from pipeline.referee.request import VerifyRequest
+from pipeline.version import __version__
+
+Figures = dict[str, Any]
+
+
+class Ended(Exception):
+    """The verification is over: with this status, for this reason."""
+
+    def __init__(self, status: Status, reason: str, details: str = "") -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.details = status, reason, details
+
+
+class Ledger:
+    """Collects evidence; `close` makes the Verification."""
+
+    def __init__(self, request: VerifyRequest) -> None:
+        self._request = request
+        self.checks: list[Check] = []
+        self.errors: list[ErrorStatistics] = []
+        self.builds: list[Build] = []
+        self.seeds: dict[str, int] = {}
+        self.stage_seconds: dict[str, float] = {}
+        self.inputs: tuple[dict[str, Any], ...] = ()
+        self.environment: Environment | None = None
+        self.sandbox: SandboxReport | None = None
+        self.measurement: Measurement | None = None
+        self.exit: str | None = None
+
+    def seed(self, name: str) -> int:
+        """A fresh secret seed, written down under `name`."""
+        value = secrets.randbits(62)
+        self.seeds[name] = value
+        return value
+
+    def passed(self, name: str, asked: str, seen: str, figures: Figures | None = None) -> None:
+        """Records a check that passed."""
+        self._check(CheckOutcome.PASS, name, asked, seen, figures)
+
+    def skipped(self, name: str, asked: str, why: str, figures: Figures | None = None) -> None:
+        """Records a check that had nothing to look at."""
+        self._check(CheckOutcome.NOT_APPLICABLE, name, asked, why, figures)
+
+    def failed(
+        self,
+        status: Status,
+        name: str,
+        asked: str,
+        seen: str,
+        figures: Figures | None = None,
+    ) -> Ended:
+        """Records a check that failed and returns the exception that ends the verification."""
+        self._check(CheckOutcome.FAIL, name, asked, seen, figures)
+        return Ended(status, f"{name}: {seen}")
+
+    def _check(
+        self, outcome: CheckOutcome, name: str, asked: str, seen: str, figures: Figures | None
+    ) -> None:
+        self.checks.append(Check(name=name, outcome=outcome, asked=asked, seen=seen, figures=figures or {}))
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Adds the wall seconds spent inside to the stage's."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + time.monotonic() - start
+
+    def build_failure(self) -> Ended | None:
+        """How the verification ends when a build the candidate asked for failed, else None."""
+        for build in self.builds:
+            status = BUILD_STATUS.get(build.state)
+            if status is not None:
+                return Ended(status, f"building {build.name}: {build.state}", build.log[-20_000:])
+        return None
+
+    def close(self, status: Status, reason: str, details: str = "") -> Verification:
+        """The finished record."""
+        request = self._request
+        ranked = status in (Status.CORRECT, Status.CHEATING)
+        return Verification(
+            status=status,
+            reason=reason,
+            problem_id=request.problem.id,
+            problem_sha256=request.problem.sha256,
+            candidate_sha256=sha256_text(request.source),
+            settings=request.settings,
+            environment=self.environment,
+            sandbox=self.sandbox,
+            builds=tuple(self.builds),
+            checks=tuple(self.checks),
+            errors=tuple(self.errors),
+            measurement=self.measurement if ranked else None,
+            seeds=self.seeds,
+            inputs=self.inputs,
+            details=clean(details)[:20_000],
+            exit=self.exit,
+            stage_seconds={k: round(v, 3) for k, v in self.stage_seconds.items()},
+            verifier=f"{__version__} policy:{tolerance.policy_sha256()[:12]}",
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+
+
+BUILD_STATUS: dict[BuildState, Status] = {
+    BuildState.ERROR: Status.BUILD_ERROR,
+    BuildState.TIMEOUT: Status.BUILD_TIMEOUT,
+    BuildState.UNAVAILABLE: Status.INFRASTRUCTURE_ERROR,
+    BuildState.INFRASTRUCTURE: Status.INFRASTRUCTURE_ERROR,
+}
+
+
+def clean(text: str) -> str:
+    """Text without control characters (newlines and tabs stay): nothing of a candidate's moves a cursor."""
+    return "".join(ch if ch in "\n\t" or ch.isprintable() else "�" for ch in text)
