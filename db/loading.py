@@ -48,7 +48,7 @@ def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
         return _attempt(session, row)
     except (ValidationError, json.JSONDecodeError) as error:
         raise StoreError(
-            f"attempt {attempt_id} cannot be read: edited, or written by another version of kernelproof ({error})"
+            f"attempt {attempt_id} cannot be read: edited, or written by another version ({error})"
         ) from error
 
 

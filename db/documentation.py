@@ -1,0 +1,71 @@
+"""Writes docs/schema.md from the tables themselves: ``python -m db.documentation > docs/schema.md``."""
+
+from __future__ import annotations
+
+from inspect import getdoc
+from typing import Any
+
+from sqlalchemy import Column
+
+from db.connection import HEAD
+from db.models import APPEND_ONLY, Base
+
+INTRODUCTION = """\
+# The database
+
+One SQLite file, `db/attempts.sqlite` in the workspace, in WAL mode with foreign keys. Several kernelproof
+processes may write it at once: every write is one `BEGIN IMMEDIATE` transaction and is tried again for a
+minute when another process holds the lock. A killed process leaves whole transactions or nothing.
+
+- **Long texts live once.** Prompts, raw responses, sources, build logs and process output are rows of
+  `texts` under their SHA-256; columns named `..._sha256` with a reference to `texts.sha256` point there.
+  Reading an attempt recomputes the hashes and names every text that was altered.
+- **Evidence is only ever added.** Triggers refuse UPDATE and DELETE on
+  {append_only}. A result that should not count is retracted by a row in `retractions`.
+- **Stored before parsed.** What a model's server said is in `responses` before anything looks at it.
+- **Migrations are append-only** and named; this describes `{head}`. `alembic_version` (one row,
+  `version_num`) says where a file is; opening it applies what is missing, in one transaction. A file from a
+  newer version is refused. `PRAGMA application_id` is 0x6b707266, so that no other program's file is touched.
+
+Times are UTC in ISO 8601; JSON columns hold JSON text, in which `Infinity` and `NaN` may occur.
+
+This page is written by `python -m db.documentation`; a test keeps it equal to the tables.
+"""
+
+
+def schema_markdown() -> str:
+    """The text of docs/schema.md."""
+    names = [f"`{name}`" for name in APPEND_ONLY]
+    append_only = ", ".join(names[:-1]) + " and " + names[-1]
+    parts = [INTRODUCTION.format(append_only=append_only, head=HEAD)]
+    parts += [_section(model) for model in Base.__subclasses__()]
+    return "\n".join(parts)
+
+
+def _section(model: type[Base]) -> str:
+    table = Base.metadata.tables[model.__tablename__]
+    rows = "".join(f"| `{column.name}` | {_kind(column)} | {column.comment} |\n" for column in table.columns)
+    return f"## {table.name}\n\n{getdoc(model)}\n\n| column | type | meaning |\n|---|---|---|\n{rows}"
+
+
+def _kind(column: Column[Any]) -> str:
+    """The column's type in words, with its role as a key."""
+    words = _TYPES[type(column.type).__name__]
+    if column.primary_key:
+        words += ", primary key"
+    words += "".join(f" → `{key.target_fullname}`" for key in column.foreign_keys)
+    return words + (", may be NULL" if column.nullable else "")
+
+
+_TYPES = {
+    "Boolean": "boolean",
+    "Float": "number",
+    "Integer": "integer",
+    "Json": "JSON",
+    "String": "text",
+    "Words": "text",
+}
+
+
+if __name__ == "__main__":
+    print(schema_markdown(), end="")

@@ -1,0 +1,71 @@
+"""`kernelproof leaderboard`: best speedups by problem, rates by model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Backend(StrEnum):
+    """The backends a leaderboard can be narrowed to."""
+
+    CUDA = "cuda"
+    CPP = "cpp"
+
+
+class Kind(StrEnum):
+    """The kinds of run a leaderboard can be narrowed to."""
+
+    GENERATE = "generate"
+    VERIFY = "verify"
+
+
+def leaderboard(
+    problem: Annotated[str | None, typer.Option(help="Problem id or glob: level1/23, 'level1/*'.")] = None,
+    level: Annotated[int | None, typer.Option(help="Problems of this level only.")] = None,
+    model: Annotated[str | None, typer.Option(help="Part of the model's name.")] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", "--device", help="Part of the GPU's or CPU's name.")
+    ] = None,
+    backend: Annotated[Backend | None, typer.Option(help="One backend only.")] = None,
+    size: Annotated[str | None, typer.Option(help="One size preset only: full, small.")] = None,
+    run: Annotated[str | None, typer.Option(help="The run of this name only.")] = None,
+    kind: Annotated[
+        Kind | None, typer.Option(help="Answers of models, or candidates given as files.")
+    ] = None,
+    models: Annotated[bool, typer.Option("--models", help="Only the table of the models.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="The problems (or --models) as CSV.")] = False,
+    workspace: Annotated[Path | None, typer.Option(help="Directory with db/ and generated/.")] = None,
+) -> None:
+    """Show the best verified speedup for each problem and how often each model is right."""
+    from db.store import open_store
+    from db.views import LeaderboardFilters
+    from pipeline.errors import UsageError
+    from pipeline.report.leaderboard import models_csv, print_leaderboard, problems_csv
+    from pipeline.report.plain import json_text, screen
+    from pipeline.workspace import open_workspace
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other; give one of them")
+    filters = LeaderboardFilters(
+        problem=problem,
+        level=level,
+        model=model,
+        device=gpu,
+        backend=backend,
+        size=size,
+        run=run,
+        kind=kind.value if kind else None,
+    )
+    with open_store(open_workspace(workspace).database, create=False) as store:
+        board = store.leaderboard(filters)
+    if as_json:
+        print(json_text(board))
+    elif as_csv:
+        print(models_csv(board) if models else problems_csv(board), end="")
+    else:
+        print_leaderboard(board, screen(), problems=not models)

@@ -1,0 +1,60 @@
+"""Making text safe and screens plain: what a model wrote never steers a terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from pipeline.nouns import Noun
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 240
+"""Columns of output that no terminal reads: wide enough that no table cell is cut."""
+
+_ESCAPES = re.compile(
+    r"\x1b(?:"
+    r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC: titles, links, clipboard
+    r"|[ -/]*[0-~])?"  # all others
+)
+_CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"
+    r"\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reordering, which shows another program than the one there is
+    r"]"
+)
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """`text` without escape sequences, control and reordering characters; newlines and tabs stay."""
+    text = _CONTROLS.sub("", _ESCAPES.sub("", text))
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def screen(stream: TextIO | None = None) -> Console:
+    """A console on `stream` (default stdout) that reads no markup; without a terminal plain and wide."""
+    from rich.console import Console
+
+    stream = stream or sys.stdout
+    width = None if stream.isatty() else PLAIN_WIDTH
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def json_text(noun: Noun) -> str:
+    """A noun as indented ASCII JSON: texts exact, infinities and NaN as null, which JSON lacks."""
+    return json.dumps(_finite(noun.model_dump()), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
