@@ -22,7 +22,7 @@ class Model(nn.Module):
         super().__init__()
         self.heads = heads
         self.query = nn.Linear(features, features)
-        self.key = nn.Linear(features, features)
+        self.key = nn.Linear(features, features, bias=False)  # softmax would cancel a bias
         self.value = nn.Linear(features, features)
         self.out = nn.Linear(features, features)
 

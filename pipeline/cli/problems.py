@@ -1,0 +1,155 @@
+"""`kernelproof problems`: list, show and check the problems of a suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline.nouns import Problem
+    from pipeline.problems import Fitness, Suite
+
+problems_app = typer.Typer(
+    help="List, show and check problems.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+SuiteOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--suite", help="Problem file, directory or KernelBench checkout. Default: the packaged ones."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@problems_app.command("list")
+def list_problems(
+    level: Annotated[int | None, typer.Option(help="Only this level.")] = None,
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the problems of a suite."""
+    from pipeline.problems import open_suite
+
+    opened = open_suite(suite)
+    problems = opened.problems(level)
+    if as_json:
+        _print_json(
+            {
+                "suite": opened.name,
+                "problems": [problem.model_dump(mode="json", exclude={"source"}) for problem in problems],
+                "broken": [{"path": str(path), "message": message} for path, message in opened.broken],
+            }
+        )
+        return
+    _print_table(opened, problems)
+    for _, message in opened.broken:
+        typer.echo(f"not a problem: {message}", err=True)
+
+
+@problems_app.command("show")
+def show_problem(
+    problem: Annotated[str, typer.Argument(help="Id, name or path of a .py file.")],
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one problem: what it asks for, its sizes and its source."""
+    from pipeline.problems import open_suite
+
+    found = open_suite(suite).find(problem)
+    if as_json:
+        _print_json(found.model_dump(mode="json"))
+        return
+    typer.echo(f"{found.id}  {found.name}  (suite {found.suite})")
+    if found.summary:
+        typer.echo(found.summary)
+    typer.echo(f"\nModel({', '.join(found.signature.init)})")
+    typer.echo(f"forward({', '.join(found.signature.forward)})")
+    for name, values in found.sizes.items():
+        typer.echo(f"size {name}: {_written(values) or 'as in the file'}")
+    typer.echo(f"sha256 {found.sha256}\n")
+    typer.echo(found.source)
+
+
+@problems_app.command("check")
+def check_problems(
+    problem: Annotated[
+        list[str] | None,
+        typer.Argument(help="Ids, names, paths, levels (level1) or globs (level2/*). Default: all."),
+    ] = None,
+    suite: SuiteOption = None,
+    size: Annotated[str, typer.Option(help="Size preset to run; `full` where a problem lacks it.")] = "small",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    time_limit: Annotated[float, typer.Option(min=1, help="Most seconds for one problem.")] = 120.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the references and report what makes a problem unfit to judge candidates.
+
+    Exit code 1 when a problem is unfit or a file is broken.
+    """
+    from pipeline.problems import check_problem, open_suite
+
+    opened = open_suite(suite)
+    problems = opened.select(problem or ["all"])
+    broken = [] if problem else opened.broken
+    records = []
+    for chosen in problems:
+        preset = size if size in chosen.sizes else "full"
+        fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit)
+        records.append(fitness)
+        if not as_json:
+            _print_fitness(chosen, fitness)
+    if as_json:
+        _print_json(
+            {
+                "problems": [{"ok": record.ok, **record.model_dump(mode="json")} for record in records],
+                "broken": [{"path": str(path), "message": message} for path, message in broken],
+            }
+        )
+    else:
+        for _, message in broken:
+            typer.echo(f"broken  {message}")
+        fit = sum(record.ok for record in records)
+        typer.echo(f"{fit} of {len(records) + len(broken)} problems are fit")
+    if broken or not all(record.ok for record in records):
+        raise typer.Exit(1)
+
+
+def _print_table(suite: Suite, problems: list[Problem]) -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE, title=f"{len(problems)} problems of suite {suite.name}", title_justify="left")
+    for column in ("id", "name", "sizes"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("summary", no_wrap=True, overflow="ellipsis")
+    for problem in problems:
+        cells = (problem.id, problem.name, ", ".join(problem.sizes), problem.summary)
+        table.add_row(*map(Text, cells))
+    console = Console()
+    # A narrow terminal shortens the summaries; a pipe gets whole lines.
+    console.print(table, crop=False, width=None if console.is_terminal else 1000)
+
+
+def _print_fitness(problem: Problem, fitness: Fitness) -> None:
+    verdict = "fit" if fitness.ok else "UNFIT"
+    typer.echo(f"{verdict:6}  {problem.id:12} {problem.name:34} {fitness.size:6} {fitness.seconds:6.1f} s")
+    for finding in fitness.findings:
+        typer.echo(f"        {finding.reason}: {finding.message}")
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    typer.echo(json.dumps(value, indent=2))
+
+
+def _written(values: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())

@@ -1,0 +1,144 @@
+"""Checks whether a problem is fit to judge candidates, in a process of its own: problem code never runs here.
+
+The process is `python -m pipeline.referee.fitness`; this module starts it, limits it and reads its record.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from pipeline.errors import MachineError, UsageError
+from pipeline.nouns import Problem
+from pipeline.nouns.base import Noun
+
+NO_DEVICE = 3
+"""Exit code of the process when the device is not there."""
+TIME_LIMIT_S = 120.0
+"""Default limit for one problem, process start included."""
+
+
+class Unfit(StrEnum):
+    """What makes a problem unfit."""
+
+    ZEROS = "zeros"
+    """An output of zeros would be accepted."""
+    CONSTANT = "constant"
+    """One constant in all places would be accepted."""
+    REPLAY = "replay"
+    """The output for other inputs would be accepted."""
+    UNUSED_INPUT = "unused_input"
+    """An input can be replaced by another draw, and the output would still be accepted."""
+    NONDETERMINISTIC = "nondeterministic"
+    """The same model on the same inputs gives an output that would not be accepted."""
+    UNSTABLE_WEIGHTS = "unstable_weights"
+    """Constructing twice from one seed gives different weights: a candidate cannot have the same ones."""
+    MUTATED_INPUT = "mutated_input"
+    """The reference changes its inputs."""
+    NON_FINITE = "non_finite"
+    """The output holds NaN or infinities."""
+    NO_OUTPUT = "no_output"
+    """The output holds no tensor, or an empty one."""
+    ERROR = "error"
+    """The problem's code raised."""
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASH = "crash"
+    """The process ended by a signal or without a record."""
+    TIMEOUT = "timeout"
+
+
+class FitnessFinding(Noun):
+    """One reason why a problem is unfit."""
+
+    reason: Unfit
+    message: str
+    """What was seen, and what to change."""
+    figures: dict[str, Any] = Field(default_factory=dict)
+    """The same for machines: JSON values only."""
+
+
+class Fitness(Noun):
+    """Whether a problem at one size can tell right candidates from wrong ones."""
+
+    problem_id: str
+    size: str
+    device: str
+    """`cpu` or `cuda`."""
+    findings: tuple[FitnessFinding, ...] = ()
+    seconds: float
+    """Wall seconds, process start included."""
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing was found."""
+        return not self.findings
+
+
+def check_problem(
+    problem: Problem, *, size: str = "small", device: str = "cpu", time_limit: float = TIME_LIMIT_S
+) -> Fitness:
+    """Runs the reference of `problem` in a trusted process and reports what makes it unfit.
+
+    `time_limit` is in seconds. A crash, out-of-memory or time-out of that process is a finding. Raises
+    UsageError for a size that the problem does not have or an unknown device, MachineError for a device
+    that this machine does not have.
+    """
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise UsageError(f"no device {device!r}; say cpu, cuda or cuda:1")
+    if size not in problem.sizes:
+        raise UsageError(f"{problem.id} has no size {size!r}; it has {', '.join(sorted(problem.sizes))}")
+    started = time.monotonic()
+    code, output, errors = _run(problem, size, device, time_limit)
+    seconds = time.monotonic() - started
+    if code == NO_DEVICE:
+        raise MachineError(errors.decode(errors="replace").strip().splitlines()[-1])
+    if code is None:
+        message = f"not done after {time_limit:g} s; choose a smaller size, or a longer --time-limit"
+        finding = FitnessFinding(reason=Unfit.TIMEOUT, message=message)
+    else:
+        with suppress(ValidationError):
+            return Fitness.model_validate_json(output).model_copy(update={"seconds": seconds})
+        finding = _crash(code, errors)
+    return Fitness(problem_id=problem.id, size=size, device=device, findings=(finding,), seconds=seconds)
+
+
+def _run(problem: Problem, size: str, device: str, time_limit: float) -> tuple[int | None, bytes, bytes]:
+    """Exit code (None: time-out), the record, and standard error of the process."""
+    command = [sys.executable, "-m", "pipeline.referee.fitness", "--size", size, "--device", device]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(problem.model_dump_json().encode(), timeout=time_limit)
+        except subprocess.TimeoutExpired:
+            return None, b"", b""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, output, errors
+
+
+def _crash(code: int, errors: bytes) -> FitnessFinding:
+    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
+    figures = {"exit_code": code, "stderr": "\n".join(lines[-20:])[-2000:]}
+    if code == -signal.SIGKILL:
+        message = "the process was killed, most likely for its memory; choose a smaller size"
+        return FitnessFinding(reason=Unfit.OUT_OF_MEMORY, message=message, figures=figures)
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    last = f": {lines[-1].strip()[:200]}" if lines else ""
+    return FitnessFinding(
+        reason=Unfit.CRASH, message=f"the process ended with {how}, without a record{last}", figures=figures
+    )

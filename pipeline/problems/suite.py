@@ -1,0 +1,163 @@
+"""A suite: many problem files that are listed, found and selected together."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.resources
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pipeline.errors import UsageError
+from pipeline.nouns import Problem
+from pipeline.problems.place import Place, level_of, place_of
+from pipeline.problems.reading import read_problem
+
+PACKAGED = "kernelproof"
+"""Name of the suite that travels inside the package."""
+
+
+class Suite:
+    """Problems of one directory tree, of one directory, or of one file. Files are read when asked for."""
+
+    def __init__(self, name: str, files: Iterable[Path]) -> None:
+        """`files` are the problem files; their order does not matter."""
+        self.name = name
+        self._places = sorted(map(place_of, files), key=lambda place: place.order)
+        self._read: dict[Path, Problem | UsageError] = {}
+
+    def problems(self, level: int | None = None) -> list[Problem]:
+        """The problems that can be read, in natural order; of one level where given."""
+        chosen = (place for place in self._places if level is None or place.level == level)
+        return self._readable(chosen)
+
+    @property
+    def broken(self) -> list[tuple[Path, str]]:
+        """Files that are no problems, each with what is wrong. Reads all files."""
+        outcomes = ((place.path, self._outcome(place)) for place in self._places)
+        return [(path, str(outcome)) for path, outcome in outcomes if isinstance(outcome, UsageError)]
+
+    def find(self, text: str) -> Problem:
+        """One problem, by id (`level1/23`), file (`level1/23_softmax`), unique name (`softmax`) or path.
+
+        Raises UsageError: unknown (with close matches), ambiguous (with all of them), or broken.
+        """
+        path = Path(text).expanduser()
+        if path.suffix == ".py" and path.is_file():
+            return self._from_file(path)
+        wanted = _normal(text)
+        matches = [place for place in self._places if place.id.lower() == wanted]
+        matches = matches or [place for place in self._places if wanted in place.spellings]
+        if not matches:
+            raise UsageError(self._unknown(text))
+        if len(matches) > 1:
+            listed = ", ".join(f"{place.id} ({place.path.name})" for place in matches)
+            raise UsageError(f"{text!r} could be any of {listed}; ask for one of them by file name or path")
+        return self._good(matches[0])
+
+    def select(self, patterns: Sequence[str]) -> list[Problem]:
+        """Problems by id, name, path, folder (`level1`), glob (`level2/*`, `*softmax*`) or `all`, each once.
+
+        In the order of the patterns. A pattern for many leaves broken files out; raises UsageError when
+        one matches nothing that can be read.
+        """
+        found: dict[str, Problem] = {}
+        for pattern in patterns:
+            for problem in self._matching(pattern):
+                found.setdefault(problem.id, problem)
+        return list(found.values())
+
+    def _matching(self, pattern: str) -> list[Problem]:
+        wanted = pattern.strip().strip("/").lower()
+        if wanted == "all":
+            places = self._places
+        elif wanted in {place.folder.lower() for place in self._places}:
+            places = [place for place in self._places if place.folder.lower() == wanted]
+        elif any(character in wanted for character in "*?["):
+            places = [p for p in self._places if any(fnmatchcase(way, wanted) for way in p.spellings)]
+        else:
+            return [self.find(pattern)]
+        problems = self._readable(places)
+        if not problems and places:
+            raise UsageError(
+                f"{pattern!r} matches only files that are no problems: {self._outcome(places[0])}"
+            )
+        if not problems:
+            raise UsageError(self._unknown(pattern))
+        return problems
+
+    def _readable(self, places: Iterable[Place]) -> list[Problem]:
+        outcomes = map(self._outcome, places)
+        return [outcome for outcome in outcomes if isinstance(outcome, Problem)]
+
+    def _good(self, place: Place) -> Problem:
+        outcome = self._outcome(place)
+        if isinstance(outcome, UsageError):
+            raise outcome
+        return outcome
+
+    def _outcome(self, place: Place) -> Problem | UsageError:
+        if place.path not in self._read:
+            self._read[place.path] = self._fresh(place)
+        return self._read[place.path]
+
+    def _fresh(self, place: Place) -> Problem | UsageError:
+        first = next(other for other in self._places if other.id == place.id)
+        if first is not place:
+            return UsageError(f"{place.path}: {place.id} is also {first.path.name}; give it another number")
+        try:
+            return read_problem(place.path, suite=self.name)
+        except UsageError as error:
+            return error
+
+    def _from_file(self, path: Path) -> Problem:
+        for place in self._places:
+            if place.path.samefile(path):
+                return self._good(place)
+        return read_problem(path)
+
+    def _unknown(self, text: str) -> str:
+        ways = {way: place.id for place in self._places for way in reversed(place.spellings)}
+        close = difflib.get_close_matches(_normal(text), ways, n=4, cutoff=0.6)
+        nearest: dict[str, str] = {}  # problem id to its closest spelling
+        for way in close:
+            nearest.setdefault(ways[way], way)
+        near = ", ".join(way if way == found else f"{way} ({found})" for found, way in nearest.items())
+        hint = f"did you mean {near}?" if near else "`kernelproof problems list` shows what there is"
+        return f"no problem {text!r} among the {len(self._places)} of suite {self.name}; {hint}"
+
+
+def open_suite(path: Path | None = None) -> Suite:
+    """The packaged problems, or those at `path`: a file, a directory of files or of `levelN` folders, or a
+    KernelBench checkout (which holds `KernelBench/levelN`). Raises UsageError when there are none.
+    """
+    if path is None:
+        root = Path(str(importlib.resources.files("reference_models")))
+        return Suite(PACKAGED, _in_levels(root))
+    path = path.expanduser().absolute()
+    if path.is_file():
+        return Suite("file", [path])
+    if not path.is_dir():
+        raise UsageError(f"{path} does not exist; a suite is a problem file or a directory of them")
+    for root in (path, path / "KernelBench"):
+        if root.is_dir() and (files := _in_levels(root)):
+            return Suite(root.name, files)
+    if files := _in_folder(path):
+        return Suite(path.parent.name if level_of(path.name) is not None else path.name, files)
+    raise UsageError(f"{path} holds no problems: neither .py files nor folders level1, level2 ... with them")
+
+
+def _in_levels(root: Path) -> list[Path]:
+    levels = (folder for folder in root.iterdir() if folder.is_dir() and level_of(folder.name) is not None)
+    return [file for folder in levels for file in _in_folder(folder)]
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    return [file for file in folder.glob("*.py") if not file.name.startswith(("_", "."))]
+
+
+def _normal(text: str) -> str:
+    """As `Place.spellings` are written: lower case, no suffix, the number without leading zeros."""
+    plain = text.strip().lower().removesuffix(".py").strip("/")
+    return re.sub(r"/0+(?=\d+$)", "/", plain)
