@@ -1,0 +1,135 @@
+"""Where a program may be in an answer: fenced blocks as Markdown defines them, then looser spans.
+
+A block is a stretch of text and how it was found. Nothing here parses Python or decides what is a program.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from markdown_it import MarkdownIt
+
+# Only fences and block quotes: a list item's fence is found by its own indent (with the rule for
+# indented code off), and HTML around a fence must not hide it. Inline parsing is not needed.
+_MARKDOWN = MarkdownIt("zero").enable(["fence", "blockquote"]).disable("inline")
+
+_PYTHON = frozenset({"python", "py", "python2", "python3", "py3", "ipython", "ipython3", "pycon"})
+_NATIVE = frozenset(
+    {"cpp", "c++", "cc", "cxx", "c", "cuda", "cu", "cuda-cpp", "objective-c", "objectivec", "hpp"}
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of the answer that may be a program."""
+
+    code: str
+    start: int
+    """Character offset in the answer; in a block quote or list it may lie on the fence's line."""
+    end: int
+    language: str = ""
+    """`python`, `native`, `diff`, `json`, another word of the info string in lower case, or empty."""
+    opened: bool = True
+    """False: there is no opening fence before it."""
+    closed: bool = True
+    """False: it runs to the end of the answer without a closing fence."""
+
+
+def language_of(info: str) -> str:
+    """The language that a fence's info string names: its first word, without braces, dot and attributes."""
+    word = re.split(r"[\s,;:{}=]", info.strip().lstrip("{").lstrip(".").lower(), maxsplit=1)[0]
+    if word in _PYTHON:
+        return "python"
+    if word in _NATIVE:
+        return "native"
+    return "diff" if word in {"diff", "patch", "udiff"} else word
+
+
+def fenced(text: str) -> list[Block]:
+    """The fenced blocks of the answer, in order, as CommonMark reads them."""
+    lines = text.split("\n")
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line) + 1)
+    blocks: list[Block] = []
+    for token in _MARKDOWN.parse(text):
+        if token.type == "fence" and token.map is not None:
+            first, last = token.map
+            closer = lines[last - 1].lstrip(" \t>").rstrip() if last - 1 > first else ""
+            closed = len(closer) >= len(token.markup) and not closer.strip(token.markup[0])
+            start, end = offsets[min(first + 1, last)], min(offsets[last], len(text))
+            blocks.append(Block(token.content, start, end, language_of(token.info), True, closed))
+    return blocks
+
+
+# A fence at the start of a line (an opener, or a closer with or without prose after it) or at the end of one
+# (an opener on a prose line, a closer on the last line of code).
+_MARK = re.compile(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,4}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>[^`\n]*)$"
+    r"|(?P<tail>`{3,}|~{3,})[ \t]*(?P<tail_info>\{?\.?[A-Za-z][\w+#.\-]{0,30}\}?)?[ \t]*$",
+    re.MULTILINE,
+)
+_MAX_MARKS = 64
+_MAX_CLOSERS = 12
+_IMPORT = re.compile(r"^(?:import [A-Za-z_][\w.]*(?: as \w+)?(?:,.*)?|from [\w.]+ import .+)$", re.MULTILINE)
+_STATEMENT = re.compile(r"^(?:class \w+|def \w+|@\w|[A-Za-z_]\w* = )", re.MULTILINE)
+_MAX_STARTS = 6
+
+
+@dataclass(frozen=True)
+class _Mark:
+    before: int
+    """Where code that this mark closes ends."""
+    after: int
+    """Where code that this mark opens starts."""
+    run: str
+    language: str
+    may_open: bool
+
+
+class Spans:
+    """Stretches of an answer between what looks like fences, for answers that break Markdown's rules.
+
+    Only stretches that hold `needle` are given, at most 12 for each opening and 64 openings in all, so the
+    work is bounded for any text.
+    """
+
+    def __init__(self, text: str, needle: str) -> None:
+        self._text = text
+        self._marks = [_mark(match) for match in _MARK.finditer(text)][-_MAX_MARKS:]
+        self._places = [match.start() for match in re.finditer(re.escape(needle), text)]
+
+    def fenced(self) -> Iterator[list[Block]]:
+        """For each mark that may open a block: the blocks it may open, the shortest first."""
+        for index, mark in enumerate(self._marks):
+            if mark.may_open:
+                later = [m for m in self._marks[index + 1 :] if m.run.startswith(mark.run)]
+                yield list(self._from(mark.after, later, mark.language, opened=True))
+
+    def bare(self, taken: list[Block]) -> Iterator[list[Block]]:
+        """For each line outside `taken` that may start a program: what may follow, shortest first."""
+        starts = [match.start() for match in islice(_IMPORT.finditer(self._text), _MAX_STARTS)]
+        starts += [match.start() for match in islice(_STATEMENT.finditer(self._text), 1)]
+        for start in sorted(set(starts)):
+            if not any(block.start <= start < block.end for block in taken):
+                yield list(self._from(start, self._marks, "", opened=False))
+
+    def _from(self, start: int, marks: list[_Mark], language: str, *, opened: bool) -> Iterator[Block]:
+        ends = [mark.before for mark in marks if mark.before > start][:_MAX_CLOSERS]
+        for end in (*ends, len(self._text)):
+            index = bisect_left(self._places, start)
+            if index < len(self._places) and self._places[index] < end:
+                closed = end in ends
+                yield Block(self._text[start:end], start, end, language, opened, closed)
+
+
+def _mark(match: re.Match[str]) -> _Mark:
+    at_start = match["run"] is not None
+    info = (match["info"] if at_start else match["tail_info"]) or ""
+    before = match.start() if at_start else match.start("tail")
+    after = min(match.end() + 1, len(match.string))
+    return _Mark(before, after, match["run"] or match["tail"], language_of(info), at_start or bool(info))

@@ -1,0 +1,92 @@
+"""From a response to a candidate, or to the status that says why there is none. Never runs the text."""
+
+from __future__ import annotations
+
+from pipeline.extraction.budget import Budget
+from pipeline.extraction.judge import NAME
+from pipeline.extraction.normalise import normalise
+from pipeline.extraction.remarks import remark
+from pipeline.extraction.search import Found, find_program
+from pipeline.extraction.thinking import Answer, set_thinking_aside
+from pipeline.hashing import sha256_text
+from pipeline.nouns import Candidate, Extraction, Response, Status
+from pipeline.pysource import find_class, parse
+
+# As servers spell them: OpenAI, Anthropic, Google, vLLM.
+_LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+_FILTERED = frozenset(
+    {"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation"}
+)
+
+
+def extract(response: Response) -> Extraction:
+    """The program that the response means. Total and deterministic; bounded work for any text."""
+    finish = (response.finish_reason or "").lower()
+    if (response.refusal or "").strip() or finish in _FILTERED:
+        return _none(Status.REFUSED, *((remark("finish_reason", finish),) if finish in _FILTERED else ()))
+    text, warnings = normalise(response.text or "")
+    budget = Budget()
+    answer = _answer(text, budget)
+    warnings += answer.warnings
+    cut_by_server = finish in _LENGTH
+    if cut_by_server:
+        warnings += (remark("finish_reason", finish),)
+    if answer.unclosed:
+        return _none(Status.TRUNCATED, *warnings)
+    found = find_program(answer.text, budget)
+    warnings += found.warnings
+    if budget.spent:
+        warnings += (remark("work_limit"),)
+    if not answer.text.strip():
+        warnings += (remark("empty_content"),)
+    if (
+        found.code is None
+        and NAME not in answer.text
+        and NAME in answer.thinking + (response.reasoning or "")
+    ):
+        warnings += (remark("code_only_in_reasoning"),)
+    if cut_by_server and (found.code is None or found.to_the_end or remark("does_not_parse") in warnings):
+        return _none(Status.TRUNCATED, *warnings)
+    return _extraction(found, response.text or "", warnings)
+
+
+def extract_source(text: str) -> Extraction:
+    """The program in a user's file: a Python file is taken unchanged, else the file is a raw response.
+
+    A Python file that does not define ModelNew is taken too, with a warning: that it does not fit the
+    problem is for the policy to say.
+    """
+    tree = parse(text)
+    if not isinstance(tree, SyntaxError) and find_class(tree, NAME) is not None:
+        return _extraction(Found(text, "file"), text, ())
+    clean, warnings = normalise(text)
+    found = extract(Response(text=clean))
+    if found.candidate is None and not isinstance(tree, SyntaxError) and "import" in text:
+        return _extraction(Found(text, "file"), text, (remark("no_model_new"),))
+    return found.model_copy(
+        update={"warnings": (*warnings, *found.warnings), "span": None if warnings else found.span}
+    )
+
+
+def _answer(text: str, budget: Budget) -> Answer:
+    """The text without its thinking. A text that is a program has none, though its strings may hold tags."""
+    tree = budget.tree(text) if NAME in text else None
+    if tree is not None and find_class(tree, NAME) is not None:
+        return Answer(text)
+    return set_thinking_aside(text, budget)
+
+
+def _extraction(found: Found, raw: str, warnings: tuple[str, ...]) -> Extraction:
+    if found.code is None:
+        return _none(found.status or Status.NO_CODE, *warnings)
+    start = raw.rfind(found.code)
+    return Extraction(
+        candidate=Candidate(source=found.code, sha256=sha256_text(found.code)),
+        method=found.method,
+        warnings=tuple(dict.fromkeys(warnings)),
+        span=(start, start + len(found.code)) if start >= 0 else None,
+    )
+
+
+def _none(status: Status, *warnings: str) -> Extraction:
+    return Extraction(candidate=None, status=status, method="none", warnings=tuple(dict.fromkeys(warnings)))

@@ -1,0 +1,247 @@
+"""Finding the one program in an answer (thinking already set aside) that the model means."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.extraction.blocks import Block, Spans, fenced
+from pipeline.extraction.budget import Budget
+from pipeline.extraction.judge import DEFINES, NAME, Kind, Program, judge, stops_in_the_middle
+from pipeline.extraction.normalise import normalise
+from pipeline.extraction.remarks import remark
+from pipeline.extraction.thinking import set_thinking_aside
+from pipeline.nouns import Status
+from pipeline.pysource import undefined_names
+
+# Names that a program without imports lacks: no other block need have been meant to define them.
+_IMPORTED = {
+    "torch",
+    "nn",
+    "F",
+    "os",
+    "math",
+    "time",
+    "np",
+    "load",
+    "load_inline",
+    "Tensor",
+    "Optional",
+    "textwrap",
+}
+_REFERENCE = re.compile(r"^[ \t]*class[ \t]+Model\b", re.MULTILINE)
+_CODE_START = re.compile(r"^[ \t]*(?:import \w|from [\w.]+ import |class \w+\s*[(:])", re.MULTILINE)
+_REASONING_KEYS = frozenset({"reasoning", "reasoning_content", "reasoning_details", "thinking", "thoughts"})
+_MAX_JSON_STRINGS = 8
+
+
+@dataclass(frozen=True)
+class Found:
+    """A program and how it was found, or the status that says why there is none."""
+
+    code: str | None
+    method: str = "none"
+    status: Status | None = None
+    warnings: tuple[str, ...] = ()
+    to_the_end: bool = False
+    """The program runs to the end of the answer: it may have been cut off where it happens to parse."""
+
+
+class Search:
+    """One search through one answer. `run` looks in the order that docs/extraction.md describes."""
+
+    def __init__(self, text: str, budget: Budget) -> None:
+        self._text = text
+        self._budget = budget
+        self._blocks = fenced(text)
+        self._judged: list[Program] = []
+        self._split: set[str] = set()
+
+    def run(self) -> Found:
+        """The last complete program; else one that a later stage can name the fault of; else a status."""
+        if (wrapped := self._in_json(whole=True)) is not None:
+            return wrapped
+        chosen = self._last([self._judge(block) for block in self._blocks])
+        rest = chosen.block.end if chosen else 0
+        if DEFINES.search(self._text, rest):
+            later = self._loosely(Spans(self._text[rest:], NAME))
+            if later is not None:
+                return self._take(later, "lenient_fence")
+        if chosen is not None:
+            cut = any(DEFINES.search(block.code) for block in self._blocks if block.start >= rest)
+            return self._take(chosen, "fence", *([remark("later_version_incomplete")] if cut else []))
+        trimmed = self._last([self._judge(block, trim=True) for block in self._blocks])
+        if trimmed is not None:
+            return self._take(trimmed, "fence")
+        if (loose := self._loosely(Spans(self._text, NAME), trim=True)) is not None:
+            return self._take(loose, "lenient_fence")
+        if (bare := self._bare()) is not None:
+            return self._take(bare, "lenient_fence" if bare.block.closed else "bare")
+        return self._in_json(whole=False) or self._fall_back()
+
+    def _judge(self, block: Block, *, trim: bool = False) -> Program:
+        program = judge(block, self._budget, trim=trim)
+        self._judged.append(program)
+        return program
+
+    def _last(self, programs: list[Program]) -> Program | None:
+        """The last complete program that needs nothing from other blocks."""
+        return next((program for program in reversed(programs) if self._is_whole(program)), None)
+
+    def _is_whole(self, program: Program) -> bool:
+        if program.kind is not Kind.COMPLETE or program.tree is None:
+            return False
+        missing = [name for name in undefined_names(program.tree) if name not in _IMPORTED]
+        if not missing:
+            return True
+        elsewhere = self._text.replace(program.block.code, "\n", 1)
+        native = any(block.language == "native" for block in self._blocks)
+        split = {name for name in missing[:20] if native or _binds(elsewhere, name)}
+        self._split |= split
+        return not split
+
+    def _loosely(self, spans: Spans, *, trim: bool = False) -> Program | None:
+        """The last complete program between loose fences. One inside another's span is part of it."""
+        found: Program | None = None
+        end = -1
+        for blocks in spans.fenced():
+            for block in blocks:
+                if block.start < end:
+                    break
+                program = self._judge(block, trim=trim)
+                if self._is_whole(program):
+                    found, end = program, block.end
+                    break
+        return found
+
+    def _bare(self) -> Program | None:
+        """The first complete program outside all fences."""
+        for trim in (False, True):
+            for blocks in Spans(self._text, NAME).bare(self._blocks):
+                for block in blocks:
+                    if self._is_whole(program := self._judge(block, trim=trim)):
+                        return program
+        return None
+
+    def _take(self, program: Program, method: str, *notes: str) -> Found:
+        block = program.block
+        warnings = [*program.warnings, *notes]
+        if not block.opened and block.closed:
+            warnings.append(remark("opened_without_fence"))
+        if block.opened and not block.closed:
+            warnings.append(remark("unclosed_fence"))
+        if any(DEFINES.search(other.code) for other in self._blocks if other.end <= block.start):
+            warnings.append(remark("second_version_wins"))
+        if _REFERENCE.search(self._text):
+            warnings.append(remark("reference_echoed"))
+        warnings.extend(self._remarks())
+        to_the_end = not block.closed and program.code.endswith(block.code[-80:])
+        return Found(program.code, method, None, tuple(warnings), to_the_end)
+
+    def _remarks(self) -> Iterator[str]:
+        if any(program.kind is Kind.PLACEHOLDER for program in self._judged):
+            yield remark("placeholder_skipped")
+        if self._split:
+            yield remark("split_over_blocks", ", ".join(sorted(self._split)))
+        if any(block.language == "diff" for block in self._blocks):
+            yield remark("diff_skipped")
+
+    def _fall_back(self) -> Found:
+        """No complete program: cut off, or a faulty one whose fault a later stage names, or none at all."""
+        warnings = tuple(self._remarks())
+        spans = Spans(self._text, NAME)
+        first_blocks = [blocks[0] for blocks in (*spans.bare(self._blocks), *spans.fenced()) if blocks]
+        programs = [self._judge(block) for block in first_blocks if not self._split]
+        if self._is_cut() or any(program.kind is Kind.CUT for program in programs):
+            return Found(None, status=Status.TRUNCATED, warnings=warnings)
+        for program in reversed(programs):
+            method = "fence" if program.block.opened else "bare"
+            if program.kind is Kind.HIDDEN:
+                return Found(program.code, method, None, (*warnings, remark("model_new_not_top_level")))
+            if program.kind is Kind.BROKEN and _is_python(program.block):
+                return Found(program.code, method, None, (*warnings, remark("does_not_parse")))
+        return Found(None, status=Status.NO_CODE, warnings=warnings)
+
+    def _is_cut(self) -> bool:
+        """True when the answer ends inside a block of Python, fenced or not."""
+        if self._blocks:
+            last = self._blocks[-1]
+            code = last.code
+            if last.closed or last.language not in {"python", ""} or not _CODE_START.search(code):
+                return False
+            return last.language == "python" or stops_in_the_middle(code, self._budget)
+        start = _CODE_START.search(self._text)
+        return start is not None and _ends_in_code(self._text[start.start() :], self._budget)
+
+    def _in_json(self, *, whole: bool) -> Found | None:
+        """The program in a JSON value's strings: of the whole answer, or of a fence or object within it."""
+        if whole:
+            values = [_json(self._text)] if self._text.lstrip()[:1] in {"{", "[", '"'} else []
+        else:
+            values = [_json(block.code) for block in self._blocks if block.language == "json"]
+            values += [_json(self._text[match.start() :]) for match in _objects(self._text)]
+        strings = [text for value in values for text in _strings(value) if NAME in text]
+        for text in reversed(strings[-_MAX_JSON_STRINGS:]):
+            clean, warnings = normalise(text)
+            if len(clean) >= len(self._text):
+                continue
+            answer = set_thinking_aside(clean, self._budget)
+            found = find_program(answer.text, self._budget)
+            if found.code is not None:
+                return Found(found.code, "json", None, (*warnings, *answer.warnings, *found.warnings))
+        return None
+
+
+def find_program(text: str, budget: Budget) -> Found:
+    """The program that an answer means. An answer that is nothing but a program is taken whole."""
+    whole = judge(Block(text, 0, len(text)), budget)
+    if whole.kind is Kind.COMPLETE and whole.code == text:
+        warnings = (remark("reference_echoed"),) if _REFERENCE.search(text) else ()
+        return Found(text, "bare", None, warnings, to_the_end=True)
+    return Search(text, budget).run()
+
+
+def _binds(text: str, name: str) -> bool:
+    """True when a line of `text`, at its start, assigns or defines `name`."""
+    return (
+        re.search(rf"^(?:{re.escape(name)}\s*[=:]|(?:def|class)\s+{re.escape(name)}\b)", text, re.M)
+        is not None
+    )
+
+
+def _is_python(block: Block) -> bool:
+    return block.language in {"python", ""} and "\n@@ " not in block.code
+
+
+def _ends_in_code(code: str, budget: Budget) -> bool:
+    """True when unfenced text from its first line of code on stops in the middle of a program."""
+    last = code.rstrip().rpartition("\n")[2]
+    return stops_in_the_middle(code, budget) and (last[:1].isspace() or (NAME not in code and "(" in last))
+
+
+def _objects(text: str) -> list[re.Match[str]]:
+    return list(re.finditer(r"^[ \t]*\{", text, re.MULTILINE))[:3]
+
+
+def _json(text: str) -> Any:
+    """The JSON value at the start of the text, or None. Raw line breaks in strings are let pass."""
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(text.strip())[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _strings(value: Any) -> Iterable[str]:
+    """The strings within a JSON value, in order, without those that hold reasoning."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            pending.extend(reversed(item))
+        elif isinstance(item, dict):
+            pending.extend(item[key] for key in reversed(item) if key not in _REASONING_KEYS)

@@ -1,0 +1,125 @@
+"""Reading untrusted Python source with `ast`, never running it: for the rooms that look at candidates."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import warnings
+from collections.abc import Iterable, Iterator
+
+_MODULE_NAMES = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__annotations__"}
+
+
+def parse(text: str) -> ast.Module | SyntaxError:
+    """The module's tree, or why there is none, as a value: bad source is data here, not an exception.
+
+    Nesting too deep for the parser, lone surrogates and NUL characters are returned as a SyntaxError too.
+    """
+    try:
+        with warnings.catch_warnings():  # invalid escapes such as "\d" would be printed to the user
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return SyntaxError(str(error) or type(error).__name__)
+
+
+def is_main_guard(node: ast.stmt) -> bool:
+    """True for `if __name__ == "__main__":`, whose body does not run on import."""
+    if not (isinstance(node, ast.If) and isinstance(node.test, ast.Compare)):
+        return False
+    sides = (node.test.left, *node.test.comparators)
+    return (
+        all(isinstance(operator, ast.Eq) for operator in node.test.ops)
+        and any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+        and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
+    )
+
+
+def import_time(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that an import may run, in order: all but function, class and main-guard bodies."""
+    pending = list(body)[::-1]
+    while pending:
+        statement = pending.pop()
+        yield statement
+        if is_main_guard(statement):
+            pending.extend(reversed(statement.orelse if isinstance(statement, ast.If) else []))
+        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            pending.extend(reversed(_nested(statement)))
+
+
+def _nested(statement: ast.stmt) -> list[ast.stmt]:
+    """The statements directly inside a compound statement, handlers and cases included, in source order."""
+    inner: list[ast.stmt] = []
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.stmt):
+            inner.append(child)
+        elif isinstance(child, ast.ExceptHandler | ast.match_case):
+            inner.extend(child.body)
+    return inner
+
+
+def find_class(tree: ast.Module, name: str) -> ast.ClassDef | None:
+    """The class that `name` is bound to once the module is imported, when the source alone shows it.
+
+    A class statement counts at module level, also inside `if`, `try` or `with`; so does an alias
+    (`ModelNew = Fast`) of such a class. A class inside a function, another class or under
+    `if __name__ == "__main__"` does not, nor does a name bound to the result of a call.
+    """
+    classes: dict[str, ast.ClassDef] = {}
+    for statement in import_time(tree.body):
+        if isinstance(statement, ast.ClassDef):
+            classes[statement.name] = statement
+        elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            value = statement.value
+            alias = classes.get(value.id) if isinstance(value, ast.Name) else None
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and alias is not None:
+                    classes[target.id] = alias
+                elif isinstance(target, ast.Name):
+                    classes.pop(target.id, None)
+    return classes.get(name)
+
+
+def bound_names(tree: ast.AST) -> set[str]:
+    """Every name that the source binds anywhere, in whatever scope."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.arg(arg=name):
+                names.add(name)
+            case ast.alias(name=name, asname=asname):
+                names.add(asname or name.partition(".")[0])
+            case (
+                ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ):
+                names.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                names.add(name)
+            case ast.Global(names=declared) | ast.Nonlocal(names=declared):
+                names.update(declared)
+    return names
+
+
+def undefined_names(tree: ast.Module) -> dict[str, int]:
+    """Names that are used and bound nowhere, with the first line that uses each.
+
+    Scopes are ignored, so a name bound in one function and used in another is not reported; a star
+    import may bind anything, so nothing is reported beside one.
+    """
+    if "*" in (bound := bound_names(tree)):
+        return {}
+    known = bound | _MODULE_NAMES
+    undefined: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in known:
+            undefined[node.id] = min(node.lineno, undefined.get(node.id, node.lineno))
+    return dict(sorted(undefined.items(), key=lambda item: (item[1], item[0])))

@@ -1,0 +1,241 @@
+"""The 39 shapes in which models' answers arrive: what is taken from each, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from pipeline.extraction import extract
+from pipeline.nouns import Response, Status
+from tests.extraction.programs import CLASS, CUDA, EXTENSION, GOOD, IMPORTS, REFERENCE, SECOND, fence
+
+
+@dataclass(frozen=True)
+class Case:
+    """An answer with what must come of it: a program (`source`) or a status, and the warnings to be seen."""
+
+    name: str
+    text: str | None
+    source: str | None = GOOD
+    status: Status | None = None
+    warnings: tuple[str, ...] = ()
+    finish: str | None = "stop"
+    other: dict[str, str] = field(default_factory=dict)
+
+
+def no(
+    name: str, text: str | None, status: Status, *warnings: str, finish: str = "stop", **other: str
+) -> Case:
+    return Case(name, text, None, status, warnings, finish, other)
+
+
+def yes(name: str, text: str, *warnings: str, source: str = GOOD) -> Case:
+    return Case(name, text, source, None, warnings)
+
+
+DRAFT = fence(SECOND)
+FINAL = fence(GOOD)
+IN_STRING = GOOD + 'TAG = "<think>" + "</think>"\nLONG = """\n<think>\n"""\n'
+DOCSTRING = GOOD.replace(
+    "class ModelNew(nn.Module):\n",
+    'class ModelNew(nn.Module):\n    """Doubles.\n\n    Usage:\n```\nModelNew()(x)\n```\n    """\n\n',
+)
+INDENTED = "".join(f"   {line}\n" if line else "\n" for line in GOOD.splitlines())
+CURLY = GOOD.replace('name="scale"', "name=\u201cscale\u201d")
+UNBALANCED = GOOD.replace('r"""', 'f"""')
+DOUBLED = GOOD.replace("{ y[i]", "{{ y[i]").replace("x[i]; }", "x[i]; }}")
+NEWLINE = GOOD.replace('r"""', '"""').replace("auto y", 'printf("n\\n"); auto y')
+NO_IMPORTS = EXTENSION + CLASS
+PROTOTYPE = GOOD.replace("scale(torch::Tensor x);", "scale(torch::Tensor x, int n);")
+ALIASED = GOOD.replace("class ModelNew", "class Doubled") + "\n\nModelNew = Doubled\n"
+GUARDED = IMPORTS + EXTENSION + '\nif __name__ == "__main__":' + CLASS.replace("\n", "\n    ") + "pass\n"
+NESTED = IMPORTS + EXTENSION + "\ndef make():" + CLASS.replace("\n", "\n    ") + "return ModelNew\n"
+TEST_CODE = GOOD + "\nmodel = ModelNew()\nprint(model(torch.rand(8)))\n"
+BOTH = GOOD + REFERENCE.split("\n\n\n")[1] + "\n"
+PLACEHOLDER = "class ModelNew(nn.Module):\n    # as above\n    pass\n"
+PARTIAL = (
+    "class ModelNew(nn.Module):\n    def forward(self, x):\n        ...  # unchanged\n        return x\n"
+)
+PSEUDO = "class ModelNew:\n    launch one block for each row\n"
+CUT = GOOD[: GOOD.index("blockDim")]
+DIFF = (
+    "--- a/model.py\n+++ b/model.py\n@@ -1,3 +1,4 @@\n import torch\n"
+    "-class Model(nn.Module):\n+class ModelNew(nn.Module):\n"
+)
+UNFENCED_REST = "This doubles each element. It's memory bound, so one pass is best.\n"
+HARMONY = (
+    "<|start|>assistant<|channel|>analysis<|message|>Draft:\n" + DRAFT + "<|end|>"
+    "<|start|>assistant<|channel|>final<|message|>Here:\n" + FINAL + "<|return|>"
+)
+
+CASES = [
+    yes("case01_draft_inside_think", f"<think>\nTry:\n{DRAFT}</think>\n\n{FINAL}", "thinking_removed"),
+    yes("case02_closer_without_opener", f"Try:\n{DRAFT}</think>\n{FINAL}", "missing_think_opener"),
+    yes(
+        "case02_closer_after_unclosed_draft",
+        f"Try:\n```python\n{SECOND}\n</think>\n{FINAL}",
+        "thinking_removed",
+    ),
+    no("case03_unclosed_think", f"<think>\nTry:\n{DRAFT}", Status.TRUNCATED, "unclosed_thinking"),
+    no(
+        "case03_unclosed_think_after_an_answer",
+        f"{FINAL}<think>\nWait",
+        Status.TRUNCATED,
+        "unclosed_thinking",
+    ),
+    yes(
+        "case04_nested_think",
+        f"<think>a<think>{DRAFT}</think>b\n{DRAFT}</think>\n{FINAL}",
+        "thinking_removed",
+    ),
+    yes("case04_attributed_think", f'<think duration="3s">\n{DRAFT}</think>\n{FINAL}', "thinking_removed"),
+    yes("case04_think_mentioned_in_thinking", f"<think>\nThe <think> tag.\n{DRAFT}</think>\n{FINAL}"),
+    yes("case04_think_inside_a_string_survives", f"Here:\n{fence(IN_STRING)}", source=IN_STRING),
+    yes("case04_think_inside_a_string_survives_unfenced", IN_STRING, source=IN_STRING),
+    no("case05_reasoning_apart_content_none", None, Status.NO_CODE, "empty_content", reasoning="Let me see."),
+    no("case06_empty_content_finish_length", "", Status.TRUNCATED, "empty_content", finish="length"),
+    no("case07_code_only_in_reasoning", "Done.", Status.NO_CODE, "code_only_in_reasoning", reasoning=FINAL),
+    no(
+        "case07_code_only_in_thinking",
+        f"<think>{FINAL}</think>Done.",
+        Status.NO_CODE,
+        "code_only_in_reasoning",
+    ),
+    yes("case08_harmony_markers", HARMONY, "channels_removed"),
+    yes(
+        "case08_harmony_markers_stripped",
+        f"analysisWe try:\n{DRAFT}assistantfinalHere:\n{FINAL}",
+        "channels_removed",
+    ),
+    no(
+        "case08_harmony_without_final", HARMONY.partition("<|end|>")[0], Status.TRUNCATED, "unclosed_thinking"
+    ),
+    yes("case08_end_token", FINAL.rstrip() + "<|im_end|>"),
+    no("case09_refusal", None, Status.REFUSED, refusal="I cannot help with that."),
+    no(
+        "case09_content_filter",
+        FINAL[:60],
+        Status.REFUSED,
+        "finish_reason: content_filter",
+        finish="content_filter",
+    ),
+    yes("case10_cpp_before_python", f"The kernel:\n{fence(CUDA, 'cpp')}\nThe model:\n{FINAL}"),
+    *[
+        yes(f"case11_info_{info}", f"{fence(CUDA, info)}\n{FINAL}\n{fence(CUDA, info)}")
+        for info in ("c++", "cuda", "objective-c")
+    ],
+    *[
+        yes(f"case12_info_{number}", f"Here:\n{fence(GOOD, info)}")
+        for number, info in enumerate(("Python", "py", "python3", "{.python}", 'python title="a.py"', ""))
+    ],
+    yes("case13_fence_in_a_list", f"1. The code:\n\n   ```python\n{INDENTED}   ```\n2. Done.\n"),
+    yes("case13_fence_after_a_bullet", f"- ```python\n{INDENTED}  ```\n"),
+    yes("case14_unclosed_fence_complete_code", f"Here:\n```python\n{GOOD}", "unclosed_fence"),
+    no("case15_unclosed_fence_cut_in_a_string", f"```python\n{CUT}", Status.TRUNCATED),
+    no("case15_cut_after_the_class", f"```python\n{IMPORTS}{CLASS}{EXTENSION[:200]}", Status.TRUNCATED),
+    no(
+        "case15_cut_where_it_parses",
+        f"```python\n{GOOD}",
+        Status.TRUNCATED,
+        "unclosed_fence",
+        finish="length",
+    ),
+    no("case15_cut_without_a_fence", CUT, Status.TRUNCATED),
+    yes("case16_stray_closer_no_opener", f"{GOOD}```\n{UNFENCED_REST}", "opened_without_fence"),
+    yes("case17_closer_followed_by_prose", f"```python\n{GOOD}``` {UNFENCED_REST}"),
+    yes("case18_opener_on_a_prose_line", f"Here is the code: ```python\n{GOOD}```\n{UNFENCED_REST}"),
+    yes("case19_backticks_in_a_docstring", f"Here:\n{fence(DOCSTRING)}", source=DOCSTRING),
+    yes("case20_four_backticks", f"Here:\n{fence(DOCSTRING, run='````')}", source=DOCSTRING),
+    yes("case20_tildes", f"Here:\n{fence(GOOD, run='~~~')}"),
+    yes("case21_crlf", FINAL.replace("\n", "\r\n"), "normalised: line_endings"),
+    yes("case21_bom", "\ufeff" + FINAL, "normalised: zero_width"),
+    yes("case21_nbsp", FINAL.replace("    ", "\u00a0   "), "normalised: spaces"),
+    yes("case21_zero_width", FINAL.replace("class", "\u200bclass"), "normalised: zero_width"),
+    yes("case21_curly_quotes", fence(CURLY), "curly_quotes_replaced"),
+    yes(
+        "case21_curly_quotes_kept_in_strings", fence(GOOD + "S = '\u201c'\n"), source=GOOD + "S = '\u201c'\n"
+    ),
+    yes("case21_ansi", f"\x1b[1mHere\x1b[0m\n{FINAL}\x1b[?25h", "normalised: ansi"),
+    yes("case22_usage_block_after", f"{FINAL}Use it:\n{fence('model = ModelNew().cuda()')}"),
+    yes("case23_last_of_two_versions", f"{DRAFT}Better:\n{FINAL}", "second_version_wins"),
+    yes("case23_last_version_has_backticks", f"{DRAFT}Better:\n{fence(DOCSTRING)}", source=DOCSTRING),
+    yes("case23_second_version_cut", f"{FINAL}Better:\n```python\n{CUT}{CLASS}", "later_version_incomplete"),
+    no(
+        "case24_split_over_blocks",
+        f"{fence(IMPORTS + EXTENSION)}And:\n{fence(CLASS)}",
+        Status.NO_CODE,
+        "split_over_blocks: ext",
+    ),
+    no(
+        "case24_kernel_in_a_cpp_block",
+        fence(CUDA, "cpp") + fence(IMPORTS + EXTENSION.partition('"""\n\n')[2] + CLASS),
+        Status.NO_CODE,
+        "split_over_blocks: cuda_source",
+    ),
+    yes("case25_reference_echoed", f"Given:\n{fence(REFERENCE)}Mine:\n{FINAL}", "reference_echoed"),
+    yes("case25_reference_in_the_same_block", fence(BOTH), "reference_echoed", source=BOTH),
+    no("case25_only_the_reference", fence(REFERENCE), Status.NO_CODE),
+    yes("case26_comment_only_block_after", f"{FINAL}{fence('# class ModelNew: see above' + chr(10))}"),
+    yes("case26_placeholder_after", f"{FINAL}{fence(PLACEHOLDER)}", "placeholder_skipped"),
+    yes("case26_partial_after", f"{FINAL}{fence(PARTIAL)}", "placeholder_skipped"),
+    no("case26_only_a_placeholder", fence(PLACEHOLDER), Status.NO_CODE, "placeholder_skipped"),
+    yes("case26_pseudocode_after", f"{FINAL}{fence(PSEUDO, '')}"),
+    yes("case27_no_fences", GOOD),
+    yes(
+        "case27_no_fences_between_prose",
+        f"Sure! The model:\n\n{GOOD}\n{UNFENCED_REST}",
+        "trimmed_trailing_lines: 1",
+    ),
+    no("case28_diff", fence(DIFF, "diff"), Status.NO_CODE, "diff_skipped"),
+    no("case28_diff_in_a_plain_fence", fence(DIFF, ""), Status.NO_CODE),
+    no("case28_diff_without_fence", DIFF, Status.NO_CODE),
+    yes("case29_json", json.dumps({"thought": "ok", "code": GOOD})),
+    yes("case29_json_in_a_fence", f"Here:\n{fence(json.dumps({'code': GOOD}, indent=1) + chr(10), 'json')}"),
+    yes("case29_fence_in_json", json.dumps({"answer": f"Here:\n{FINAL}", "reasoning": DRAFT})),
+    yes(
+        "case29_chat_completion",
+        json.dumps({"choices": [{"message": {"content": FINAL, "reasoning_content": DRAFT}}]}),
+    ),
+    yes("case30_fstring_with_unbalanced_braces", fence(UNBALANCED), "does_not_parse", source=UNBALANCED),
+    yes("case30_doubled_braces_in_a_plain_string", fence(DOUBLED), source=DOUBLED),
+    yes("case31_newline_escape_in_printf", fence(NEWLINE), source=NEWLINE),
+    yes("case32_missing_imports_are_not_added", fence(NO_IMPORTS), source=NO_IMPORTS),
+    yes("case33_prototype_that_does_not_match", fence(PROTOTYPE), source=PROTOTYPE),
+    yes("case34_aliased", fence(ALIASED), source=ALIASED),
+    yes("case34_under_main_guard", fence(GUARDED), "model_new_not_top_level", source=GUARDED),
+    yes("case34_nested_in_a_function", fence(NESTED), "model_new_not_top_level", source=NESTED),
+    yes("case35_top_level_test_code", fence(TEST_CODE), source=TEST_CODE),
+    yes("case36_trailing_line_trimmed", fence(GOOD + UNFENCED_REST), "trimmed_trailing_lines: 1"),
+    yes(
+        "case36_trim_is_bounded",
+        fence(GOOD + UNFENCED_REST * 40),
+        "does_not_parse",
+        source=GOOD + UNFENCED_REST * 40,
+    ),
+    yes("case37_one_megabyte", f"{'Some prose about it. ' * 50_000}\n{FINAL}"),
+    yes("case38_nul_bytes", FINAL.replace("class", "cl\0ass"), "normalised: nul"),
+    yes("case39_explanation_before_and_after", f"Plan.\n<think>\n{DRAFT}</think>\nSo:\n{FINAL}Fast."),
+    yes(
+        "case39_second_answer_after_thinking",
+        f"{DRAFT}<think>\nWrong.\n</think>\n{FINAL}",
+        "second_version_wins",
+    ),
+    yes("case39_answer_before_thinking_only", f"{FINAL}\n<think>\nAll good?\n{DRAFT}</think>\nThat is it."),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    extraction = extract(Response(text=case.text, finish_reason=case.finish, **case.other))
+
+    assert extraction.status == case.status
+    assert (extraction.candidate.source.rstrip() if extraction.candidate else None) == (
+        case.source.rstrip() if case.source is not None else None
+    )
+    assert set(case.warnings) <= set(extraction.warnings) | {w.partition(":")[0] for w in extraction.warnings}
+
+
+def test_all_39_cases_are_here() -> None:
+    assert {case.name[4:6] for case in CASES} == {f"{number:02}" for number in range(1, 40)}
