@@ -46,7 +46,7 @@ def command(job: Job, tier: Tier, uid: int | None, status_fd: int, filter_fd: in
     """The whole command line.
 
     `uid`: the user id to drop to (tier A). `status_fd`: where bwrap writes its JSON lines. `filter_fd`: where
-    it reads the seccomp program. Raises `SandboxError` when bwrap or a path of the job is missing.
+    it reads the seccomp program. Raises `SandboxError` when bwrap or a device of the job is missing.
     """
     program = find()
     if program is None:
@@ -122,18 +122,13 @@ def _devices(job: Job) -> Iterator[str]:
 
 def _binds(job: Job) -> Iterator[str]:
     """The job's own paths, parents first; directories on the way are made here, for bwrap's are 0700."""
-    paths = sorted(
-        {(path, False) for path in job.read_only} | {(job.scratch, True)}, key=lambda item: item[0].parts
-    )
     made = {Path("/")}
-    for path, writable in paths:
-        if not path.is_absolute() or not path.exists():
-            raise SandboxError(f"The sandbox cannot show {path}: it has to be an existing absolute path.")
+    for path in sorted({*job.read_only, job.scratch}, key=lambda path: path.parts):
         for parent in reversed(path.parents):
             if parent not in made:
                 made.add(parent)
                 yield from ("--perms", "0755", "--dir", str(parent))
-        yield from ("--bind" if writable else "--ro-bind", str(path), str(path))
+        yield from ("--bind" if path == job.scratch else "--ro-bind", str(path), str(path))
         made.add(path)
 
 

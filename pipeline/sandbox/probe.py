@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import SandboxError
-from pipeline.sandbox import bwrap
+from pipeline.sandbox import bwrap, landlock, slots
 from pipeline.sandbox.launch import launch
 from pipeline.sandbox.model import Confinement, Job, Tier
 from pipeline.sandbox.paths import python_paths
@@ -149,19 +149,35 @@ def _read(descriptor: int) -> str:
 
 
 def _layers(tier: Tier) -> dict[str, str]:
-    """What is in force in a tier."""
-    namespaces = tier in (Tier.A, Tier.B)
-    return {
-        "user_namespace": "own" if tier is Tier.B else "none",
-        "pid_namespace": "own" if namespaces else "none",
-        "network": "own namespace, nothing up; unix sockets only" if namespaces else "seccomp: no sockets",
-        "mounts": "allow-list" if namespaces else "none",
+    """What is in force in a tier, layer by layer; `none` where nothing is."""
+    if tier in (Tier.A, Tier.B):
+        layers = {
+            "user_namespace": "own" if tier is Tier.B else "none",
+            "pid_namespace": "own",
+            "network": "own namespace with nothing up; seccomp: unix sockets only",
+            "mounts": "allow-list in a mount namespace of its own",
+            "landlock": "none",
+            "memory": "watchdog every 200 ms; OOM-killed first; sized tmpfs",
+            "files": "RLIMIT_FSIZE; scratch watched; sized tmpfs",
+            "kill": "SIGKILL to the pid namespace",
+        }
+    else:
+        abi = landlock.version() if tier is not Tier.D else 0
+        layers = {
+            "user_namespace": "none",
+            "pid_namespace": "none",
+            "network": "seccomp: no sockets (unix sockets with a GPU)",
+            "mounts": "none",
+            "landlock": f"ABI {abi}: allow-list{', signals scoped' if abi >= 6 else ''}" if abi else "none",
+            "memory": "watchdog every 200 ms; OOM-killed first",
+            "files": "RLIMIT_FSIZE; scratch watched",
+            "kill": "warden: child subreaper with a lifeline",
+        }
+    own_uid = slots.needed(tier)
+    return layers | {
         "seccomp": "filter",
-        "landlock": "none",
-        "uid": "dropped, own for the job" if tier in (Tier.A, Tier.C1) else "the caller's",
+        "uid": "one of the job's own" if own_uid else "the caller's",
         "no_new_privs": "set",
-        "memory": "watchdog every 200 ms, OOM-killed first, sized tmpfs",
-        "processes": "RLIMIT_NPROC",
-        "files": "RLIMIT_FSIZE, scratch watched",
-        "kill": "pid namespace" if namespaces else "warden",
+        "processes": "RLIMIT_NPROC"
+        + (" for the job alone" if own_uid or tier is Tier.B else ", weak: all of the user's count"),
     }

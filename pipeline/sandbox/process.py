@@ -13,9 +13,10 @@ from types import TracebackType
 from typing import Self
 
 from pipeline.sandbox import procfs
-from pipeline.sandbox.launch import Launched, launch
+from pipeline.sandbox.launch import launch
 from pipeline.sandbox.model import Confinement, Job, Outcome, State
 from pipeline.sandbox.probe import probe
+from pipeline.sandbox.tree import Tree
 
 WATCH_S = 0.2
 """How often the tree's processor time and memory are read."""
@@ -44,14 +45,14 @@ def plain_text(raw: bytes) -> str:
 class Process:
     """A job that was started. Leaving the `with` block kills it. Methods may be called from any thread."""
 
-    def __init__(self, job: Job, confinement: Confinement, launched: Launched) -> None:
+    def __init__(self, job: Job, confinement: Confinement, tree: Tree) -> None:
         self.job = job
         self.confinement = confinement
-        self.pid = launched.root
+        self.pid = tree.root
         """The process outside that stands for the whole tree."""
-        self._launched = launched
-        self._usage = procfs.TreeUsage(launched.root)
-        self._output = {launched.stdout: bytearray(), launched.stderr: bytearray()}
+        self._tree = tree
+        self._usage = procfs.TreeUsage(tree.root)
+        self._output = {tree.stdout: bytearray(), tree.stderr: bytearray()}
         self._flowed = dict.fromkeys(self._output, 0)
         self._kill_reason: str | None = None
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -99,7 +100,7 @@ class Process:
     def _watch(self) -> tuple[State | None, str]:
         """Until the job ends or must end: (None, "") when it ended itself, else the state and why."""
         limits, poll = self.job.limits, select.poll()
-        for descriptor in (*self._output, self._wake_read, self._launched.exit_fd):
+        for descriptor in (*self._output, self._wake_read, self._tree.exit_fd):
             poll.register(descriptor, select.POLLIN)
         next_watch = self._started
         next_scratch = self._started + SCRATCH_WATCH_S
@@ -112,7 +113,7 @@ class Process:
                     poll.unregister(descriptor)
                 if self._flowed[descriptor] > FLOOD * limits.output_bytes:
                     return "output", f"more than {FLOOD * limits.output_bytes} bytes of output"
-            if self._launched.exit_fd in ready:
+            if self._tree.exit_fd in ready:
                 return None, ""
             if self._wake_read in ready:
                 return "killed", self._kill_reason or "killed"
@@ -145,7 +146,7 @@ class Process:
 
     def _finish(self, state: State | None, reason: str) -> Outcome:
         began = time.monotonic()
-        ended = self._launched.end(GRACE_S)
+        ended = self._tree.end(GRACE_S)
         kill_ms = (time.monotonic() - began) * 1000 if state is not None else 0.0
         for descriptor in self._output:  # what was still in the pipes; nobody can write any more
             while self._flowed[descriptor] <= FLOOD * self.job.limits.output_bytes:
@@ -154,7 +155,7 @@ class Process:
                 if self._flowed[descriptor] == before:
                     break
         stdout, stderr = (plain_text(bytes(data)) for data in self._output.values())
-        self._launched.close()
+        self._tree.close()
         exit_code, number = ended.exit_code, ended.signal
         if ended.left:
             state, reason = "unkillable", f"still running: {', '.join(map(str, ended.left))}"

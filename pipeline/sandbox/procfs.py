@@ -117,6 +117,19 @@ def _memory_files(pid: int) -> dict[tuple[int, int], int]:
     return files
 
 
+def threads_of(uid: int) -> int:
+    """How many threads the user's visible processes have."""
+    count = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if entry.stat().st_uid == uid:
+                    count += len(list((entry / "task").iterdir()))
+            except OSError:
+                continue
+    return count
+
+
 def prefer_for_oom_kill(root: int) -> None:
     """Makes the kernel take these processes, and what they start, first when memory runs out."""
     for pid in descendants(root):

@@ -12,8 +12,8 @@ import struct
 
 from pipeline.errors import SandboxError
 
-# Order of the numbers: x86-64, arm64 (from the kernel's syscall tables); None: the call is not there.
-_REFUSED: dict[str, tuple[int | None, int]] = {
+# Order of the numbers: x86-64, arm64 (from the kernel's syscall tables).
+_REFUSED: dict[str, tuple[int, int]] = {
     # other processes
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -65,16 +65,25 @@ _REFUSED: dict[str, tuple[int | None, int]] = {
     "mq_open": (240, 180),
     "memfd_secret": (447, 447),
 }
-_ABSENT: dict[str, tuple[int | None, int]] = {
+_ABSENT: dict[str, tuple[int, int]] = {
     "clone3": (435, 435),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
 }
+_SIGNALS: dict[str, tuple[int, int]] = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
 _CLONE = (56, 220)
 _SOCKET = (41, 198)
 _SOCKETPAIR = (53, 199)
 _PRCTL = (157, 167)
+_PRLIMIT = (302, 261)
 _AUDIT_ARCH = (0xC000003E, 0xC00000B7)
 _MACHINES = ("x86_64", "aarch64")
 
@@ -102,12 +111,14 @@ def _on_argument_0(number: int, body: bytes) -> bytes:
     return _op(_IF_EQUAL, number, 0, len(body) // 8) + body
 
 
-def program(*, unix_sockets: bool) -> bytes:
+def program(*, unix_sockets: bool, signals: bool = True) -> bytes:
     """The filter for this machine's architecture: 8 bytes an instruction, as the kernel takes it.
 
     `unix_sockets`: whether `socket(AF_UNIX)` is allowed (CUDA needs it; harmless in a network namespace,
     where abstract names are private and the mounts hold no socket). Every other family is refused always;
-    `socketpair(AF_UNIX)` is allowed always. Raises `SandboxError` on an unknown architecture.
+    `socketpair(AF_UNIX)` is allowed always. `signals`: whether processes may signal at all, themselves
+    included; they may not where nothing else keeps the job from signalling us. Raises `SandboxError` on an
+    unknown architecture.
     """
     if platform.machine() not in _MACHINES:
         raise SandboxError(
@@ -118,11 +129,10 @@ def program(*, unix_sockets: bool) -> bytes:
     code += _op(_LOAD, _AT_NUMBER)
     if column == 0:
         code += _op(_IF_AT_LEAST, _X32_BIT, 0, 1) + _op(_RETURN, _KILL)
-    for table, error in ((_REFUSED, errno.EPERM), (_ABSENT, errno.ENOSYS)):
+    refused = _REFUSED if signals else _REFUSED | _SIGNALS
+    for table, error in ((refused, errno.EPERM), (_ABSENT, errno.ENOSYS)):
         for numbers in table.values():
-            number = numbers[column]
-            if number is not None:
-                code += _refuse(number, error)
+            code += _refuse(numbers[column], error)
     not_unix = _op(_IF_EQUAL, _AF_UNIX, 1, 0) + _op(_RETURN, _ERRNO | errno.EACCES)
     no_socket = not_unix if unix_sockets else _op(_RETURN, _ERRNO | errno.EACCES)
     code += _on_argument_0(_SOCKET[column], no_socket)
@@ -133,4 +143,6 @@ def program(*, unix_sockets: bool) -> bytes:
     code += _on_argument_0(
         _PRCTL[column], _op(_IF_EQUAL, _PR_SET_DUMPABLE, 0, 1) + _op(_RETURN, _ERRNO | errno.EPERM)
     )
+    # prlimit(2) on another process of the same user could end it
+    code += _on_argument_0(_PRLIMIT[column], _op(_IF_EQUAL, 0, 1, 0) + _op(_RETURN, _ERRNO | errno.EPERM))
     return code + _op(_RETURN, _ALLOW)

@@ -1,0 +1,35 @@
+"""What every way of confining a job offers to the one who watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What is known when a tree was taken down."""
+
+    exit_code: int | None
+    signal: int | None
+    cpu_s: float
+    left: tuple[int, ...] = ()
+    """Processes that could not be killed, or not be proven gone."""
+
+
+class Tree(Protocol):
+    """The processes of one job, confined and let go."""
+
+    root: int
+    """The process that every process of the tree descends from."""
+    stdout: int
+    stderr: int
+    """Descriptors to read from, non-blocking."""
+    exit_fd: int
+    """Readable once the job's own first process has ended."""
+
+    def end(self, grace_s: float) -> Ended:
+        """Kills what still runs, and proves that nothing is left or says what is. To be called once."""
+
+    def close(self) -> None:
+        """Closes the descriptors."""
