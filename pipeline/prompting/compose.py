@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.errors import UsageError
 from pipeline.hashing import sha256_json
-from pipeline.nouns import Environment, Problem, Prompt, Response
+from pipeline.nouns import CheckOutcome, Environment, Problem, Prompt, Response, Severity
 from pipeline.prompting.failure import Failure
 from pipeline.prompting.templates import DEFAULT_TEMPLATE, Template, checked_backend, example, open_template
 from pipeline.prompting.thinking import without_thinking
@@ -71,7 +71,8 @@ def repair_prompt(
     chosen = open_template(template)
     variables = _common(problem, backend, size) | {
         "failure": failure,
-        "failed_checks": failure.failed_checks,
+        "failed_checks": [check for check in failure.checks if check.outcome is CheckOutcome.FAIL],
+        "findings": [finding for finding in failure.findings if finding.severity is not Severity.NOTE],
         "errors": failure.errors[:MAX_ERRORS],
         "errors_left_out": len(failure.errors[MAX_ERRORS:]),
         "build_log": trim_log(failure.build_log, MAX_LOG),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pipeline.nouns import (
     BuildState,
     Check,
-    CheckOutcome,
     ErrorStatistics,
     Extraction,
     Finding,
@@ -30,11 +29,6 @@ class Failure(Noun):
     errors: tuple[ErrorStatistics, ...] = ()
     checks: tuple[Check, ...] = ()
     measurement: Measurement | None = None
-
-    @property
-    def failed_checks(self) -> tuple[Check, ...]:
-        """The checks that said no."""
-        return tuple(check for check in self.checks if check.outcome is CheckOutcome.FAIL)
 
     @classmethod
     def from_verification(cls, verification: Verification) -> Failure:

@@ -40,6 +40,8 @@ _NOISE = re.compile(
 _COMMAND = re.compile(
     r"^\S*(?:c\+\+|g\+\+|gcc|clang\+\+|nvcc|cicc|ptxas|cudafe\+\+)(?:-\d+)? .*\s-(?:o|c|shared)\b"
 )
+_REQUIRED_HERE = re.compile(r"\brequired from here$")
+_INSTANTIATED_AT = re.compile(r"^\s+(?:detected during )?instantiation of .* at line \d+")
 
 
 @dataclass
@@ -48,10 +50,13 @@ class _Diagnostic:
 
     headline: str
     text: str
+    origin: str = ""
+    """For an error inside a template: the line of the program that instantiated it."""
     context: list[str] = field(default_factory=list)
 
     def render(self) -> str:
-        return "\n".join([self.headline, *self.context])
+        """The lines to show."""
+        return "\n".join([self.headline, *self.context, *([self.origin] if self.origin else [])])
 
 
 def trim_log(log: str, max_chars: int) -> str:
@@ -92,16 +97,22 @@ def _diagnostics(lines: list[str]) -> list[_Diagnostic]:
     """Every error of the log with the source lines the compiler printed under it."""
     found: list[_Diagnostic] = []
     current: _Diagnostic | None = None
+    origin = ""
     for line in lines:
         if not line or _is_noise(line):
             current = None
+            if _REQUIRED_HERE.search(line):  # gcc says it before the error
+                origin = _short(line)
+            elif found and _INSTANTIATED_AT.search(line):  # nvcc after it, the outermost last
+                found[-1].origin = line
             continue
         kind = _kind(line)
         if kind == "error":
             current = _error(line)
+            current.origin, origin = origin, ""
             found.append(current)
         elif kind is not None:
-            current = None
+            current, origin = None, ""
         elif current is not None and len(current.context) < CONTEXT_LINES:
             current.context.append(line)
     return found
@@ -120,8 +131,13 @@ def _error(line: str) -> _Diagnostic:
     place = _PLACE.match(line)
     if place is None:
         return _Diagnostic(line, line)
-    name = place["file"].rsplit("/", 1)[-1]
-    return _Diagnostic(name + line[place.end("file") :], line[place.end() :])
+    return _Diagnostic(_short(line), line[place.end() :])
+
+
+def _short(line: str) -> str:
+    """A line that starts with a place, without the directories."""
+    place = _PLACE.match(line)
+    return line if place is None else place["file"].rsplit("/", 1)[-1] + line[place.end("file") :]
 
 
 def _without_repeats(found: list[_Diagnostic]) -> tuple[list[_Diagnostic], int]:

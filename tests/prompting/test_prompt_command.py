@@ -1,0 +1,69 @@
+"""`kernelproof prompt` prints what a model would be asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipeline.cli.prompt import prompt
+from pipeline.errors import UsageError
+from pipeline.problems import read_problem
+from pipeline.prompting import first_prompt
+
+PROBLEM = '''"""Doubles."""
+import torch
+
+n = 8
+SIZES = {"full": {"n": 64}, "small": {"n": 2}}
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def get_inputs():
+    return [torch.rand(n)]
+
+
+def get_init_inputs():
+    return []
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "double.py"
+    path.write_text(PROBLEM)
+    return path
+
+
+def run(*arguments: str) -> str:
+    app = typer.Typer()
+    app.command()(prompt)
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_system_and_user_text_are_printed_apart(file: Path) -> None:
+    expected = first_prompt(read_problem(file), backend="cpp", size="small")
+    output = run("double", "--suite", str(file), "--backend", "cpp", "--size", "small")
+    system, user = output.split("===== user ")
+    assert system.startswith(f"===== system (basic-v1, prompt {expected.sha256[:12]}) =====\n")
+    assert expected.system in system and expected.user in user
+
+
+def test_json_is_the_prompt_itself(file: Path) -> None:
+    expected = first_prompt(read_problem(file), backend="cuda")
+    output = run("double", "--suite", str(file), "--json")
+    assert json.loads(output) == json.loads(expected.model_dump_json())
+
+
+def test_an_unknown_size_is_a_usage_error(file: Path) -> None:
+    with pytest.raises(UsageError, match="full, small"):
+        run("double", "--suite", str(file), "--size", "huge")
