@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 MAX_LINE = 400
+"""Characters of a line that are shown."""
+MAX_SCANNED = 20_000
+"""Characters of a line that are looked at: build commands run to thousands."""
 CONTEXT_LINES = 4
 REPEATS = 3
 
@@ -46,17 +49,19 @@ _INSTANTIATED_AT = re.compile(r"^\s+(?:detected during )?instantiation of .* at 
 
 @dataclass
 class _Diagnostic:
-    """One error of the log: its headline, the lines shown under it, and how often its text occurred."""
+    """One error of the log, and the lines that belong to it."""
 
     headline: str
     text: str
+    """The headline without its place."""
     origin: str = ""
     """For an error inside a template: the line of the program that instantiated it."""
     context: list[str] = field(default_factory=list)
 
     def render(self) -> str:
         """The lines to show."""
-        return "\n".join([self.headline, *self.context, *([self.origin] if self.origin else [])])
+        lines = [self.headline, *self.context, *([self.origin] if self.origin else [])]
+        return "\n".join(line[:MAX_LINE] for line in lines)
 
 
 def trim_log(log: str, max_chars: int) -> str:
@@ -67,11 +72,11 @@ def trim_log(log: str, max_chars: int) -> str:
     before is not repeated, and one with the same text is shown for three places at most. A log without a
     recognised error is kept from its end, without the noise.
     """
-    lines = [_ANSI.sub("", line).rstrip()[:MAX_LINE] for line in log.splitlines()]
+    lines = [_ANSI.sub("", line).rstrip()[:MAX_SCANNED] for line in log.splitlines()]
     found = _diagnostics(lines)
     if not found:
         return trim_text(
-            "\n".join(line for line in lines if line and not _is_noise(line)), max_chars, head=0.0
+            "\n".join(line[:MAX_LINE] for line in lines if line and not _is_noise(line)), max_chars, head=0.0
         )
     shown, repeated = _without_repeats(found)
     return _fit([diagnostic.render() for diagnostic in shown], repeated, max_chars)

@@ -105,7 +105,8 @@ def test_a_log_without_a_known_error_keeps_its_end() -> None:
     trimmed = trim_log(log, 300)
     assert trimmed.endswith("something else went wrong")
     assert len(trimmed) <= 300
-    assert trim_log("[1/2] c++ -c a.cpp -o a.o\nodd\n", 300) == "odd"
+    long_command = "/usr/bin/c++ " + "-I/some/where " * 200 + "-c a.cpp -o a.o"
+    assert trim_log(f"[1/2] c++ -c a.cpp -o a.o\n{long_command}\nodd\n", 300) == "odd"
 
 
 def test_colours_are_removed() -> None:
