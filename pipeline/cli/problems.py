@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,13 +130,13 @@ def _print_table(suite: Suite, problems: list[Problem]) -> None:
     table = Table(box=SIMPLE, title=f"{len(problems)} problems of suite {suite.name}", title_justify="left")
     for column in ("id", "name", "sizes"):
         table.add_column(column, no_wrap=True)
-    table.add_column("summary", no_wrap=True, overflow="ellipsis")
+    table.add_column("summary")
     for problem in problems:
-        cells = (problem.id, problem.name, ", ".join(problem.sizes), problem.summary)
-        table.add_row(*map(Text, cells))
-    console = Console()
-    # A narrow terminal shortens the summaries; a pipe gets whole lines.
-    console.print(table, crop=False, width=None if console.is_terminal else 1000)
+        summary = Text(problem.summary, no_wrap=True, overflow="ellipsis")
+        table.add_row(Text(problem.id), Text(problem.name), ", ".join(problem.sizes), summary)
+    # A narrow terminal shortens the summaries; a pipe gets them whole.
+    console = Console(width=None if sys.stdout.isatty() else 1000)
+    console.print(table)
 
 
 def _print_fitness(problem: Problem, fitness: Fitness) -> None:

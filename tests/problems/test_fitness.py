@@ -1,0 +1,84 @@
+"""Bad problems, one file each in `bad/`, are found for the right reason; good ones are not accused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.errors import MachineError, UsageError
+from pipeline.problems import check_problem, read_problem
+from pipeline.problems.check import Unfit
+from pipeline.referee.fitness import examine
+from tests.problems.trees import scale_source, write
+
+BAD = Path(__file__).parent / "bad"
+CPU = torch.device("cpu")
+
+CONSTANT_OUTPUT = {Unfit.REPLAY, Unfit.UNUSED_INPUT}
+IN_PROCESS = {
+    "all_zeros": CONSTANT_OUTPUT | {Unfit.ZEROS},
+    "softmax_of_one": CONSTANT_OUTPUT | {Unfit.CONSTANT},
+    "same_class": CONSTANT_OUTPUT | {Unfit.ZEROS},
+    "weights_only": CONSTANT_OUTPUT,
+    "second_is_weights": {Unfit.REPLAY},
+    "fixed_inputs": {Unfit.REPLAY},
+    "unused_input": {Unfit.UNUSED_INPUT},
+    "unused_constant_input": {Unfit.UNUSED_INPUT},
+    "dropout": {Unfit.NONDETERMINISTIC},
+    "stateful": {Unfit.NONDETERMINISTIC},
+    "unstable_weights": {Unfit.UNSTABLE_WEIGHTS},
+    "mutated_input": {Unfit.MUTATED_INPUT},
+    "not_finite": {Unfit.NON_FINITE},
+    "no_output": {Unfit.NO_OUTPUT},
+    "empty_output": {Unfit.NO_OUTPUT},
+    "raises": {Unfit.ERROR},
+}
+IN_A_PROCESS = {
+    "too_big": Unfit.OUT_OF_MEMORY,
+    "crashes": Unfit.CRASH,
+    "leaves": Unfit.CRASH,
+    "hangs": Unfit.TIMEOUT,
+}
+
+
+def test_every_bad_problem_is_in_a_table() -> None:
+    assert {path.stem for path in BAD.glob("*.py")} == IN_PROCESS.keys() | IN_A_PROCESS.keys()
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_a_bad_problem_is_found_for_its_reason(name: str) -> None:
+    fitness = examine(read_problem(BAD / f"{name}.py"), "full", CPU)
+    assert not fitness.ok
+    assert {finding.reason for finding in fitness.findings} == IN_PROCESS[name]
+
+
+@pytest.mark.parametrize("name", IN_A_PROCESS)
+def test_what_ends_the_process_is_a_finding(name: str) -> None:
+    fitness = check_problem(
+        read_problem(BAD / f"{name}.py"), size="full", time_limit=20.0 if name != "hangs" else 5.0
+    )
+    assert [finding.reason for finding in fitness.findings] == [IN_A_PROCESS[name]]
+
+
+def test_the_finding_says_which_output_and_which_input() -> None:
+    (replay,) = examine(read_problem(BAD / "second_is_weights.py"), "full", CPU).findings
+    assert replay.figures == {"output": 1}
+    (unused,) = examine(read_problem(BAD / "unused_input.py"), "full", CPU).findings
+    assert unused.figures == {"input": 1}
+
+
+def test_what_a_problem_prints_is_not_taken_for_the_record(tmp_path: Path) -> None:
+    text = scale_source() + "\nprint('{\"problem_id\": 1}')\n"
+    assert check_problem(read_problem(write(tmp_path / "loud.py", text)), size="full").ok
+
+
+def test_devices_and_sizes_that_are_not_there(tmp_path: Path) -> None:
+    problem = read_problem(write(tmp_path / "a.py"))
+    with pytest.raises(UsageError, match="no size 'small'; it has full"):
+        check_problem(problem, size="small")
+    with pytest.raises(UsageError, match="no device 'gpu'"):
+        check_problem(problem, size="full", device="gpu")
+    with pytest.raises(MachineError, match="no device cuda:99"):
+        check_problem(problem, size="full", device="cuda:99")
