@@ -154,7 +154,12 @@ class Prompt(Base):
     """Rendered prompts, their parts in `texts`."""
 
     __tablename__ = "prompts"
-    __table_args__ = (UniqueConstraint("sha256", "template", "template_sha256"),)
+    __table_args__ = (
+        UniqueConstraint(
+            *("sha256", "template", "template_sha256", "system_sha256", "user_sha256", "history_sha256"),
+            name="uq_prompts",
+        ),
+    )
 
     id: Mapped[int] = _id()
     sha256: Mapped[str] = mapped_column(

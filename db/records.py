@@ -58,21 +58,16 @@ def problem_row(session: Session, problem: Problem) -> None:
 
 def prompt_row(session: Session, prompt: Prompt) -> int:
     """The prompt's row, made when it is not there."""
-    session.execute(
-        insert(models.Prompt)
-        .values(
-            sha256=prompt.sha256,
-            template=prompt.template,
-            template_sha256=prompt.template_sha256,
-            system_sha256=keep(session, prompt.system),
-            user_sha256=keep(session, prompt.user),
-            history_sha256=keep(session, json.dumps(prompt.history)),
-        )
-        .on_conflict_do_nothing()
-    )
-    p = models.Prompt
-    same = (p.sha256 == prompt.sha256, p.template == prompt.template)
-    return session.scalars(select(p.id).where(*same, p.template_sha256 == prompt.template_sha256)).one()
+    columns = {
+        "sha256": prompt.sha256,
+        "template": prompt.template,
+        "template_sha256": prompt.template_sha256,
+        "system_sha256": keep(session, prompt.system),
+        "user_sha256": keep(session, prompt.user),
+        "history_sha256": keep(session, json.dumps(prompt.history)),
+    }
+    session.execute(insert(models.Prompt).values(**columns).on_conflict_do_nothing())
+    return session.scalars(select(models.Prompt.id).filter_by(**columns)).one()
 
 
 def response_row(session: Session, response: Response) -> models.Response:

@@ -89,7 +89,8 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["user_sha256"], ["texts.sha256"], name="fk_prompts_user_sha256"),
         sa.PrimaryKeyConstraint("id", name="pk_prompts"),
         sa.UniqueConstraint(
-            "sha256", "template", "template_sha256", name="uq_prompts_sha256_template_template_sha256"
+            *("sha256", "template", "template_sha256", "system_sha256", "user_sha256", "history_sha256"),
+            name="uq_prompts",
         ),
     )
     op.create_table(
