@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from pipeline.extraction.budget import Budget
 from pipeline.extraction.judge import NAME
 from pipeline.extraction.normalise import normalise
@@ -53,19 +55,32 @@ def extract(response: Response) -> Extraction:
 def extract_source(text: str) -> Extraction:
     """The program in a user's file: a Python file is taken unchanged, else the file is a raw response.
 
-    A Python file that does not define ModelNew is taken too, with a warning: that it does not fit the
-    problem is for the policy to say.
+    A Python file without ModelNew, or with a syntax error, is taken too, with a warning: what is wrong with
+    it is for the policy to say.
     """
     tree = parse(text)
     if not isinstance(tree, SyntaxError) and find_class(tree, NAME) is not None:
         return _extraction(Found(text, "file"), text, ())
     clean, warnings = normalise(text)
     found = extract(Response(text=clean))
-    if found.candidate is None and not isinstance(tree, SyntaxError) and "import" in text:
-        return _extraction(Found(text, "file"), text, (remark("no_model_new"),))
-    return found.model_copy(
-        update={"warnings": (*warnings, *found.warnings), "span": None if warnings else found.span}
-    )
+    if _is_file(tree, clean, found):
+        notes = found.warnings if found.candidate else (remark("no_model_new"),)
+        return _extraction(Found(clean, "file"), text, (*warnings, *notes))
+    span = found.span if clean == text else None
+    return found.model_copy(update={"warnings": (*warnings, *found.warnings), "span": span})
+
+
+def _is_file(tree: ast.Module | SyntaxError, text: str, found: Extraction) -> bool:
+    """True for Python without a usable ModelNew, and for Python whose only fault is a syntax error.
+
+    In the second case nothing but comments and docstrings may stand before the program that was found.
+    """
+    if found.candidate is None:
+        return isinstance(tree, ast.Module) and "import" in text
+    if found.method != "bare":
+        return False
+    before = parse(text[: found.span[0]]) if found.span else tree
+    return isinstance(tree, ast.Module) or isinstance(before, ast.Module)
 
 
 def _answer(text: str, budget: Budget) -> Answer:

@@ -153,11 +153,12 @@ class Search:
         """No complete program: cut off, or a faulty one whose fault a later stage names, or none at all."""
         warnings = tuple(self._remarks())
         spans = Spans(self._text, NAME)
-        first_blocks = [blocks[0] for blocks in (*spans.bare(self._blocks), *spans.fenced()) if blocks]
-        programs = [self._judge(block) for block in first_blocks if not self._split]
+        openings = [*reversed(list(spans.fenced())), *spans.bare(self._blocks)]
+        shortest = [blocks[0] for blocks in openings if blocks and not self._split]
+        programs = [self._judge(block) for block in shortest]
         if self._is_cut() or any(program.kind is Kind.CUT for program in programs):
             return Found(None, status=Status.TRUNCATED, warnings=warnings)
-        for program in reversed(programs):
+        for program in programs:
             method = "fence" if program.block.opened else "bare"
             if program.kind is Kind.HIDDEN:
                 return Found(program.code, method, None, (*warnings, remark("model_new_not_top_level")))
