@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.build.cache import LASTING, BuildCache, LockTimeout
-from pipeline.build.compile_log import clean_log
+from pipeline.build.compile_log import clean_log, shorten
 from pipeline.build.ninja_file import LIBRARY, FlagError, Plan, make_plan, needs_cuda
 from pipeline.build.toolchain import Toolchain, learn_toolchain
 from pipeline.errors import MachineError
@@ -148,7 +148,7 @@ class Builder:
             name=prepared.request.name,
             duration_s=outcome.wall_s,
             commands=prepared.plan.commands,
-            log=f"{reason}\n{log}" if reason else log,
+            log=shorten(f"{reason}\n{log}") if reason else log,
         )
         return self._cache.store(build, library) if state in LASTING else build
 

@@ -109,7 +109,7 @@ class BuildCache:
         """
         place, descriptor = self._claim_workplace()
         try:
-            place.mkdir(mode=0o700)
+            place.mkdir(mode=0o711)  # a sandbox's own user must reach its scratch directory inside
             yield place
         finally:
             shutil.rmtree(place, ignore_errors=True)

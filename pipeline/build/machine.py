@@ -113,7 +113,7 @@ def target_architecture() -> str:
 
 def _gpu_capability() -> str | None:
     """The first GPU's compute capability as its driver says; None without a GPU or driver."""
-    import pynvml  # type: ignore[import-untyped]
+    import pynvml
 
     try:
         pynvml.nvmlInit()

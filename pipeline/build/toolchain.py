@@ -82,16 +82,16 @@ class Toolchain(Noun):
 
     def lacks(self, *, cuda: bool) -> str | None:
         """What is missing for a build with or without CUDA, and how to get it; None when nothing is."""
-        if self.cxx is None:
+        if not _is_program(self.cxx):
             return "No C++ compiler: install one (Debian and Ubuntu: apt install g++) or set CXX."
         if not Path(self.python_include, "Python.h").is_file():
             return (
                 f"Python's headers are missing ({self.python_include}/Python.h): install them "
                 "(Debian and Ubuntu: apt install python3-dev)."
             )
-        if self.ninja is None:
+        if not _is_program(self.ninja):
             return "No ninja: pip install ninja."
-        if cuda and (self.nvcc is None or self.cuda_home is None):
+        if cuda and not _is_program(self.nvcc):
             wanted = f"CUDA toolkit {self.torch_cuda}" if self.torch_cuda else "CUDA toolkit"
             return (
                 f"No nvcc: install the {wanted} (https://developer.nvidia.com/cuda-downloads) and put "
@@ -180,6 +180,10 @@ def _learn(tools: machine.Tools) -> Toolchain:
         ninja=tools.ninja,
         **_torch_facts(),
     )
+
+
+def _is_program(path: str | None) -> bool:
+    return path is not None and os.access(path, os.X_OK)
 
 
 def _absent_headers(toolkit: machine.CudaToolkit) -> tuple[str, ...]:

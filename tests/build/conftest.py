@@ -1,0 +1,60 @@
+"""Shared by the build tests: one cache and one toolchain for the session, so that nothing compiles twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.build import Builder, Toolchain, learn_toolchain
+from pipeline.nouns import BuildRequest
+
+RequestMaker = Callable[..., BuildRequest]
+
+
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("build-cache")
+
+
+@pytest.fixture(scope="session")
+def toolchain(session_cache: Path) -> Toolchain:
+    return learn_toolchain(session_cache)
+
+
+@pytest.fixture(scope="session")
+def builder(session_cache: Path, toolchain: Toolchain) -> Builder:
+    """A builder whose cache lasts the session."""
+    return Builder(session_cache, toolchain=toolchain)
+
+
+@pytest.fixture
+def fresh_cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def fresh(fresh_cache: Path, toolchain: Toolchain) -> Builder:
+    """A builder with an empty cache."""
+    return Builder(fresh_cache, toolchain=toolchain)
+
+
+@pytest.fixture(scope="session")
+def plain() -> RequestMaker:
+    """Makes requests that include no torch header: they compile in well under a second."""
+
+    def make(source: str = 'extern "C" int answer() { return 42; }', **changes: object) -> BuildRequest:
+        fields = {"name": "plain", "no_implicit_headers": True, "is_python_module": False}
+        return BuildRequest.model_validate({**fields, "cpp_sources": (source,), **changes})
+
+    return make
+
+
+@pytest.fixture
+def nvcc(toolchain: Toolchain) -> str:
+    """The CUDA compiler; tests that use it are skipped where there is none."""
+    if toolchain.nvcc is None or shutil.which(toolchain.nvcc) is None:
+        pytest.skip("no nvcc on this machine")
+    return toolchain.nvcc

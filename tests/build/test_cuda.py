@@ -1,0 +1,70 @@
+"""CUDA sources: compiled on any machine that has nvcc, with or without a GPU or a CUDA torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.build import Builder
+from pipeline.nouns import BuildRequest, BuildState
+
+KERNEL = """
+#include <cuda_runtime.h>
+__global__ void relu(const float* x, float* y, long n) {
+  long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] > 0 ? x[i] : 0;
+}
+extern "C" void launch(const float* x, float* y, long n, cudaStream_t stream) {
+  relu<<<(n + 255) / 256, 256, 0, stream>>>(x, y, n);
+}
+"""
+
+
+def test_a_kernel_is_compiled_for_the_target_architecture(builder: Builder, plain, nvcc: str) -> None:
+    build = builder.build(plain(cuda_sources=(KERNEL,)))
+    assert build.state is BuildState.OK, build.log
+    architecture = builder.toolchain.architecture.replace(".", "")
+    assert f"sm_{architecture}".encode() in Path(str(build.library)).read_bytes()
+    assert sum("-gencode" in command for command in build.commands) == 1
+
+
+def test_native_means_the_gpu_compiled_for(builder: Builder, plain, nvcc: str) -> None:
+    build = builder.build(plain(cuda_sources=(KERNEL,), extra_cuda_cflags=("-arch=native",)))
+    assert build.state is BuildState.OK, build.log
+    number = builder.toolchain.architecture.replace(".", "")
+    assert f"-arch=sm_{number}" in build.commands[1] and "-gencode" not in build.commands[1]
+
+
+def test_an_error_in_device_code_names_its_line(builder: Builder, plain, nvcc: str) -> None:
+    build = builder.build(plain(cuda_sources=("__global__ void k() {\n  undeclared = 1;\n}",)))
+    assert build.state is BuildState.ERROR
+    assert 'cuda.cu(2): error: identifier "undeclared" is undefined' in build.log
+
+
+@pytest.mark.slow
+def test_a_candidate_with_streams_and_guards_compiles_without_a_gpu(builder: Builder, nvcc: str) -> None:
+    source = """
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+__global__ void relu(const float* x, float* y, long n) {
+  long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] > 0 ? x[i] : 0;
+}
+torch::Tensor relu_cuda(torch::Tensor x) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  auto y = torch::empty_like(x);
+  relu<<<(x.numel() + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return y;
+}
+"""
+    request = BuildRequest(
+        name="relu_ext",
+        cpp_sources=("torch::Tensor relu_cuda(torch::Tensor x);",),
+        cuda_sources=(source,),
+        functions={"relu_cuda": "relu_cuda"},
+    )
+    build = builder.build(request)
+    assert build.state is BuildState.OK, build.log
