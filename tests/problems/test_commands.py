@@ -78,6 +78,7 @@ def test_check_of_a_whole_suite_fails_for_a_broken_file(tmp_path: Path) -> None:
 def test_reading_problems_imports_no_torch() -> None:
     code = (
         "import sys; from pipeline.cli.problems import problems_app;"
-        " from pipeline.problems import open_suite; assert open_suite().problems(); sys.exit('torch' in sys.modules)"
+        " from pipeline.problems import open_suite; assert open_suite().problems();"
+        " sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

@@ -57,7 +57,7 @@ def test_a_bad_problem_is_found_for_its_reason(name: str) -> None:
 @pytest.mark.parametrize("name", IN_A_PROCESS)
 def test_what_ends_the_process_is_a_finding(name: str) -> None:
     fitness = check_problem(
-        read_problem(BAD / f"{name}.py"), size="full", time_limit=20.0 if name != "hangs" else 5.0
+        read_problem(BAD / f"{name}.py"), size="full", time_limit=60.0 if name != "hangs" else 5.0
     )
     assert [finding.reason for finding in fitness.findings] == [IN_A_PROCESS[name]]
 

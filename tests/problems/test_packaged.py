@@ -20,7 +20,7 @@ PROBLEMS = open_suite().problems()
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
-    """Small sizes gain nothing from threads, and threads that wait for each other suffer on a busy machine."""
+    """Small sizes gain nothing from threads, which wait for each other on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
