@@ -1,0 +1,98 @@
+"""Evidence is only added; what was altered behind the program's back is named."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from db.models import APPEND_ONLY
+from db.store import Store
+from pipeline.errors import StoreError, UsageError
+from pipeline.hashing import sha256_text
+from pipeline.nouns import Finding, Severity
+from tests.db import samples
+
+
+@pytest.fixture
+def attempt(store: Store) -> int:
+    """An attempt with a row in every table."""
+    number, verification = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+    finding = Finding(rule="r", severity=Severity.NOTE, message="m")
+    full = samples.verification(samples.problem(), speedup=1.5).model_copy(update={"findings": (finding,)})
+    store.record_verification(number, full, "again")
+    store.retract(verification, "the fan was off")
+    return number
+
+
+def change(store: Store, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        assert connection.execute(statement, values).rowcount > 0
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY)
+def test_rows_of_evidence_can_neither_be_changed_nor_deleted(store: Store, attempt: int, table: str) -> None:
+    for statement in (f"UPDATE {table} SET rowid = rowid", f"DELETE FROM {table}"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            change(store, statement)
+
+
+def test_a_retracted_verification_stays_readable(store: Store, attempt: int) -> None:
+    first, second = store.load_attempt(attempt).verifications
+    assert (first.retracted, second.retracted) == ("the fan was off", None)
+    assert first.verification.measurement is not None
+    assert store.load_attempt(attempt).verdict == second
+
+
+def test_a_second_retraction_changes_nothing(store: Store, attempt: int) -> None:
+    store.retract(1, "another reason")
+    assert store.load_attempt(attempt).verifications[0].retracted == "the fan was off"
+
+
+def test_retracting_what_is_not_there_is_the_users_mistake(store: Store) -> None:
+    with pytest.raises(UsageError, match="no verification 5"):
+        store.retract(5, "why not")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (samples.SOURCE, "candidate source"),
+        (samples.problem().source, "problem source"),
+        (samples.prompt().user, "prompt's user text"),
+        (samples.response().text or "", "response text"),
+        ("hm", "response reasoning"),
+        ("warning: unused", "build log"),
+    ],
+)
+def test_an_altered_text_is_named(store: Store, attempt: int, text: str, named: str) -> None:
+    assert store.load_attempt(attempt).alterations == ()
+    change(store, "UPDATE texts SET body = body || ' ' WHERE sha256 = ?", sha256_text(text))
+    (line,) = store.load_attempt(attempt).alterations
+    assert line.startswith(f"{named}: the stored text was altered")
+    assert sha256_text(text) in line
+
+
+def test_an_altered_source_is_shown_as_it_is_now(store: Store, attempt: int) -> None:
+    change(store, "UPDATE texts SET body = 'new' WHERE sha256 = ?", sha256_text(samples.SOURCE))
+    assert store.load_attempt(attempt).source == "new"
+
+
+def test_a_raw_response_that_is_no_json_any_more_is_named(store: Store, attempt: int) -> None:
+    change(store, "UPDATE texts SET body = x'ff00' WHERE sha256 = (SELECT raw_sha256 FROM responses)")
+    lines = store.load_attempt(attempt).alterations
+    assert [line.split(":")[0] for line in lines] == ["raw response", "raw response"]
+
+
+def test_altered_settings_and_environments_are_named(store: Store, attempt: int) -> None:
+    change(store, "UPDATE runs SET settings = replace(settings, '\"turns\":1', '\"turns\":2')")
+    change(store, "UPDATE environments SET facts = replace(facts, 'Test CPU', 'Faster CPU')")
+    lines = store.load_attempt(attempt).alterations
+    assert [line.split(":")[0] for line in lines] == ["run settings", "environment"]
+
+
+def test_rows_that_make_no_sense_are_a_store_error(store: Store, attempt: int) -> None:
+    change(store, "UPDATE runs SET settings = '{\"turns\": -1}'")
+    with pytest.raises(StoreError, match=f"attempt {attempt} cannot be read"):
+        store.load_attempt(attempt)

@@ -1,0 +1,209 @@
+"""The leaderboard's figures, as docs/leaderboard.md defines them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from db.store import Store
+from db.views import LeaderboardFilters, ModelResult
+from pipeline.nouns import RunSettings, Status, VerifySettings
+from tests.db import samples
+
+P1, P2, P10 = samples.problem(1), samples.problem(2), samples.problem(10)
+RUN = samples.settings()
+
+
+def only_model(store: Store) -> ModelResult:
+    (model,) = store.leaderboard().models
+    return model
+
+
+def test_an_empty_store_has_an_empty_leaderboard(store: Store) -> None:
+    board = store.leaderboard()
+    assert (board.problems, board.models, board.unfinished, board.retracted) == ((), (), 0, 0)
+
+
+def test_the_fastest_correct_attempt_leads_its_problem(store: Store) -> None:
+    samples.judge(store, P1, RUN, speedup=1.5, sample=0)
+    best, _ = samples.judge(store, P1, RUN, speedup=3.0, sample=1)
+    samples.judge(store, P1, RUN, Status.CHEATING, speedup=900.0, sample=2)
+    samples.judge(store, P1, RUN, Status.WRONG_OUTPUT, sample=3)
+    samples.judge(store, P1, RUN, Status.CORRECT, speedup=None, sample=4)
+    (result,) = store.leaderboard().problems
+    assert result.best is not None
+    assert (result.best.attempt_id, result.best.speedup) == (best, 3.0)
+    assert (result.best.interval.low, result.best.interval.high) == (3.0 * 0.99, 3.0 * 1.01)
+    assert (result.correct, result.judged) == (3, 5)
+
+
+def test_problems_come_in_the_order_of_their_numbers(store: Store) -> None:
+    for problem in (P10, P2, P1, samples.problem(1, level=2)):
+        samples.judge(store, problem, RUN, Status.BUILD_ERROR)
+    board = store.leaderboard()
+    assert [p.problem_id for p in board.problems] == ["level1/1", "level1/2", "level1/10", "level2/1"]
+    assert all(p.best is None for p in board.problems)
+
+
+def test_what_differs_in_source_size_backend_or_device_is_never_compared(store: Store) -> None:
+    full = samples.settings(verify=VerifySettings(backend="cpp", size="full"))
+    cuda = samples.settings(verify=VerifySettings(backend="cuda", size="small"))
+    samples.judge(store, P1, RUN, speedup=2.0)
+    samples.judge(store, P1, RUN, speedup=3.0, device="Other CPU", sample=1)
+    samples.judge(store, P1, full, speedup=4.0)
+    samples.judge(store, P1, cuda, speedup=5.0, device="GPU")
+    samples.judge(store, samples.problem(1, source="class Model: pass"), RUN, speedup=6.0)
+    results = store.leaderboard().problems
+    assert sorted(r.best.speedup for r in results if r.best) == [2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_rates_leave_out_what_the_model_cannot_help_and_show_it(store: Store) -> None:
+    samples.judge(store, P1, RUN, speedup=2.5, sample=0)
+    samples.judge(store, P1, RUN, speedup=0.5, sample=1)
+    samples.judge(store, P2, RUN, Status.WRONG_OUTPUT, sample=0)
+    samples.judge(store, P2, RUN, Status.INFRASTRUCTURE_ERROR, sample=1)
+    store.finish_attempt(samples.begin(store, P2, RUN, sample=2), Status.PROVIDER_ERROR)
+    store.finish_attempt(samples.begin(store, P2, RUN, sample=3), Status.NO_CODE)
+    samples.begin(store, P2, RUN, sample=4)
+    m = only_model(store)
+    assert (m.attempts, m.samples, m.judged, m.correct) == (6, 6, 4, 2)
+    assert m.rate == 2 / 4
+    assert m.statuses == {
+        Status.CORRECT: 2,
+        Status.WRONG_OUTPUT: 1,
+        Status.INFRASTRUCTURE_ERROR: 1,
+        Status.PROVIDER_ERROR: 1,
+        Status.NO_CODE: 1,
+    }
+    assert (m.fast_1, m.fast_2) == (1 / 4, 1 / 4)
+    assert m.pass_1 == (2 / 2 + 0 / 2) / 2
+    assert (m.solved, m.problems) == (1, 2)
+    assert store.leaderboard().unfinished == 1
+
+
+def test_the_geometric_mean_takes_each_problems_best(store: Store) -> None:
+    for sample, speedup in enumerate((0.5, 4.0)):
+        samples.judge(store, P1, RUN, speedup=speedup, sample=sample)
+    samples.judge(store, P2, RUN, speedup=1.0)
+    assert only_model(store).geometric_mean == pytest.approx(math.sqrt(4.0 * 1.0))
+
+
+def test_a_speedup_of_exactly_p_is_not_above_p(store: Store) -> None:
+    samples.judge(store, P1, RUN, speedup=1.0)
+    samples.judge(store, P2, RUN, speedup=2.0)
+    m = only_model(store)
+    assert (m.fast_1, m.fast_2) == (0.5, 0.0)
+
+
+def test_without_measurements_nothing_is_said_about_speed(store: Store) -> None:
+    samples.judge(store, P1, RUN, speedup=None)
+    m = only_model(store)
+    assert (m.rate, m.fast_1, m.fast_2, m.geometric_mean) == (1.0, None, None, None)
+
+
+def test_a_sample_is_correct_when_any_of_its_turns_is(store: Store) -> None:
+    samples.judge(store, P1, RUN, Status.BUILD_ERROR, turn=1)
+    best, _ = samples.judge(store, P1, RUN, speedup=2.0, turn=2)
+    samples.judge(store, P1, RUN, speedup=1.2, turn=3)
+    samples.judge(store, P1, RUN, Status.WRONG_OUTPUT, turn=4)
+    board = store.leaderboard()
+    assert (board.models[0].attempts, board.models[0].samples, board.models[0].correct) == (4, 1, 1)
+    assert board.problems[0].best is not None
+    assert board.problems[0].best.attempt_id == best
+
+
+def test_the_last_turn_decides_about_a_sample_without_a_correct_one(store: Store) -> None:
+    samples.judge(store, P1, RUN, Status.BUILD_ERROR, turn=1)
+    samples.judge(store, P1, RUN, Status.WRONG_SHAPE, turn=2)
+    assert only_model(store).statuses == {Status.WRONG_SHAPE: 1}
+
+
+def test_a_sample_whose_next_turn_is_under_way_is_not_yet_counted(store: Store) -> None:
+    samples.judge(store, P1, RUN, Status.BUILD_ERROR, turn=1)
+    samples.begin(store, P1, RUN, turn=2)
+    board = store.leaderboard()
+    assert (board.models, board.problems, board.unfinished) == ((), (), 1)
+
+
+def test_the_newest_verification_counts_and_a_reproduction_never_does(store: Store) -> None:
+    attempt, _ = samples.judge(store, P1, RUN, speedup=5.0)
+    store.record_verification(attempt, samples.verification(P1, speedup=2.0), "again")
+    store.record_verification(attempt, samples.verification(P1, speedup=9.0), "reproduce")
+    (result,) = store.leaderboard().problems
+    assert result.best is not None
+    assert result.best.speedup == 2.0
+    store.record_verification(attempt, samples.verification(P1, Status.WRONG_OUTPUT), "again")
+    assert only_model(store).correct == 0
+
+
+def test_a_failure_of_our_side_does_not_replace_a_judgement(store: Store) -> None:
+    attempt, _ = samples.judge(store, P1, RUN, speedup=5.0)
+    store.record_verification(attempt, samples.verification(P1, Status.INFRASTRUCTURE_ERROR), "again")
+    assert only_model(store).correct == 1
+    verdict = store.load_attempt(attempt).verdict
+    assert verdict is not None
+    assert verdict.verification.status is Status.CORRECT
+
+
+def test_a_retracted_verification_gives_way_to_the_one_before(store: Store) -> None:
+    attempt, first = samples.judge(store, P1, RUN, speedup=2.0)
+    second = store.record_verification(attempt, samples.verification(P1, speedup=9.0), "again")
+    store.retract(second, "clock was wrong")
+    (result,) = store.leaderboard().problems
+    assert result.best is not None
+    assert result.best.speedup == 2.0
+    store.retract(first, "that one too")
+    board = store.leaderboard()
+    assert (board.problems, board.models, board.retracted) == ((), (), 1)
+
+
+def test_attempts_that_reached_no_device_count_where_their_run_ran(store: Store) -> None:
+    samples.judge(store, P1, RUN, speedup=2.0, device="Test CPU")
+    samples.judge(store, P2, RUN, speedup=2.0, device="Test CPU")
+    samples.judge(store, P1, RUN, speedup=2.0, device="Other CPU", sample=1)
+    store.finish_attempt(samples.begin(store, P1, RUN, sample=2), Status.REFUSED)
+    judged = {m.setting.device: m.judged for m in store.leaderboard().models}
+    assert judged == {"Test CPU": 3, "Other CPU": 1}
+
+
+@pytest.fixture
+def varied(store: Store) -> Store:
+    def run(model: str, backend: str, size: str, name: str | None, kind: str = "generate") -> RunSettings:
+        verify = VerifySettings.model_validate({"backend": backend, "size": size})
+        return RunSettings.model_validate({"model": model, "verify": verify, "name": name, "kind": kind})
+
+    cuda = run("openai:Big-Model", "cuda", "full", "june")
+    cpp = run("replay:a.jsonl", "cpp", "small", None)
+    files = run("file", "cuda", "full", None, "verify")
+    samples.judge(store, P1, cuda, speedup=1.1, device="NVIDIA H200")
+    samples.judge(store, samples.problem(7, level=2), cuda, speedup=1.2, device="NVIDIA H200")
+    samples.judge(store, P1, cpp, speedup=1.3)
+    samples.judge(store, P10, files, speedup=1.4, device="NVIDIA A100")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("filters", "speedups"),
+    [
+        ({}, [1.1, 1.2, 1.3, 1.4]),
+        ({"problem": "level1/1"}, [1.1, 1.3]),
+        ({"problem": "level1/*"}, [1.1, 1.3, 1.4]),
+        ({"problem": "level9/*"}, []),
+        ({"level": 2}, [1.2]),
+        ({"model": "big"}, [1.1, 1.2]),
+        ({"device": "h200"}, [1.1, 1.2]),
+        ({"device": "nvidia"}, [1.1, 1.2, 1.4]),
+        ({"backend": "cpp"}, [1.3]),
+        ({"size": "full"}, [1.1, 1.2, 1.4]),
+        ({"run": "june"}, [1.1, 1.2]),
+        ({"kind": "verify"}, [1.4]),
+        ({"kind": "generate", "level": 1, "backend": "cuda"}, [1.1]),
+    ],
+)
+def test_filters_narrow_problems_and_models_alike(
+    varied: Store, filters: dict[str, object], speedups: list[float]
+) -> None:
+    board = varied.leaderboard(LeaderboardFilters.model_validate(filters))
+    assert sorted(p.best.speedup for p in board.problems if p.best) == speedups
+    assert sum(m.correct for m in board.models) == len(speedups)

@@ -1,0 +1,82 @@
+"""A file is brought to the newest schema from nothing, and never touched when it is not ours."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+import db
+from db.connection import HEAD
+from db.models import APPEND_ONLY, Base
+from db.store import Store, open_store
+from pipeline.errors import StoreError
+
+
+def test_the_migrations_make_what_the_models_describe(store: Store) -> None:
+    engine = create_engine(f"sqlite:///{store.path}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": False})
+        assert compare_metadata(context, Base.metadata) == []
+    engine.dispose()
+
+
+def test_the_newest_migration_is_the_one_the_program_expects() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(db.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
+
+
+def test_every_evidence_table_has_its_two_triggers(store: Store) -> None:
+    with sqlite3.connect(store.path) as connection:
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        assert {name for (name,) in rows} == {
+            f"{t}_no_{d}" for t in APPEND_ONLY for d in ("update", "delete")
+        }
+    connection.close()
+
+
+def test_an_empty_file_becomes_a_store_in_wal_mode(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.sqlite"
+    path.touch()
+    with open_store(path) as store:
+        assert store.latest_attempt_id() is None
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_a_path_with_odd_characters_works(tmp_path: Path) -> None:
+    with open_store(tmp_path / "100% of ?mine #1" / "attempts.sqlite") as store:
+        assert store.path.exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["100% of ?mine #1"]
+
+
+def test_a_newer_schema_is_refused_and_left_alone(store: Store) -> None:
+    store.close()
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999_from_the_future'")
+    connection.close()
+    with pytest.raises(StoreError, match=r"9999_from_the_future.*newer.*upgrade"):
+        open_store(store.path)
+    with sqlite3.connect(store.path) as connection:
+        version = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    connection.close()
+    assert version == ("9999_from_the_future",)
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        open_store(path)
+    assert path.read_bytes() == before

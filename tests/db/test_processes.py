@@ -1,0 +1,85 @@
+"""Several processes use one database at once; a killed one leaves whole transactions."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from db.store import Store, open_store
+from tests.db import samples
+
+WRITE = """
+import sys
+from pathlib import Path
+from db.store import open_store
+from tests.db import samples
+with open_store(Path(sys.argv[1])) as store:
+    for sample in range(int(sys.argv[2])):
+        samples.judge(store, samples.problem(), samples.settings(), speedup=2.0, sample=sample)
+        print(sample, flush=True)
+"""
+
+
+def writer(path: Path, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITE, str(path), str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_processes_that_make_the_database_and_the_same_attempts_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "db" / "attempts.sqlite"
+    processes = [writer(path, 25) for _ in range(4)]
+    for process in processes:
+        assert process.communicate(timeout=120)[1] == ""
+        assert process.returncode == 0
+    with open_store(path) as store:
+        assert store.begin_run(samples.settings()) == 1
+        states = store.attempts_of(1)
+        assert sorted(key.sample for key in states) == list(range(25))
+        # Each process appended its own answer and verification: none is lost.
+        for state in states.values():
+            attempt = store.load_attempt(state.id)
+            assert len(attempt.responses) == len(attempt.verifications) == 4
+        assert store.leaderboard().models[0].correct == 25
+
+
+def test_a_killed_writer_leaves_only_whole_transactions(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.sqlite"
+    finished = 0
+    for lines in (1, 7, 12):
+        process = writer(path, 1000)
+        assert process.stdout is not None
+        for _ in range(lines):
+            finished = max(finished, int(process.stdout.readline()) + 1)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    with open_store(path) as store:
+        states = store.attempts_of(1)
+        assert len(states) >= finished
+        for state in states.values():
+            attempt = store.load_attempt(state.id)
+            assert attempt.alterations == ()
+            assert all(len(v.verification.checks) == 1 for v in attempt.verifications)
+            assert all(v.verification.measurement for v in attempt.verifications)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()
+
+
+def test_a_write_waits_for_another_processs_lock(store: Store) -> None:
+    hold = (
+        "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('BEGIN IMMEDIATE'); print('held', flush=True); time.sleep(1); c.execute('COMMIT')"
+    )
+    command = [sys.executable, "-c", hold, str(store.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        begun = time.monotonic()
+        store.add_problem(samples.problem())
+        assert time.monotonic() - begun > 0.5
+    assert holder.returncode == 0

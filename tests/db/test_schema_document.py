@@ -1,0 +1,13 @@
+"""docs/schema.md says what the tables are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from db.documentation import schema_markdown
+
+PAGE = Path(__file__).parents[2] / "docs" / "schema.md"
+
+
+def test_the_page_is_the_one_the_tables_write() -> None:
+    assert PAGE.read_text() == schema_markdown(), "run: python -m db.documentation > docs/schema.md"
