@@ -48,7 +48,9 @@ class Flush:
 
     def __init__(self, nbytes: int, device: torch.device) -> None:
         self._buffer = (
-            torch.empty(nbytes, dtype=torch.uint8, device=device) if nbytes and device.type == "cuda" else None
+            torch.empty(nbytes, dtype=torch.uint8, device=device)
+            if nbytes and device.type == "cuda"
+            else None
         )
 
     def __call__(self) -> None:
@@ -89,7 +91,9 @@ def copy_out(value: Any, places: Sequence[torch.Tensor]) -> bool:
     return True
 
 
-def run_block(forward: Forward | None, slots: Sequence[Slot], flush: Flush, device: torch.device) -> list[float]:
+def run_block(
+    forward: Forward | None, slots: Sequence[Slot], flush: Flush, device: torch.device
+) -> list[float]:
     """Calls `forward` once on each slot and returns the time of each call in milliseconds.
 
     Flush and copying lie outside the timed window. `forward` None runs the same loop without a call, to
@@ -102,34 +106,37 @@ def run_block(forward: Forward | None, slots: Sequence[Slot], flush: Flush, devi
         return _run_host(forward, slots)
 
 
-def _spare(slots: Sequence[Slot]) -> list[torch.Tensor]:
-    """Stand-ins for outputs when there is no forward: copying a tensor onto itself would cost nothing."""
-    return [torch.zeros_like(place) for place in slots[0].outputs] if slots else []
+def _spare(slot: Slot) -> list[torch.Tensor]:
+    """Stand-ins for the outputs of a forward: made, copied and freed for each call, as real ones are."""
+    return [torch.zeros_like(place) for place in slot.outputs]
 
 
 def _run_host(forward: Forward | None, slots: Sequence[Slot]) -> list[float]:
-    times, spare = [], _spare(slots)
+    times = []
     for slot in slots:
+        spare = None if forward else _spare(slot)
         start = perf_counter_ns()
         value = forward(*slot.arguments) if forward else spare
         stop = perf_counter_ns()
         times.append((stop - start) / 1e6)
         _deliver(value, slot)
+        del value, spare
     return times
 
 
 def _run_device(
     forward: Forward | None, slots: Sequence[Slot], flush: Flush, device: torch.device
 ) -> list[float]:
-    marks, spare = [], _spare(slots)
+    marks = []
     for slot in slots:
+        spare = None if forward else _spare(slot)
         start, stop = _timer(), _timer()
         flush()
         start.record()
         value = forward(*slot.arguments) if forward else spare
         stop.record()
         _deliver(value, slot)
-        del value
+        del value, spare
         marks.append((start, stop))
     _synchronize(device)
     return [start.elapsed_time(stop) for start, stop in marks]

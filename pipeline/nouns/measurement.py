@@ -43,7 +43,7 @@ class Measurement(Noun):
     aa_spread: float
     """Half-width of the interval of baseline against itself, as a fraction."""
     host_ms: float
-    """The referee's own clock for one candidate call, loop overhead taken off (cross-check)."""
+    """One candidate call by the referee's own clock, loop overhead taken off: the quietest block's."""
     overhead_ms: float
     """The loop overhead taken off: flush and hand-over of one call without a forward, before loading."""
     flush_bytes: int

@@ -1,9 +1,16 @@
-"""`python -m pipeline.referee FD`: serves one orchestrator over an inherited socket until it says bye."""
+"""`python -m pipeline.referee SOCKET LIFELINE`: serves one orchestrator over inherited descriptors.
+
+The lifeline is a pipe whose other end the orchestrator holds: when it closes, for whatever reason, this
+process dies at once, and its sandboxes with it.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +29,7 @@ from pipeline.workspace import cache_directory
 def main() -> None:
     """Answers `environment` and `verify` requests, one at a time."""
     sock = socket.socket(fileno=int(sys.argv[1]))
+    threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     wire.send(sock, {"ready": True, "torch": torch.__version__})
     while True:
         try:
@@ -50,6 +58,11 @@ def _answer(message: dict[str, Any], sock: socket.socket) -> dict[str, Any]:
         wire.send(sock, {"stage": stage})
 
     return {"verification": judge(request, build, progress).model_dump(mode="json")}
+
+
+def _die_with(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

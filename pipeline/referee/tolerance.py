@@ -29,7 +29,6 @@ wrong. NaN and infinities must stand where the truth has them, with the same sig
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -72,14 +71,67 @@ def timed_floor(dtype: torch.dtype, reference_relative_norm: float) -> float:
     return 2 * max(norm_floor(dtype), REFERENCE_MULTIPLE * reference_relative_norm)
 
 
-@dataclass
-class _Sums:
-    """Running sums of one pass over a pair of tensors (against the truth)."""
+@dataclass(frozen=True)
+class Yardstick:
+    """The truth of one output, and how far the native reference is from it."""
 
-    error_squared: float = 0.0
-    truth_squared: float = 0.0
-    finite: int = 0
-    max_error: float = 0.0
+    exact: torch.Tensor
+    """The truth, flat: float64, or the native result where there is no float64 twin."""
+    native: torch.Tensor
+    shape: torch.Size
+    reference_norm: float
+    """Norm of the native reference's error."""
+    reference_max: float
+    """Its largest element."""
+    truth_norm: float
+    rms: float
+    """Root mean square of the truth's finite elements."""
+    all_finite: bool
+    """Whether the truth is finite throughout."""
+
+    @property
+    def reference_relative_norm(self) -> float:
+        """The native reference's relative error in norm."""
+        return _ratio(self.reference_norm, self.truth_norm)
+
+
+def yardstick(native: torch.Tensor, truth: torch.Tensor | None) -> Yardstick:
+    """What outputs are held against: `native` in the problem's dtype, `truth` its float64 twin or None.
+
+    Both have one shape and lie on one device.
+    """
+    shape = native.shape
+    if native.is_complex():
+        native = torch.view_as_real(native.resolve_conj())
+        truth = torch.view_as_real(truth.resolve_conj()) if truth is not None else None
+    flat = native.reshape(-1)
+    exact = flat if truth is None else truth.reshape(-1)
+    if not flat.is_floating_point():
+        return Yardstick(exact, flat, shape, 0.0, 0.0, 0.0, 0.0, True)
+    error_squared = truth_squared = largest = 0.0
+    finite, all_finite = 0, True
+    for start in range(0, flat.numel(), CHUNK):
+        sure = exact[start : start + CHUNK].double()
+        part = None if truth is None else flat[start : start + CHUNK].double()
+        squared = float(sure.square().sum())
+        if math.isfinite(squared):
+            finite += sure.numel()
+        else:
+            all_finite = False
+            usable = torch.isfinite(sure)
+            finite += int(usable.sum())
+            sure = sure.masked_fill(~usable, 0.0)
+            part = None if part is None else part.masked_fill(~usable, 0.0)
+            squared = float(sure.square().sum())
+        truth_squared += squared
+        if part is not None and part.numel():
+            error = part.sub_(sure).nan_to_num_(0.0, 0.0, 0.0)
+            error_squared += float(error.square().sum())
+            largest = max(largest, float(error.abs_().max()))
+    rms = math.sqrt(truth_squared / max(finite, 1))
+    return Yardstick(
+        exact, flat, shape, math.sqrt(error_squared), largest, math.sqrt(truth_squared), rms, all_finite
+    )
 
 
 def compare(
@@ -91,46 +143,45 @@ def compare(
     output: int,
     floor: float | None = None,
 ) -> ErrorStatistics:
-    """How far `candidate` is from the truth, and how many elements lie outside the tolerance.
+    """`compare_with` for one candidate: how far it is from the truth."""
+    return compare_with(yardstick(native, truth), candidate, trial=trial, output=output, floor=floor)
 
-    All tensors have one shape and lie on one device. `native` is the reference in the problem's dtype;
-    `truth` its float64 twin, or None: then the native result is the truth and the floor alone decides.
-    `floor` replaces the dtype's norm floor (see `timed_floor`).
-    `wrong` is at least 1 whenever the output is not acceptable.
+
+def compare_with(
+    stick: Yardstick, candidate: torch.Tensor, *, trial: str, output: int, floor: float | None = None
+) -> ErrorStatistics:
+    """How far `candidate` is from the truth, and how many of its elements lie outside the tolerance.
+
+    `candidate` has the native output's shape and dtype. `floor` replaces the dtype's norm floor (see
+    `timed_floor`). `wrong` is at least 1 whenever the output is not acceptable.
     """
-    if not (candidate.is_floating_point() or candidate.is_complex()):
-        return _compare_exactly(candidate, native, trial=trial, output=output)
     if candidate.is_complex():
-        candidate, native = torch.view_as_real(candidate), torch.view_as_real(native)
-        truth = torch.view_as_real(truth) if truth is not None else None
-    exact = native if truth is None else truth
-    reference = _sums(native, exact)
-    mine = _sums(candidate, exact)
-    floor = norm_floor(native.dtype) if floor is None else floor
-    rms = math.sqrt(reference.truth_squared / max(reference.finite, 1))
-    limit = REFERENCE_MULTIPLE * reference.max_error
+        candidate = torch.view_as_real(candidate.resolve_conj())
+    mine = candidate.reshape(-1)
+    if not stick.native.is_floating_point():
+        return _compare_exactly(mine, stick, trial=trial, output=output)
+    floor = norm_floor(stick.native.dtype) if floor is None else floor
     found = _Worst()
-    start = 0
-    for part, sure in _chunks(candidate, exact):
-        found.add(part, sure, start, limit, ELEMENT_MULTIPLE * floor, rms)
-        start += part.numel()
-    truth_norm = math.sqrt(reference.truth_squared)
-    allowed = max(REFERENCE_MULTIPLE * math.sqrt(reference.error_squared), floor * truth_norm)
+    for start in range(0, mine.numel(), CHUNK):
+        part, sure = mine[start : start + CHUNK].double(), stick.exact[start : start + CHUNK].double()
+        found.add(part, sure, start, stick, ELEMENT_MULTIPLE * floor)
+    error_norm = math.sqrt(found.error_squared)
+    allowed = max(REFERENCE_MULTIPLE * stick.reference_norm, floor * stick.truth_norm)
     wrong = found.wrong
-    if wrong == 0 and math.sqrt(mine.error_squared) > allowed:
+    if wrong == 0 and error_norm > allowed:
         wrong = 1  # no single element is out of bounds, the whole is
     return ErrorStatistics(
         trial=trial,
         output=output,
-        dtype=dtype_name(native.dtype),
-        count=candidate.numel(),
+        dtype=dtype_name(stick.native.dtype),
+        count=mine.numel(),
         wrong=wrong,
         max_abs=found.max_abs,
         max_rel=found.max_rel,
-        relative_norm=_ratio(math.sqrt(mine.error_squared), truth_norm),
-        reference_relative_norm=_ratio(math.sqrt(reference.error_squared), truth_norm),
+        relative_norm=_ratio(error_norm, stick.truth_norm),
+        reference_relative_norm=stick.reference_relative_norm,
         nan=found.nan,
-        first_bad=_index(found.first, native.shape),
+        first_bad=_index(found.first, stick.shape),
         expected=found.expected,
         got=found.got,
     )
@@ -138,10 +189,11 @@ def compare(
 
 @dataclass
 class _Worst:
-    """The worst elements seen so far."""
+    """Running sums and the worst elements of one candidate."""
 
     wrong: int = 0
     nan: int = 0
+    error_squared: float = 0.0
     max_abs: float = 0.0
     max_rel: float = 0.0
     first: int | None = None
@@ -149,70 +201,65 @@ class _Worst:
     got: float | None = None
 
     def add(
-        self, part: torch.Tensor, sure: torch.Tensor, start: int, limit: float, relative: float, rms: float
+        self, part: torch.Tensor, sure: torch.Tensor, start: int, stick: Yardstick, relative: float
     ) -> None:
         """Takes one chunk: candidate and truth in float64, flat; `start` is its first element's index."""
-        finite = torch.isfinite(sure)
-        error = (part - sure).abs()
-        bound = (sure.abs().clamp(min=rms) * relative).clamp(min=limit)
-        same = (part == sure) | (part.isnan() & sure.isnan())
-        bad = torch.where(finite, ~(error <= bound), ~same)
+        error = (part - sure).abs_()
+        squared = float(error.square().sum())
+        scale = sure.abs().clamp_(min=stick.rms or 1e-300)
+        if stick.all_finite and math.isfinite(squared):
+            bad = error > (scale * relative).clamp_(min=REFERENCE_MULTIPLE * stick.reference_max)
+        else:
+            bad = self._careful(part, sure, error, (scale * relative), stick)
+            error.nan_to_num_(0.0, 0.0, 0.0)
+            squared = float(error.square().sum())
+        self.error_squared += squared
         self.wrong += int(bad.sum())
-        self.nan += int((part.isnan() & ~sure.isnan()).sum())
-        shown = error[torch.isfinite(error)]
-        if shown.numel():
-            self.max_abs = max(self.max_abs, float(shown.max()))
-            ratio = error / sure.abs().clamp(min=rms or 1e-300)
-            self.max_rel = max(self.max_rel, float(ratio[torch.isfinite(ratio)].max()))
+        self.max_abs = max(self.max_abs, float(error.max()))
+        self.max_rel = max(self.max_rel, float(error.div_(scale).nan_to_num_(0.0, 0.0, 0.0).max()))
         if self.first is None and bool(bad.any()):
             place = int(bad.nonzero()[0])
             self.first = start + place
             self.expected, self.got = _json_float(sure[place]), _json_float(part[place])
 
+    def _careful(
+        self,
+        part: torch.Tensor,
+        sure: torch.Tensor,
+        error: torch.Tensor,
+        bound: torch.Tensor,
+        stick: Yardstick,
+    ) -> torch.Tensor:
+        """Which elements are bad where NaN or infinities are about: they must stand where the truth's do."""
+        self.nan += int((part.isnan() & ~sure.isnan()).sum())
+        within = error <= bound.clamp_(min=REFERENCE_MULTIPLE * stick.reference_max)
+        same = (part == sure) | (part.isnan() & sure.isnan())
+        return torch.where(torch.isfinite(sure), ~within, ~same)
+
 
 def _compare_exactly(
-    candidate: torch.Tensor, native: torch.Tensor, *, trial: str, output: int
+    candidate: torch.Tensor, stick: Yardstick, *, trial: str, output: int
 ) -> ErrorStatistics:
-    bad = (candidate != native).flatten()
+    bad = candidate != stick.native
     wrong = int(bad.sum())
     first = int(bad.nonzero()[0]) if wrong else None
     difference = 0.0
     if wrong:
-        difference = float((candidate.flatten()[bad].double() - native.flatten()[bad].double()).abs().max())
+        difference = float((candidate[bad].double() - stick.native[bad].double()).abs().max())
     return ErrorStatistics(
         trial=trial,
         output=output,
-        dtype=dtype_name(native.dtype),
-        count=native.numel(),
+        dtype=dtype_name(stick.native.dtype),
+        count=candidate.numel(),
         wrong=wrong,
         max_abs=difference,
-        max_rel=0.0 if not wrong else 1.0,
-        relative_norm=0.0 if not wrong else wrong / native.numel(),
+        max_rel=1.0 if wrong else 0.0,
+        relative_norm=wrong / max(candidate.numel(), 1),
         reference_relative_norm=0.0,
-        first_bad=_index(first, native.shape),
-        expected=float(native.flatten()[first]) if first is not None else None,
-        got=float(candidate.flatten()[first]) if first is not None else None,
+        first_bad=_index(first, stick.shape),
+        expected=float(stick.native[first]) if first is not None else None,
+        got=float(candidate[first]) if first is not None else None,
     )
-
-
-def _sums(value: torch.Tensor, exact: torch.Tensor) -> _Sums:
-    """Norms over the elements where both are finite; a non-finite one is counted by `_Worst`."""
-    sums = _Sums()
-    for part, sure in _chunks(value, exact):
-        usable = torch.isfinite(part) & torch.isfinite(sure)
-        error = torch.where(usable, part - sure, 0.0)
-        sums.error_squared += float(error.square().sum())
-        sums.truth_squared += float(torch.where(torch.isfinite(sure), sure, 0.0).square().sum())
-        sums.finite += int(torch.isfinite(sure).sum())
-        if error.numel():
-            sums.max_error = max(sums.max_error, float(error.abs().max()))
-    return sums
-
-
-def _chunks(value: torch.Tensor, exact: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    left, right = value.reshape(-1), exact.reshape(-1)
-    for start in range(0, left.numel(), CHUNK):
-        yield left[start : start + CHUNK].double(), right[start : start + CHUNK].double()
 
 
 def _index(flat: int | None, shape: torch.Size) -> tuple[int, ...] | None:

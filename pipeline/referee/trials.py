@@ -71,8 +71,8 @@ class Trials:
         if variant is not None and not finite(native):
             self._skip(name, "the reference is not finite on it")
             return
-        exact = self._truth(arguments, native, seed)
-        if variant is not None and not self._well_conditioned(native, exact):
+        sticks = self._yardsticks(arguments, native, seed)
+        if variant is not None and not _well_conditioned(sticks):
             self._skip(name, "the reference itself is not accurate on it")
             return
         slot = self._slots[0]
@@ -80,24 +80,17 @@ class Trials:
         reply = self._call(slot, seed)
         self._check_form(reply)
         self._check_inputs(slot, arguments)
-        self._check_values(name, slot, native, exact)
+        self._check_values(name, slot, sticks)
 
-    def _truth(
+    def _yardsticks(
         self, arguments: list[Any], native: list[torch.Tensor], seed: int
-    ) -> list[torch.Tensor] | None:
-        if not any(t.is_floating_point() for t in native):
-            return None  # integers are equal or wrong; no float64 twin is needed
-        value = truth(self._loaded, self._model, arguments, seed)
-        return None if value is None else tensors(value)
-
-    def _well_conditioned(self, native: list[torch.Tensor], exact: list[torch.Tensor] | None) -> bool:
-        if exact is None:
-            return True
-        return all(
-            tolerance.compare(mine, mine, sure, trial="", output=0).reference_relative_norm < WELL_CONDITIONED
-            for mine, sure in zip(native, exact, strict=True)
-            if mine.dtype in (torch.float32, torch.float64)
-        )
+    ) -> list[tolerance.Yardstick]:
+        """What each output is held against. Integers are equal or wrong and need no float64 twin."""
+        value = None
+        if any(t.is_floating_point() or t.is_complex() for t in native):
+            value = truth(self._loaded, self._model, arguments, seed)
+        exact: list[torch.Tensor | None] = [None] * len(native) if value is None else [*tensors(value)]
+        return [tolerance.yardstick(mine, sure) for mine, sure in zip(native, exact, strict=True)]
 
     def _call(self, slot: SharedSlot, seed: int, op: str = "call") -> dict[str, Any]:
         message = {"op": op, "seed": seed, **slot.message()}
@@ -140,19 +133,16 @@ class Trials:
                     Status.MUTATED_INPUT, "inputs_unchanged", _INPUTS, seen, {"input": index}
                 )
 
-    def _check_values(
-        self, name: str, slot: SharedSlot, native: list[torch.Tensor], exact: list[torch.Tensor] | None
-    ) -> None:
-        for index, (mine, reference) in enumerate(zip(slot.outputs, native, strict=True)):
-            sure = exact[index] if exact is not None and reference.is_floating_point() else None
-            found = tolerance.compare(mine, reference, sure, trial=name, output=index)
+    def _check_values(self, name: str, slot: SharedSlot, sticks: list[tolerance.Yardstick]) -> None:
+        for index, (mine, stick) in enumerate(zip(slot.outputs, sticks, strict=True)):
+            found = tolerance.compare_with(stick, mine, trial=name, output=index)
             self._ledger.errors.append(found)
-            worst = max(self.reference_error[index], found.reference_relative_norm)
             if name.startswith("drawn"):
+                worst = max(self.reference_error[index], found.reference_relative_norm)
                 self.reference_error[index] = worst
             if found.wrong:
                 raise self._wrong(name, found)
-        self._ledger.passed(f"values: {name}", _VALUES, _summary(self._ledger.errors[-len(native) :]))
+        self._ledger.passed(f"values: {name}", _VALUES, _summary(self._ledger.errors[-len(sticks) :]))
 
     def _wrong(self, name: str, found: ErrorStatistics) -> Ended:
         place = list(found.first_bad) if found.first_bad is not None else "no single element"
@@ -185,6 +175,14 @@ class Trials:
 
     def _skip(self, name: str, why: str) -> None:
         self._ledger.skipped(f"values: {name}", _VALUES, why)
+
+
+def _well_conditioned(sticks: list[tolerance.Yardstick]) -> bool:
+    return all(
+        stick.reference_relative_norm < WELL_CONDITIONED
+        for stick in sticks
+        if stick.native.dtype in (torch.float32, torch.float64)
+    )
 
 
 def _loose(structure: Any) -> Any:

@@ -1,0 +1,207 @@
+"""The engine: everything between a candidate's source and its verification, on this machine.
+
+Policy, build and referee in a row. Builds run in as many threads as callers bring; the one referee takes
+candidates in turn. A referee that is lost is replaced, and its candidate tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipeline.build import Builder
+from pipeline.errors import MachineError
+from pipeline.execution.devices import device_for
+from pipeline.execution.prebuild import Prebuilt, prebuild
+from pipeline.execution.referee_process import OnStage, RefereeLost, RefereeProcess
+from pipeline.hashing import sha256_text
+from pipeline.nouns import (
+    BuildState,
+    Environment,
+    Finding,
+    Problem,
+    Severity,
+    Status,
+    Verification,
+    VerifySettings,
+)
+from pipeline.policy import review
+from pipeline.referee.request import VerifyRequest
+from pipeline.version import __version__
+from pipeline.workspace import cache_directory
+
+MAX_TRIES = 3
+"""A verification that fails for our reasons is tried this often before it is recorded as such."""
+
+BUILD_STATUS: dict[BuildState, Status] = {
+    BuildState.ERROR: Status.BUILD_ERROR,
+    BuildState.TIMEOUT: Status.BUILD_TIMEOUT,
+    BuildState.UNAVAILABLE: Status.INFRASTRUCTURE_ERROR,
+    BuildState.INFRASTRUCTURE: Status.INFRASTRUCTURE_ERROR,
+}
+
+
+class Engine:
+    """Verifies candidates. Thread-safe; use as a context manager, so that no process outlives it."""
+
+    def __init__(self, cache: Path | None = None, *, unsafe: bool = False) -> None:
+        self._cache = cache or cache_directory()
+        self._unsafe = unsafe
+        self._lock = threading.Lock()
+        self._builder: Builder | None = None
+        self._referee: RefereeProcess | None = None
+        self._environment: Environment | None = None
+        self._closed = False
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the referee and whatever it runs; a verification under way in another thread ends too."""
+        self._closed = True
+        with self._lock:
+            referee, self._referee = self._referee, None
+        if referee is not None:
+            referee.close()
+
+    def environment(self, settings: VerifySettings) -> Environment:
+        """This machine, as verifications record it."""
+        if self._environment is None:
+            device = device_for(settings.backend) or "cpu"
+            self._environment = self._current_referee().environment(device)
+        return self._environment
+
+    def verify(
+        self,
+        source: str,
+        problem: Problem,
+        settings: VerifySettings,
+        on_stage: OnStage = lambda _: None,
+    ) -> Verification:
+        """One candidate's verification. What the candidate does wrong is its status, never an exception.
+
+        Raises UsageError for a size the problem has not, or a problem whose own code fails; MachineError
+        for what this machine lacks.
+        """
+        record = _Record(source, problem, settings)
+        findings = review(source, problem, settings.backend)
+        fatal = next((f for f in findings if f.severity is Severity.ERROR and f.status), None)
+        if fatal is not None and fatal.status is not None:
+            return record.ended(fatal.status, fatal.message, findings)
+        self._current_referee()  # starts while the build runs
+        on_stage("build")
+        began = time.monotonic()
+        prebuilt = prebuild(self._current_builder(), self._cache, source, settings)
+        build_seconds = round(time.monotonic() - began, 3)
+        verdict = self._after_build(record, prebuilt, findings)
+        if verdict is None:
+            device = device_for(settings.backend) or "cpu"
+            request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
+            verdict = self._judged(record, request, on_stage)
+        stages = {"build": build_seconds, **verdict.stage_seconds}
+        builds = prebuilt.builds or verdict.builds
+        return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
+
+    def _after_build(
+        self, record: _Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
+    ) -> Verification | None:
+        """The verdict, where the build stage already decides it."""
+        failed = next((b for b in prebuilt.builds if b.state is not BuildState.OK), None)
+        if failed is not None:
+            status = BUILD_STATUS[failed.state]
+            reason = f"building {failed.name}: {failed.state}"
+            if failed.state is BuildState.UNAVAILABLE:
+                reason = failed.log
+            return self._with_environment(record.ended(status, reason, findings, prebuilt, failed.log))
+        if device_for(record.settings.backend) is not None:
+            return None
+        built = bool(prebuilt.builds) or not prebuilt.trouble
+        status = Status.BUILT_NOT_RUN if built else Status.LOAD_ERROR
+        reason = "this machine has no CUDA device to run it on"
+        return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
+
+    def _judged(self, record: _Record, request: VerifyRequest, on_stage: OnStage) -> Verification:
+        trouble = ""
+        for _ in range(MAX_TRIES):
+            if self._closed:
+                raise RefereeLost("the engine was closed")
+            referee = self._current_referee()
+            try:
+                verdict = referee.verify(request, on_stage)
+            except RefereeLost as error:
+                trouble = str(error)
+                self._replace(referee)
+                continue
+            self._environment = verdict.environment or self._environment
+            return verdict
+        return record.ended(Status.INFRASTRUCTURE_ERROR, f"{trouble}, {MAX_TRIES} times")
+
+    def _with_environment(self, verdict: Verification) -> Verification:
+        return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
+
+    def _current_builder(self) -> Builder:
+        with self._lock:
+            if self._builder is None:
+                self._builder = Builder(self._cache, unsafe=self._unsafe)
+            return self._builder
+
+    def _current_referee(self) -> RefereeProcess:
+        with self._lock:
+            if self._closed:
+                raise RefereeLost("the engine was closed")
+            if self._referee is None:
+                self._cache.mkdir(parents=True, exist_ok=True)
+                self._referee = RefereeProcess(self._cache)
+            return self._referee
+
+    def _replace(self, lost: RefereeProcess) -> None:
+        with self._lock:
+            if self._referee is lost:
+                self._referee = None
+        lost.close()
+
+
+class _Record:
+    """Makes verifications that ended before a referee saw the candidate."""
+
+    def __init__(self, source: str, problem: Problem, settings: VerifySettings) -> None:
+        self.source, self.problem, self.settings = source, problem, settings
+
+    def ended(
+        self,
+        status: Status,
+        reason: str,
+        findings: tuple[Finding, ...] = (),
+        prebuilt: Prebuilt | None = None,
+        details: str = "",
+    ) -> Verification:
+        return Verification(
+            status=status,
+            reason=reason,
+            problem_id=self.problem.id,
+            problem_sha256=self.problem.sha256,
+            candidate_sha256=sha256_text(self.source),
+            settings=self.settings,
+            findings=findings,
+            builds=prebuilt.builds if prebuilt else (),
+            sandbox=prebuilt.sandbox if prebuilt else None,
+            details=details[:20_000],
+            verifier=__version__,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+
+
+def require_device(backend: str) -> None:
+    """Raises MachineError when a backend can neither run nor build here; says how to get the rest."""
+    import shutil
+
+    if backend == "cuda" and device_for("cuda") is None and shutil.which("nvcc") is None:
+        raise MachineError(
+            "the cuda backend needs a GPU, or at least nvcc to build with; neither is here. "
+            "Use --backend cpp, or see kernelproof doctor"
+        )

@@ -1,0 +1,75 @@
+"""The build stage: a candidate is imported in a sandbox without a GPU, only to learn what it wants built.
+
+Its `load_inline` calls reach the builder, whose cache the referee uses later. So compilers run while a
+GPU is busy with another candidate, and a candidate that does not compile never gets near one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.build import Builder
+from pipeline.errors import SandboxError
+from pipeline.hashing import sha256_json, sha256_text
+from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport, VerifySettings
+from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+
+
+@dataclass(frozen=True)
+class Prebuilt:
+    """What the build stage saw."""
+
+    builds: tuple[Build, ...]
+    sandbox: SandboxReport | None
+    trouble: str = ""
+    """Why the import ended early, if it did; without a GPU that need not be the candidate's fault."""
+
+
+def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySettings) -> Prebuilt:
+    """Builds what importing `source` asks for. Candidates known to be built are not imported again."""
+    mark = _mark(builder, cache, source)
+    if mark.exists():
+        return Prebuilt((), None)
+
+    def build(request: BuildRequest) -> Build:
+        return builder.build(request, seconds=settings.build_seconds)
+
+    contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe)
+    with contestant:
+        report = SandboxReport(
+            tier=contestant.confinement.tier,
+            layers=dict(contestant.confinement.layers),
+            refusals=contestant.confinement.refusals,
+        )
+        trouble = _import(contestant, source, settings)
+    builds = tuple(contestant.builds)
+    if not trouble and all(b.state is BuildState.OK for b in builds):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    return Prebuilt(builds, report, trouble)
+
+
+def _import(contestant: Contestant, source: str, settings: VerifySettings) -> str:
+    hello = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
+    try:
+        contestant.wait_ready()
+        contestant.ask(hello, seconds=settings.load_seconds)
+    except (ContestantFailed, ContestantGone) as error:
+        raise SandboxError(f"a sandboxed Python did not start: {error}") from None
+    try:
+        contestant.ask({"op": "load", "source": source, "seed": 0}, seconds=settings.load_seconds)
+    except ContestantFailed as error:
+        return error.traceback or str(error)
+    except ContestantGone as error:
+        return str(error)
+    return ""
+
+
+def _mark(builder: Builder, cache: Path, source: str) -> Path:
+    """A file whose presence says that this source's extensions were built with this toolchain.
+
+    Only a hint that saves an import: the referee asks the builder again, which checks its cache.
+    """
+    key = sha256_json([sha256_text(source), builder.toolchain.model_dump(mode="json")])
+    return cache / "prebuilt" / key[:2] / key
