@@ -123,11 +123,11 @@ def _run(problem: Problem, size: str, device: str, time_limit: float) -> tuple[i
     ) as process:
         try:
             output, errors = process.communicate(problem.model_dump_json().encode(), timeout=time_limit)
-        except subprocess.TimeoutExpired:
-            return None, b"", b""
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+        except BaseException as error:  # an interrupt by the user must not leave the process behind
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                return None, b"", b""
+            raise
     return process.returncode, output, errors
 
 

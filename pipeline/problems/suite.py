@@ -125,6 +125,8 @@ class Suite:
             nearest.setdefault(ways[way], way)
         near = ", ".join(way if way == found else f"{way} ({found})" for found, way in nearest.items())
         hint = f"did you mean {near}?" if near else "`kernelproof problems list` shows what there is"
+        if text.endswith(".py") and not near:
+            hint = "there is no such file either"
         return f"no problem {text!r} among the {len(self._places)} of suite {self.name}; {hint}"
 
 

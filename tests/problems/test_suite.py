@@ -98,6 +98,8 @@ def test_an_unknown_name_gets_close_ones(tmp_path: Path) -> None:
         suite.find("HingeLos")
     with pytest.raises(UsageError, match="problems list"):
         suite.find("zzzzzz")
+    with pytest.raises(UsageError, match="no such file"):
+        suite.find("./zzzzzz.py")
 
 
 def test_an_ambiguous_name_is_answered_with_all_of_them(tmp_path: Path) -> None:
