@@ -31,8 +31,7 @@ def print_attempt(attempt: StoredAttempt, console: Console, part: Part = "all") 
     if part == "all":
         _print_summary(attempt, console)
         for title, section in _SECTIONS:
-            console.print()
-            console.rule(title, align="left", characters="-")
+            _words(console, f"\n== {title} ==", "bold")
             section(attempt, console)
     else:
         _PARTS[part](attempt, console)
@@ -262,8 +261,8 @@ def _verification(attempt: StoredAttempt) -> Verification | None:
 
 
 def _words(console: Console, text: str, style: str = "") -> None:
-    # soft_wrap: the terminal wraps, so that copied code keeps its lines.
-    console.print(Text(clean(text), style=style), soft_wrap=True)
+    # Neither wrapped nor tabs expanded: copied code is the code.
+    console.out(clean(text), style=style or None, highlight=False)
 
 
 def _facts(console: Console, facts: dict[str, str], style: str = "") -> None:

@@ -1,0 +1,43 @@
+"""A workspace with a store, and the commands as a person runs them, without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from db.store import Store, open_store
+from pipeline.cli.leaderboard import leaderboard
+from pipeline.cli.show import show
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def store(workspace: Path) -> Iterator[Store]:
+    with open_store(workspace / "db" / "attempts.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def command(workspace: Path) -> Command:
+    """`command("show", "17")` runs it in the workspace and returns what it printed."""
+    app = typer.Typer()
+    app.command()(leaderboard)
+    app.command()(show)
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, [*arguments, "--workspace", str(workspace)])
+        if result.exception is not None:
+            raise result.exception
+        return result.output
+
+    return run

@@ -1,0 +1,110 @@
+"""`kernelproof leaderboard`: tables, JSON, CSV, filters, and what it says when there is nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from db.store import Store
+from db.views import Leaderboard
+from pipeline.errors import UsageError
+from pipeline.nouns import Status
+from tests.db import samples
+from tests.report.conftest import Command
+
+MODEL = "replay:[bold]odd\x1b[31m model[/bold]"
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    run = samples.settings(MODEL)
+    samples.judge(store, samples.problem(1), run, speedup=2.0)
+    samples.judge(store, samples.problem(1), run, Status.BUILD_ERROR, sample=1)
+    samples.judge(store, samples.problem(2), run, Status.WRONG_OUTPUT)
+    return store
+
+
+def test_tables_show_the_best_of_each_problem_and_each_models_rates(filled: Store, command: Command) -> None:
+    lines = command("leaderboard").splitlines()
+    assert lines[0] == "cpp · small size · Test CPU"
+    first = next(line.split() for line in lines if line.startswith("level1/1"))
+    assert first[1:7] == ["2.000", "1.980", "to", "2.020", "faster", "0.5"]
+    assert first[-1] == "#1"
+    second = next(line.split() for line in lines if line.startswith("level1/2"))
+    assert second == ["level1/2", "-", "0/1"]
+    model = next(line for line in lines if line.startswith("replay") and "pass@1" not in line)
+    for figure in ("1/3", "33.3 %", "25.0 %", "2.000", "1/2", "1 correct", "1 build_error", "1 wrong_output"):
+        assert figure in model
+
+
+def test_a_models_name_is_neither_markup_nor_a_terminal_sequence(filled: Store, command: Command) -> None:
+    printed = command("leaderboard")
+    assert "replay:[bold]odd model[/bold]" in printed
+    assert "\x1b" not in printed
+
+
+def test_models_only(filled: Store, command: Command) -> None:
+    printed = command("leaderboard", "--models")
+    assert "level1/1" not in printed
+    assert "33.3 %" in printed
+
+
+def test_json_is_the_stores_answer(filled: Store, command: Command) -> None:
+    printed = command("leaderboard", "--json")
+    assert Leaderboard.model_validate(json.loads(printed)) == filled.leaderboard()
+
+
+def test_csv_of_problems(filled: Store, command: Command) -> None:
+    rows = list(csv.DictReader(io.StringIO(command("leaderboard", "--csv"))))
+    assert [r["problem_id"] for r in rows] == ["level1/1", "level1/2"]
+    assert (float(rows[0]["speedup"]), rows[0]["pace"], rows[0]["attempt_id"]) == (2.0, "faster", "1")
+    assert (rows[1]["speedup"], rows[1]["judged"]) == ("", "1")
+
+
+def test_csv_of_models(filled: Store, command: Command) -> None:
+    (row,) = csv.DictReader(io.StringIO(command("leaderboard", "--csv", "--models")))
+    assert (row["judged"], row["correct"], row["fast_1"]) == ("3", "1", str(1 / 3))
+    assert sorted(row["statuses"].split()) == ["build_error=1", "correct=1", "wrong_output=1"]
+
+
+def test_filters_reach_the_query(filled: Store, command: Command) -> None:
+    narrow = ("--problem", "level1/1", "--level", "1", "--model", "odd", "--gpu", "cpu", "--backend", "cpp")
+    printed = command("leaderboard", *narrow, "--size", "small", "--kind", "generate")
+    assert "level1/1" in printed
+    assert "level1/2" not in printed
+    assert "No finished attempt passes these filters" in command("leaderboard", "--run", "other")
+
+
+def test_edited_problems_are_told_apart(filled: Store, command: Command) -> None:
+    edited = samples.problem(1, source="class Model: pass")
+    samples.judge(filled, edited, samples.settings(MODEL), speedup=4.0)
+    printed = command("leaderboard")
+    for problem in (samples.problem(1), edited):
+        assert f"level1/1 @{problem.sha256[:8]}" in printed
+
+
+def test_unfinished_and_retracted_attempts_are_mentioned(filled: Store, command: Command) -> None:
+    samples.begin(filled, samples.problem(1), samples.settings(MODEL), sample=5)
+    filled.retract(2, "the machine was busy")
+    printed = command("leaderboard")
+    assert "1 attempts are unfinished" in printed
+    assert "1 attempts are left out" in printed
+
+
+def test_an_empty_store_says_what_to_do(store: Store, command: Command) -> None:
+    assert "kernelproof generate" in command("leaderboard")
+    samples.begin(store, samples.problem(), samples.settings())
+    assert "none is finished" in command("leaderboard")
+
+
+def test_a_workspace_without_a_store_says_what_to_do(command: Command) -> None:
+    with pytest.raises(UsageError, match="kernelproof generate"):
+        command("leaderboard")
+
+
+def test_json_and_csv_together_are_the_users_mistake(store: Store, command: Command) -> None:
+    with pytest.raises(UsageError, match="--json and --csv"):
+        command("leaderboard", "--json", "--csv")

@@ -1,0 +1,180 @@
+"""`kernelproof show`: everything about an attempt, and nothing that steers the terminal."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from db.store import Store
+from db.views import StoredAttempt
+from pipeline.errors import UsageError
+from pipeline.hashing import sha256_text
+from pipeline.nouns import (
+    Build,
+    BuildState,
+    Check,
+    CheckOutcome,
+    ErrorStatistics,
+    Finding,
+    SandboxReport,
+    Severity,
+    Status,
+)
+from tests.db import samples
+from tests.report.conftest import Command
+
+EVIL = "class ModelNew: ...  # \x1b]0;owned\x07\x1b[2J[red]not markup[/red]"
+
+
+@pytest.fixture
+def wrong(store: Store) -> int:
+    """A wrong attempt with every kind of evidence."""
+    attempt = samples.begin(store, samples.problem(), samples.settings())
+    store.record_provider_error(attempt, "503 overloaded")
+    store.record_response(attempt, samples.response("Here it is:\n" + EVIL))
+    store.record_extraction(attempt, samples.extraction(EVIL))
+    verification = samples.verification(samples.problem(), Status.WRONG_OUTPUT).model_copy(
+        update={
+            "reason": "3 of 100 elements differ.",
+            "builds": (
+                Build(
+                    key="k", state=BuildState.OK, name="ext", log="note: \x1b[1mbold", commands=("c++ -O3",)
+                ),
+            ),
+            "findings": (Finding(rule="bare_except", severity=Severity.WARNING, message="Do not.", line=7),),
+            "checks": (
+                Check(
+                    name="output_values",
+                    outcome=CheckOutcome.FAIL,
+                    asked="Do the values agree?",
+                    seen="3 of 100 do not.",
+                    figures={"wrong": 3, "worst": 0.123456},
+                ),
+            ),
+            "errors": (
+                ErrorStatistics(
+                    trial="signed",
+                    output=0,
+                    dtype="float32",
+                    count=100,
+                    wrong=3,
+                    max_abs=0.5,
+                    max_rel=float("inf"),
+                    relative_norm=1e-3,
+                    reference_relative_norm=1e-7,
+                    first_bad=(1, 2),
+                    expected=1.5,
+                    got=1.0,
+                ),
+            ),
+            "sandbox": SandboxReport(tier="A", layers={"network": "none"}),
+            "details": "stderr: [bold]x[/bold]",
+            "exit": "exit 0",
+            "stage_seconds": {"build": 12.5},
+        }
+    )
+    store.record_verification(attempt, verification)
+    store.finish_attempt(attempt, Status.WRONG_OUTPUT)
+    return attempt
+
+
+def test_everything_is_shown(wrong: int, command: Command) -> None:
+    printed = command("show", f"#{wrong}")
+    for text in (
+        "Attempt #1: level1/1, sample 0, turn 1",
+        "wrong_output: Output values differ",
+        "3 of 100 elements differ.",
+        "You write kernels.",
+        "Rewrite Model.",
+        "503 overloaded",
+        "Here it is:",
+        "prompt_tokens 10",
+        "c++ -O3",
+        "bare_except",
+        "Do the values agree?",
+        "3 of 100 do not.",
+        "wrong 3, worst 0.1235",
+        "[1, 2]: expected 1.5, got 1",
+        "stderr: [bold]x[/bold]",
+        "Test CPU",
+        "tier A; network none",
+        "build 12.5",
+    ):
+        assert text in printed
+
+
+def test_a_measurement_is_shown(store: Store, command: Command) -> None:
+    samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+    printed = command("show")
+    assert "2.000 (95 % interval 1.980 to 2.020): faster" in printed
+    assert "1 in 1 blocks (BC), 4 input sets" in printed
+    assert "load_1min 0.5" in printed
+
+
+def test_no_terminal_sequence_and_no_markup_gets_through(wrong: int, command: Command) -> None:
+    printed = command("show")
+    assert "\x1b" not in printed
+    assert "\x07" not in printed
+    assert "class ModelNew: ...  # [red]not markup[/red]" in printed
+
+
+@pytest.mark.parametrize(
+    ("part", "there", "not_there"),
+    [
+        ("prompt", "Rewrite Model.", "ModelNew"),
+        ("response", "Here it is:", "Rewrite Model."),
+        ("source", "class ModelNew", "Here it is:"),
+        ("log", "note: bold", "ModelNew"),
+        ("checks", "Do the values agree?", "ModelNew"),
+    ],
+)
+def test_one_part_alone(wrong: int, command: Command, part: str, there: str, not_there: str) -> None:
+    printed = command("show", "last", "--part", part)
+    assert there in printed
+    assert not_there not in printed
+
+
+def test_the_source_alone_is_the_source(store: Store, command: Command) -> None:
+    source = "import torch\n\n\nclass ModelNew:\n\tlong = '" + "x" * 500 + "'"
+    attempt = samples.begin(store, samples.problem(), samples.settings())
+    store.record_extraction(attempt, samples.extraction(source))
+    assert command("show", "--part", "source") == source + "\n"
+
+
+def test_json_holds_everything_exactly(wrong: int, store: Store, command: Command) -> None:
+    value = json.loads(command("show", "--json"))
+    assert value["extraction"]["candidate"]["source"] == EVIL
+    assert value["verifications"][0]["verification"]["errors"][0].pop("max_rel") is None
+    value["verifications"][0]["verification"]["errors"][0]["max_rel"] = float("inf")
+    assert StoredAttempt.model_validate(value) == store.load_attempt(wrong)
+
+
+def test_alterations_are_the_first_thing_said(wrong: int, store: Store, command: Command) -> None:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE texts SET body = 'new' WHERE sha256 = ?", (sha256_text(EVIL),))
+    lines = command("show").splitlines()
+    assert lines[1].startswith("ALTERED: candidate source")
+
+
+def test_all_verifications_are_listed_and_the_retracted_one_says_why(store: Store, command: Command) -> None:
+    attempt, first = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+    store.record_verification(attempt, samples.verification(samples.problem(), speedup=1.5), "again")
+    store.retract(first, "the fan was off")
+    lines = command("show").splitlines()
+    assert any("retracted: the fan was off" in line and "first" in line for line in lines)
+    assert any(line.rstrip().endswith("counts") and "again" in line for line in lines)
+
+
+def test_an_attempt_in_progress_shows_what_there_is(store: Store, command: Command) -> None:
+    samples.begin(store, samples.problem(), samples.settings())
+    printed = command("show")
+    for text in ("in progress", "No response is stored.", "Nothing was extracted yet.", "Nothing was built."):
+        assert text in printed
+
+
+def test_what_names_no_attempt_is_the_users_mistake(wrong: int, command: Command) -> None:
+    with pytest.raises(UsageError, match="there is no attempt 9"):
+        command("show", "9")
