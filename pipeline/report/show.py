@@ -7,6 +7,8 @@ from typing import Literal
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -262,7 +264,8 @@ def _verification(attempt: StoredAttempt) -> Verification | None:
 
 def _words(console: Console, text: str, style: str = "") -> None:
     # Neither wrapped nor tabs expanded: copied code is the code.
-    console.out(clean(text), style=style or None, highlight=False)
+    segment = Segment(clean(text) + "\n", Style.parse(style))
+    console.print(Segments([segment]), end="", crop=False)
 
 
 def _facts(console: Console, facts: dict[str, str], style: str = "") -> None:
