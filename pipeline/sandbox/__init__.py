@@ -1,7 +1,7 @@
 """Confinement for commands that nobody trusts: tiers, limits, kill. It knows nothing of kernels."""
 
 from pipeline.sandbox.model import Confinement, Job, Limits, Outcome, State, Tier
-from pipeline.sandbox.paths import python_paths, read_result
+from pipeline.sandbox.paths import python_paths, read_result, remove_scratch
 from pipeline.sandbox.probe import probe
 from pipeline.sandbox.process import Process, run, start
 
@@ -16,6 +16,7 @@ __all__ = [
     "probe",
     "python_paths",
     "read_result",
+    "remove_scratch",
     "run",
     "start",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
+import uuid
 from pathlib import Path
 
 from pipeline.errors import SandboxError
@@ -67,16 +69,53 @@ def prepare_scratch(scratch: Path, owner: int | None) -> None:
         if not stat.S_ISDIR(scratch.lstat().st_mode):
             raise SandboxError(f"The scratch path {scratch} is not a directory.")
         scratch.chmod(0o700)
-        if owner is None:
-            return
-        for _top, _directories, names, directory in os.fwalk(scratch):
-            os.chown(directory, owner, owner)
-            for name in names:
-                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-                if status.st_nlink == 1:
-                    os.chown(name, owner, owner, dir_fd=directory, follow_symlinks=False)
+        if owner is not None:
+            _give(scratch, owner)
     except OSError as problem:
         raise SandboxError(f"The scratch directory {scratch} cannot be prepared: {problem}.") from problem
+
+
+def _give(top: Path, owner: int) -> None:
+    todo = [top]
+    while todo:
+        directory = todo.pop()
+        os.chown(directory, owner, owner, follow_symlinks=False)
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(Path(entry.path))
+                elif entry.stat(follow_symlinks=False).st_nlink == 1:
+                    os.chown(entry.path, owner, owner, follow_symlinks=False)
+
+
+def remove_scratch(scratch: Path) -> None:
+    """Removes the directory and all it holds, whatever names, modes and depth a job left there.
+
+    Follows no link. Directories are moved up to the top before they are emptied, so that no path grows too
+    long. Nothing of the job may run any more. Raises `OSError` when something cannot be removed.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        scratch.chmod(0o700)
+        waiting = _empty(scratch, scratch, [])
+        while waiting:
+            directory = waiting.pop()
+            directory.chmod(0o700)
+            _empty(directory, scratch, waiting)
+            directory.rmdir()
+        scratch.rmdir()
+
+
+def _empty(directory: Path, top: Path, waiting: list[Path]) -> list[Path]:
+    """Unlinks the files of `directory` and moves its directories to `top`, adding them to `waiting`."""
+    with os.scandir(directory) as listing:
+        entries = list(listing)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            Path(entry.path).chmod(0o700)  # a directory that is not writable cannot be moved
+            waiting.append(Path(entry.path).rename(top / f"removed-{uuid.uuid4().hex}"))
+        else:
+            Path(entry.path).unlink()
+    return waiting
 
 
 def read_result(scratch: Path, name: str, max_bytes: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,7 +141,10 @@ def prefer_for_oom_kill(root: int) -> None:
 
 
 def disk_usage(directory: Path, *, at_most_entries: int = 100_000) -> int | None:
-    """Bytes allocated below `directory`, following no link; None when it holds more entries than that."""
+    """Bytes allocated below `directory`, following no link.
+
+    None when it holds more entries than that, or goes deeper than a path can say.
+    """
     total = entries = 0
     todo = [os.fspath(directory)]
     while todo:
@@ -153,6 +157,7 @@ def disk_usage(directory: Path, *, at_most_entries: int = 100_000) -> int | None
                     total += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         todo.append(entry.path)
-        except OSError:  # removed, or closed to us, while we looked
-            continue
+        except OSError as problem:  # removed, or closed to us, while we looked
+            if problem.errno == errno.ENAMETOOLONG:
+                return None
     return total

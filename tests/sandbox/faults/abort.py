@@ -1,0 +1,7 @@
+"""Ends as a failed assertion in C++ does."""
+# expect: crash
+# signal: SIGABRT
+
+import os
+
+os.abort()
