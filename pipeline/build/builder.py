@@ -129,13 +129,11 @@ class Builder:
         """Compile and store. Raises OSError or MachineError when this machine fails."""
         if prepared.plan is None:
             return self._cache.store(_failure(prepared, BuildState.ERROR, prepared.refusal), None)
-        with self._cache.workplace() as place:
-            scratch = place / "scratch"
-            scratch.mkdir()
+        with self._cache.scratch() as scratch:
             prepared.plan.write(scratch)
             outcome = self._compile(scratch, seconds, memory_bytes)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)
-            state, reason = _judge(outcome, log, place, self.toolchain)
+            state, reason = _judge(outcome, log, scratch, self.toolchain)
             library = None
             if state is BuildState.OK:
                 try:
@@ -175,7 +173,7 @@ class Builder:
         return run(job, unsafe=self._unsafe)
 
 
-def _judge(outcome: Outcome, log: str, place: Path, toolchain: Toolchain) -> tuple[BuildState, str]:
+def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:
     """The state an outcome means; a first line for the log where the compilers' own words do not say it."""
     if outcome.state == "ok":
         return BuildState.OK, ""
@@ -185,8 +183,8 @@ def _judge(outcome: Outcome, log: str, place: Path, toolchain: Toolchain) -> tup
         detail = outcome.reason or outcome.signal or ""
         return BuildState.INFRASTRUCTURE, f"The build's worker was lost ({outcome.state} {detail})."
     if _DISK_FULL.search(log):
-        if shutil.disk_usage(place).free < _DISK_RESERVE_BYTES:
-            return BuildState.INFRASTRUCTURE, "The disk that holds the build cache is full."
+        if shutil.disk_usage(scratch).free < _DISK_RESERVE_BYTES:
+            return BuildState.INFRASTRUCTURE, "The disk that holds temporary files is full."
         return BuildState.TIMEOUT, f"The compilation wrote more than {SCRATCH_BYTES >> 30} GiB."
     if _OUT_OF_MEMORY.search(log):
         return BuildState.TIMEOUT, "The compilers ran out of the memory a build may use."

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,8 @@ LASTING = frozenset({BuildState.OK, BuildState.ERROR})
 """States that compiling the same thing again would only repeat; no other state is ever stored."""
 
 _LOCK_POLL_S = 0.05
+_SCRATCH_LINK = "scratch"
+"""In a workplace: the link to its scratch directory, so that whoever sweeps the one finds the other."""
 
 
 class LockTimeout(Exception):
@@ -109,12 +112,24 @@ class BuildCache:
         """
         place, descriptor = self._claim_workplace()
         try:
-            place.mkdir(mode=0o711)  # a sandbox's own user must reach its scratch directory inside
+            place.mkdir(mode=0o700)
             yield place
         finally:
-            shutil.rmtree(place, ignore_errors=True)
-            _lock_file(place).unlink(missing_ok=True)
+            _remove_workplace(place)
             os.close(descriptor)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A new empty directory for a sandbox, removed afterwards, also when this process is killed.
+
+        It lies in the system's directory for temporary files, which every user can reach: a sandbox may
+        run under a user id of its own, and the cache may lie in somebody's private home.
+        """
+        with self.workplace() as place:
+            folder = Path(tempfile.gettempdir(), f"kernelproof-build-{uuid4().hex[:16]}")
+            (place / _SCRATCH_LINK).symlink_to(folder)
+            folder.mkdir(mode=0o700)
+            yield folder
 
     def _claim_workplace(self) -> tuple[Path, int]:
         """A free name and the descriptor whose flock says that its owner lives."""
@@ -135,8 +150,7 @@ class BuildCache:
                 continue
             try:
                 if _try_lock(descriptor):
-                    shutil.rmtree(lock_file.with_suffix(""), ignore_errors=True)
-                    lock_file.unlink(missing_ok=True)
+                    _remove_workplace(lock_file.with_suffix(""))
             finally:
                 os.close(descriptor)
 
@@ -154,6 +168,13 @@ class BuildCache:
 
 def _lock_file(place: Path) -> Path:
     return place.with_name(f"{place.name}.lock")
+
+
+def _remove_workplace(place: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree((place / _SCRATCH_LINK).readlink(), ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)
+    _lock_file(place).unlink(missing_ok=True)
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -27,7 +27,7 @@ def test_errors_are_remembered_and_read_the_same_everywhere(
     assert fresh.build(request) == first.model_copy(update={"cached": True})
     elsewhere = Builder(tmp_path / "another cache", toolchain=toolchain).build(request)
     assert elsewhere.log == first.log
-    assert str(tmp_path) not in first.log
+    assert "kernelproof-build-" not in first.log
 
 
 def test_undefined_symbols_are_left_to_the_loader_as_torch_leaves_them(fresh: Builder, plain) -> None:
@@ -35,13 +35,11 @@ def test_undefined_symbols_are_left_to_the_loader_as_torch_leaves_them(fresh: Bu
     assert build.state is BuildState.OK, build.log
 
 
-def test_a_linker_error_shows_no_path_of_the_scratch_directory(
-    fresh: Builder, fresh_cache: Path, plain
-) -> None:
+def test_a_linker_error_shows_no_path_of_the_scratch_directory(fresh: Builder, plain) -> None:
     build = fresh.build(plain(extra_ldflags=("-lno_such_library_anywhere",)))
     assert build.state is BuildState.ERROR
     assert "no_such_library_anywhere" in build.log
-    assert str(fresh_cache) not in build.log
+    assert "kernelproof-build-" not in build.log
 
 
 @pytest.mark.parametrize("name", ["../evil", "a b", "", "x;y", "é", "a" * 101, "1st", "a/b", "a\nb", "-o"])
