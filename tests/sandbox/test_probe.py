@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import SandboxError
 from pipeline.sandbox import Tier, probe
-from tests.sandbox.conftest import why_not
 
 NAMES = (
     *("user_namespace", "pid_namespace", "network", "mounts", "seccomp", "landlock", "uid", "no_new_privs"),
@@ -30,17 +30,13 @@ def test_the_strongest_tier_is_found_and_remembered() -> None:
 @pytest.mark.parametrize("forced", ["D", "Z"])
 def test_a_forced_tier_cannot_go_below_what_is_safe(forced: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELPROOF_SANDBOX", forced)
-    with pytest.raises(SandboxError, match="unsafe|is no tier"):
+    with pytest.raises(SandboxError, match=r"unsafe|is no tier"):
         probe()
 
 
 def test_tier_d_says_that_it_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELPROOF_SANDBOX", "D")
-    if (
-        os.geteuid() == 0
-        and why_not("C1") is None
-        and not _reachable(Path(os.path.realpath(os.sys.executable)))
-    ):
+    if os.geteuid() == 0 and not _reachable(Path(sys.executable).resolve()):
         pytest.skip("this Python lies below a directory that other users cannot enter")
     layers = probe(unsafe=True).layers
     assert layers["mounts"] == layers["landlock"] == layers["pid_namespace"] == "none"
@@ -52,7 +48,7 @@ def test_tier_d_says_that_it_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ("drop --seccomp", "seccomp"),
         ("show everything", "read"),
-        ("keep root", "uid"),
+        ("keep root", "can't cd"),
         ("start nothing", "bwrap: no"),
     ],
 )
