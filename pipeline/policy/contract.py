@@ -1,0 +1,225 @@
+"""Rules about the contract: ModelNew is there and is called as Model is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline.nouns import Severity, Status
+from pipeline.policy.program import Function, Program
+from pipeline.policy.rule import Hit, Registry
+from pipeline.pysource import find_class, is_main_guard, parse, undefined_names
+
+RULES = Registry()
+
+
+@RULES.rule(
+    Severity.ERROR, "The program does not parse as Python; no other rule is asked.", Status.SYNTAX_ERROR
+)
+def syntax_error(program: Program) -> Iterator[Hit]:
+    if program.error is not None:
+        line = program.error.lineno
+        evidence = program.line(line) if line else ""
+        yield Hit(f"Python cannot parse this: {program.error.msg}.", line=line, evidence=evidence)
+
+
+@RULES.rule(
+    Severity.ERROR,
+    "No class is bound to ModelNew once the program is imported.",
+    Status.CONTRACT_ERROR,
+)
+def missing_model_new(program: Program) -> Iterator[Hit]:
+    if program.model is None:
+        where = next((node for node in program.nodes if _defines_model_new(node)), None)
+        if where is None:
+            yield Hit("Define `class ModelNew(nn.Module)` at the top level of the file.")
+        else:
+            yield Hit("ModelNew must be a class at the top level of the file (or an alias of one).", where)
+
+
+@RULES.rule(
+    Severity.ERROR, "ModelNew has no forward, nor a base that could bring one.", Status.CONTRACT_ERROR
+)
+def missing_forward(program: Program) -> Iterator[Hit]:
+    if program.model is not None and not _defines(program, program.model, "forward"):
+        yield Hit("Define `forward` in ModelNew, with the parameters of Model.forward.", program.model)
+
+
+@RULES.rule(
+    Severity.ERROR,
+    "ModelNew.__init__ cannot be called with the arguments that Model.__init__ takes.",
+    Status.CONTRACT_ERROR,
+)
+def init_signature(program: Program) -> Iterator[Hit]:
+    yield from _misfits(program, "__init__")
+
+
+@RULES.rule(
+    Severity.ERROR,
+    "ModelNew.forward cannot be called with the arguments that Model.forward takes.",
+    Status.CONTRACT_ERROR,
+)
+def forward_signature(program: Program) -> Iterator[Hit]:
+    yield from _misfits(program, "forward")
+
+
+@RULES.rule(
+    Severity.WARNING,
+    "A signature can be called as Model's, but names parameters differently or drops optional ones.",
+)
+def signature_differs(program: Program) -> Iterator[Hit]:
+    for name in ("__init__", "forward"):
+        wanted, function = _wanted(program, name), _method(program, name)
+        if wanted is None or function is None:
+            continue
+        given = _parameters(function)
+        if (
+            not _fault(wanted, given)
+            and not given.variadic
+            and given.names[: len(wanted.names)] != wanted.names
+        ):
+            yield Hit(f"{name} should take ({', '.join(wanted.names)}), as Model does.", function)
+
+
+@RULES.rule(
+    Severity.NOTE, "A signature takes *args or **kwargs, so the source does not show whether it fits."
+)
+def variadic_signature(program: Program) -> Iterator[Hit]:
+    for name in ("__init__", "forward"):
+        function = _method(program, name)
+        if function is not None and (function.args.vararg or function.args.kwarg):
+            yield Hit(f"{name} takes any arguments; name the parameters of Model.{name}.", function)
+
+
+@RULES.rule(Severity.WARNING, "Names are used that nothing in the file defines or imports.")
+def missing_import(program: Program) -> Iterator[Hit]:
+    undefined = undefined_names(program.tree)
+    if undefined:
+        names = ", ".join(list(undefined)[:20])
+        yield Hit(f"Import or define: {names}.", line=next(iter(undefined.values())), evidence=names)
+
+
+@RULES.rule(
+    Severity.WARNING, "The file defines a part of the problem again: Model, get_inputs or get_init_inputs."
+)
+def redefined_problem(program: Program) -> Iterator[Hit]:
+    for node in program.tree.body:
+        if isinstance(node, Function | ast.ClassDef) and node.name in {
+            "Model",
+            "get_inputs",
+            "get_init_inputs",
+        }:
+            yield Hit(f"Leave out {node.name}: the problem's own is used.", node)
+
+
+@RULES.rule(Severity.NOTE, "The file runs test code when it is imported or started.")
+def test_code(program: Program) -> Iterator[Hit]:
+    for node in program.tree.body:
+        called = node.value if isinstance(node, ast.Assign | ast.Expr) else None
+        name = program.qualified(called.func) if isinstance(called, ast.Call) else ""
+        if is_main_guard(node) or name in {"ModelNew", "print", "get_inputs", "get_init_inputs"}:
+            yield Hit("Leave test code out of the file.", node)
+
+
+@dataclass(frozen=True)
+class _Parameters:
+    names: tuple[str, ...]
+    """Positional parameters without self."""
+    required: int
+    variadic: bool = False
+    keyword_only: tuple[str, ...] = ()
+    """Keyword-only parameters without a default."""
+
+
+def _parameters(function: Function) -> _Parameters:
+    arguments = function.args
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    required = len(names) - len(arguments.defaults)
+    bound = not any(
+        isinstance(node, ast.Name) and node.id == "staticmethod" for node in function.decorator_list
+    )
+    keyword_only = [
+        argument.arg
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is None
+    ]
+    own = 1 if bound and names else 0
+    return _Parameters(
+        tuple(names[own:]), max(required - own, 0), arguments.vararg is not None, tuple(keyword_only)
+    )
+
+
+def _wanted(program: Program, name: str) -> _Parameters | None:
+    """What Model takes; None when the problem does not say. Its source tells which have defaults."""
+    signature = program.problem.signature
+    if not signature.forward:
+        return None
+    names = signature.init if name == "__init__" else signature.forward
+    tree = parse(program.problem.source)
+    model = find_class(tree, "Model") if isinstance(tree, ast.Module) else None
+    for node in model.body if model else []:
+        if isinstance(node, Function) and node.name == name and _parameters(node).names == names:
+            return _parameters(node)
+    return _Parameters(names, len(names))
+
+
+def _misfits(program: Program, name: str) -> Iterator[Hit]:
+    wanted, function = _wanted(program, name), _method(program, name)
+    if wanted is None or program.model is None:
+        return
+    if function is None:
+        if name == "__init__" and wanted.required and not _defines(program, program.model, "__init__"):
+            yield Hit(f"Define __init__(self, {', '.join(wanted.names)}), as Model does.", program.model)
+        return
+    if fault := _fault(wanted, _parameters(function)):
+        yield Hit(f"{name} {fault}; Model.{name} takes ({', '.join(wanted.names)}).", function)
+
+
+def _fault(wanted: _Parameters, given: _Parameters) -> str:
+    """Why calls that fit `wanted` cannot be made to `given`; empty when they can."""
+    if given.keyword_only:
+        return f"requires the keyword {given.keyword_only[0]}"
+    if given.required > len(wanted.names):
+        return f"requires the extra parameter {given.names[len(wanted.names)]}"
+    if len(given.names) < wanted.required and not given.variadic:
+        return f"does not take {wanted.names[len(given.names)]}"
+    common = [name for name in wanted.names if name in given.names]
+    if common != sorted(common, key=given.names.index):
+        return "takes the parameters in another order"
+    return ""
+
+
+def _method(program: Program, name: str) -> Function | None:
+    """The method as ModelNew defines or inherits it within the file."""
+    seen: set[str] = set()
+    definition = program.model
+    while definition is not None and definition.name not in seen:
+        seen.add(definition.name)
+        for node in reversed(definition.body):
+            if isinstance(node, Function) and node.name == name:
+                return node
+        bases = (base.id for base in definition.bases if isinstance(base, ast.Name))
+        definition = next(filter(None, (find_class(program.tree, base) for base in bases)), None)
+    return None
+
+
+def _defines(program: Program, definition: ast.ClassDef, name: str) -> bool:
+    """True when the class or a base has `name`, or has a base other than nn.Module that may have it."""
+    if _method(program, name) is not None:
+        return True
+    for node in definition.body:
+        if isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == name for t in node.targets
+        ):
+            return True
+    return any(
+        program.qualified(base) not in {"torch.nn.Module", "nn.Module", "object"} for base in definition.bases
+    )
+
+
+def _defines_model_new(node: ast.AST) -> bool:
+    match node:
+        case ast.ClassDef(name="ModelNew") | ast.Name(id="ModelNew", ctx=ast.Store()):
+            return True
+    return False

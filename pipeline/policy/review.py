@@ -1,0 +1,23 @@
+"""Asking every rule about one candidate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipeline.nouns import Finding, Problem
+from pipeline.policy import behaviour, contract, extension
+from pipeline.policy.program import Program
+from pipeline.policy.rule import Rule
+
+RULES: tuple[Rule, ...] = (*contract.RULES, *extension.RULES, *behaviour.RULES)
+"""All rules, in the order in which they are asked; `syntax_error` is the first."""
+
+
+def review(source: str, problem: Problem, backend: Literal["cuda", "cpp"]) -> tuple[Finding, ...]:
+    """Every finding about the source, read and never run. Errors end the attempt; the rest informs.
+
+    Total: any text gives findings or none, never an exception.
+    """
+    program = Program(source, problem, backend)
+    rules = RULES[:1] if program.error else RULES
+    return tuple(finding for rule in rules for finding in rule.findings(program))

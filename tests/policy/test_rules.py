@@ -1,0 +1,75 @@
+"""Each rule on a source that breaks it and on one that comes close and does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.nouns import Severity, Status
+from pipeline.policy import RULES, review
+from tests.policy.examples import EXAMPLES, before
+from tests.policy.samples import CLEAN, CLEAN_CPP, PROBLEM, changed, findings
+
+BROKEN = [(rule, source) for rule, (bad, _) in EXAMPLES.items() for source in bad]
+KEPT = [(rule, source) for rule, (_, good) in EXAMPLES.items() for source in good]
+
+
+@pytest.mark.parametrize(("rule", "source"), BROKEN)
+def test_the_rule_finds_it(rule: str, source: str) -> None:
+    found = findings(source, rule)
+    declared = next(entry for entry in RULES if entry.name == rule)
+
+    assert found
+    assert found[0].severity is declared.severity
+    assert found[0].status is declared.status
+
+
+@pytest.mark.parametrize(("rule", "source"), KEPT)
+def test_the_rule_lets_it_pass(rule: str, source: str) -> None:
+    assert findings(source, rule) == []
+
+
+def test_each_rule_has_examples() -> None:
+    assert set(EXAMPLES) == {rule.name for rule in RULES}
+
+
+def test_only_errors_have_a_status() -> None:
+    for rule in RULES:
+        assert (rule.severity is Severity.ERROR) == (
+            rule.status in {Status.SYNTAX_ERROR, Status.CONTRACT_ERROR}
+        )
+
+
+def test_a_clean_program_has_no_findings() -> None:
+    assert review(CLEAN, PROBLEM, "cuda") == ()
+    assert review(CLEAN_CPP, PROBLEM, "cpp") == ()
+
+
+def test_a_finding_says_where() -> None:
+    source = before("import socket")
+
+    (finding,) = findings(source, "forbidden_import")
+
+    assert finding.line is not None
+    assert source.splitlines()[finding.line - 1] == "import socket" == finding.evidence
+
+
+def test_a_syntax_error_is_the_only_finding() -> None:
+    (finding,) = review("import socket\ndef f(:\n", PROBLEM, "cuda")
+
+    assert (finding.rule, finding.line, finding.evidence) == ("syntax_error", 2, "def f(:")
+
+
+def test_an_unknown_signature_is_not_judged() -> None:
+    problem = PROBLEM.model_copy(update={"signature": type(PROBLEM.signature)(), "source": ""})
+
+    source = changed("def forward(self, x, y)", "def forward(self, y, x, z)")
+
+    assert review(source, problem, "cuda") == ()
+    assert review(source, PROBLEM, "cuda") != ()
+
+
+def test_the_cpp_backend_needs_a_function_and_no_device_kernel() -> None:
+    body = CLEAN_CPP[CLEAN_CPP.index("// cuda") : CLEAN_CPP.index('"""\n\next')]
+
+    assert findings(CLEAN_CPP, "no_inline_kernel", "cpp") == []
+    assert findings(changed(body, "", CLEAN_CPP), "no_inline_kernel", "cpp")
