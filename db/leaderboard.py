@@ -9,7 +9,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -78,8 +77,7 @@ class Times(NamedTuple):
     baseline: str
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """One finished or unfinished attempt, with the verification that counts."""
 
     attempt_id: int
@@ -91,22 +89,16 @@ class Turn:
     backend: str
     size: str
     device: str | None
-    measurement: Times | None
-
-    @property
-    def correct(self) -> bool:
-        return self.status == CORRECT
-
-    @property
-    def speedup(self) -> float:
-        """0 where nothing was measured: such a turn ranks behind every measured one."""
-        return self.measurement.speedup if self.correct and self.measurement is not None else 0.0
+    times: Times | None
+    correct: bool
+    speedup: float
+    """0 unless correct and measured: such a turn ranks behind every measured one."""
 
 
 def leaderboard(connection: Connection, filters: LeaderboardFilters) -> Leaderboard:
     """Best speedups by problem and rates by model of the attempts that pass the filters."""
-    all_runs = (RunFacts(*row) for row in connection.execute(_RUNS))
-    all_problems = (ProblemFacts(*row) for row in connection.execute(_PROBLEMS))
+    all_runs = (RunFacts(*row) for row in connection.execute(_RUNS).all())
+    all_problems = (ProblemFacts(*row) for row in connection.execute(_PROBLEMS).all())
     runs = {run.id: run for run in all_runs if _run_passes(run, filters)}
     problems = {problem.id: problem for problem in all_problems if _problem_passes(problem, filters)}
     retracted, everything = _turns(connection, runs)
@@ -175,8 +167,8 @@ def _turns(connection: Connection, runs: dict[int, RunFacts]) -> tuple[list[int]
     """Problems of the attempts that were retracted wholly, and all other attempts of the runs."""
     devices: dict[int | None, str] = {row[0]: row[1] for row in connection.execute(_DEVICES)}
     retracted, chosen = _verdicts(connection)
-    measurements = {row[0]: Times(*row) for row in connection.execute(_TIMES)}
-    all_attempts = (AttemptFacts(*row) for row in connection.execute(_ATTEMPTS))
+    measured = {row[0]: Times(*row) for row in connection.execute(_TIMES).all()}
+    all_attempts = (AttemptFacts(*row) for row in connection.execute(_ATTEMPTS).all())
     attempts = [attempt for attempt in all_attempts if attempt.run_id in runs]
     usual = _usual_devices(attempts, chosen, devices)
     gone, turns = [], []
@@ -187,6 +179,9 @@ def _turns(connection: Connection, runs: dict[int, RunFacts]) -> tuple[list[int]
             continue
         facts = verdict or runs[a.run_id]
         device = devices.get(verdict.environment_id) if verdict else None
+        status = verdict.status if verdict else a.status
+        times = measured.get(verdict.id) if verdict else None
+        correct = status == CORRECT
         turns.append(
             Turn(
                 attempt_id=a.id,
@@ -194,11 +189,13 @@ def _turns(connection: Connection, runs: dict[int, RunFacts]) -> tuple[list[int]
                 problem=a.problem,
                 sample=a.sample,
                 turn=a.turn,
-                status=verdict.status if verdict else a.status,
+                status=status,
                 backend=facts.backend,
                 size=facts.size,
                 device=device or usual.get(a.run_id),
-                measurement=measurements.get(verdict.id) if verdict else None,
+                times=times,
+                correct=correct,
+                speedup=times.speedup if correct and times else 0.0,
             )
         )
     return gone, turns
@@ -213,7 +210,7 @@ def _verdicts(connection: Connection) -> tuple[set[int], dict[int, Verdict]]:
     gone = set(connection.scalars(select(Retraction.verification_id)))
     retracted: set[int] = set()
     chosen: dict[int, Verdict] = {}
-    for row in connection.execute(_VERDICTS):
+    for row in connection.execute(_VERDICTS).all():
         verdict = Verdict(*row)
         if verdict.id in gone:
             retracted.add(verdict.attempt_id)
@@ -281,7 +278,7 @@ def _by_problem(
 
 
 def _best(turn: Turn, runs: dict[int, RunFacts]) -> BestResult | None:
-    m = turn.measurement
+    m = turn.times
     if not turn.correct or m is None:
         return None
     return BestResult(
@@ -344,7 +341,7 @@ def _fast(p: float, judged: list[Turn]) -> float | None:
     None where correct samples exist but none of them was measured: nothing is known about speed then.
     """
     correct = [t for t in judged if t.correct]
-    if correct and all(t.measurement is None for t in correct):
+    if correct and all(t.times is None for t in correct):
         return None
     return _share(sum(t.speedup > p for t in judged), len(judged))
 

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, CheckConstraint, Float, ForeignKey, Index, Integer, MetaData, UniqueConstraint
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, mapped_column
 
 from db.types import SHA256, Json, UtcTime, Words
@@ -41,6 +51,11 @@ class Base(DeclarativeBase):
 
 def _words(comment: str) -> MappedColumn[Any]:
     return mapped_column(Words, comment=comment)
+
+
+def _symbol(comment: str) -> MappedColumn[Any]:
+    """A word of a closed vocabulary of ours, plain ASCII."""
+    return mapped_column(String, comment=comment)
 
 
 def _json(comment: str) -> MappedColumn[Any]:
@@ -138,12 +153,12 @@ class Run(Base):
     id: Mapped[int] = _id()
     key: Mapped[str] = mapped_column(SHA256, unique=True, comment="SHA-256 of `settings` in canonical form.")
     name: Mapped[str | None] = _words("The user's label.")
-    kind: Mapped[str] = _words("`generate`, or `verify` for candidates given as files.")
+    kind: Mapped[str] = _symbol("`generate`, or `verify` for candidates given as files.")
     model: Mapped[str] = _words("`openai:MODEL`, `replay:FILE` or `file`.")
     base_url: Mapped[str | None] = _words("The model server's address, when one was set.")
     template: Mapped[str | None] = _words("Prompt template with its version.")
     template_sha256: Mapped[str | None] = mapped_column(SHA256, comment="Hash of the template's files.")
-    backend: Mapped[str] = _words("`cuda` or `cpp`.")
+    backend: Mapped[str] = _symbol("`cuda` or `cpp`.")
     size: Mapped[str] = _words("Size preset.")
     turns: Mapped[int] = _count("Most turns of a sample.")
     settings: Mapped[dict[str, Any]] = _json("All settings, the sampling settings included.")
@@ -192,7 +207,7 @@ class Attempt(Base):
     prompt: Mapped[int | None] = mapped_column(
         ForeignKey("prompts.id"), comment="What was asked; NULL for candidates given as files."
     )
-    status: Mapped[str | None] = _words("How it ended; NULL while in progress.")
+    status: Mapped[str | None] = _symbol("How it ended; NULL while in progress.")
     created: Mapped[str] = _created()
     finished: Mapped[str | None] = _created("When `status` was set.")
 
@@ -231,7 +246,7 @@ class Candidate(Base):
     id: Mapped[int] = _id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), index=True, comment="Its attempt.")
     source_sha256: Mapped[str | None] = _text_key("The program; NULL when none was found.")
-    status: Mapped[str | None] = _words("Why none was found.")
+    status: Mapped[str | None] = _symbol("Why none was found.")
     method: Mapped[str] = _words("How it was found: `fence`, `bare` ...")
     warnings: Mapped[list[str]] = _json("What was odd about the response.")
     span_start: Mapped[int | None] = _count("First character of the code in the response's text.")
@@ -259,11 +274,11 @@ class Verification(Base):
 
     id: Mapped[int] = _id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt judged.")
-    kind: Mapped[str] = _words(
+    kind: Mapped[str] = _symbol(
         "`first`, `again` (judged anew) or `reproduce` (never counts for the leaderboard)."
     )
-    status: Mapped[str] = _words("The verdict.")
-    backend: Mapped[str] = _words("`cuda` or `cpp`.")
+    status: Mapped[str] = _symbol("The verdict.")
+    backend: Mapped[str] = _symbol("`cuda` or `cpp`.")
     size: Mapped[str] = _words("Size preset.")
     environment_id: Mapped[int | None] = mapped_column(
         ForeignKey("environments.id"), comment="Where it ran; NULL when no process was started."
@@ -293,7 +308,7 @@ class Build(Base):
     verification_id: Mapped[int] = _verification()
     position: Mapped[int] = _position("Order in which they were asked for, from 0.")
     key: Mapped[str] = _words("SHA-256 over sources, flags, compilers, torch and architecture.")
-    state: Mapped[str] = _words("`ok`, `error`, `timeout`, `unavailable` or `infrastructure`.")
+    state: Mapped[str] = _symbol("`ok`, `error`, `timeout`, `unavailable` or `infrastructure`.")
     name: Mapped[str] = _words("The module's name.")
     library: Mapped[str | None] = _words("Path of the library in the cache of the machine that built it.")
     library_sha256: Mapped[str | None] = _words("SHA-256 of the library.")
@@ -311,8 +326,8 @@ class Finding(Base):
     verification_id: Mapped[int] = _verification()
     position: Mapped[int] = _position("Order, from 0.")
     rule: Mapped[str] = _words("The rule's name.")
-    severity: Mapped[str] = _words("`note`, `warning` or `error`.")
-    status: Mapped[str | None] = _words("For an error: the status it leads to.")
+    severity: Mapped[str] = _symbol("`note`, `warning` or `error`.")
+    status: Mapped[str | None] = _symbol("For an error: the status it leads to.")
     line: Mapped[int | None] = _count("1-based line in the source.")
     message: Mapped[str] = _words("What is wrong and what to do instead.")
     evidence: Mapped[str] = _words("The source text that matched.")
@@ -326,7 +341,7 @@ class Check(Base):
     verification_id: Mapped[int] = _verification()
     position: Mapped[int] = _position("Order, from 0.")
     name: Mapped[str] = _words("The check's stable name.")
-    outcome: Mapped[str] = _words("`pass`, `fail` or `not_applicable`.")
+    outcome: Mapped[str] = _symbol("`pass`, `fail` or `not_applicable`.")
     asked: Mapped[str] = _words("The question.")
     seen: Mapped[str] = _words("The answer with its figures.")
     figures: Mapped[dict[str, Any]] = _json("The same for machines.")
@@ -352,7 +367,7 @@ class Measurement(Base):
     speedup: Mapped[float] = _number("Median over blocks of baseline / candidate.")
     speedup_low: Mapped[float] = _number("Lower end of the speedup's 95 % interval.")
     speedup_high: Mapped[float] = _number("Upper end of the speedup's 95 % interval.")
-    pace: Mapped[str] = _words("`faster`, `same`, `slower` or `unresolved`.")
+    pace: Mapped[str] = _symbol("`faster`, `same`, `slower` or `unresolved`.")
     resolution: Mapped[float] = _number("Smallest relative difference the measurement claims.")
     aa_spread: Mapped[float] = _number("Baseline against itself: half-width of the interval, as a fraction.")
     host_ms: Mapped[float] = _number("The referee's own clock for one candidate call.")

@@ -1,0 +1,178 @@
+"""How long `kernelproof leaderboard` takes over many attempts: ``python -m benchmarks.leaderboard``.
+
+Fills a database in a temporary directory with synthetic attempts (invented models named `synthetic-N`,
+invented times), as wide as real ones: response, source, build log, checks, raw samples. Then measures the
+wall time of whole processes. Measures; asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from benchmarks.measuring import kernelproof, print_timings, time_process, write_result
+from db import models, records
+from db.connection import Database, open_database
+from pipeline.hashing import sha256_text
+from pipeline.nouns import (
+    Build,
+    BuildState,
+    Candidate,
+    Check,
+    CheckOutcome,
+    Environment,
+    Extraction,
+    Interval,
+    Measurement,
+    Pace,
+    Problem,
+    Response,
+    RunSettings,
+    Status,
+    Verification,
+    VerifySettings,
+)
+
+MODELS, PROBLEMS = 5, 100
+SETTINGS = VerifySettings(backend="cpp", size="small")
+ENVIRONMENT = Environment(
+    kernelproof="synthetic",
+    python="synthetic",
+    torch="synthetic",
+    platform="synthetic",
+    cpu="Synthetic CPU",
+    cores=2,
+    memory_bytes=0,
+    host_sha256="0" * 64,
+)
+OUTCOMES = (Status.CORRECT, Status.CORRECT, Status.WRONG_OUTPUT, Status.BUILD_ERROR, Status.NO_CODE)
+
+
+def fill(database: Database, attempts: int, dice: random.Random) -> None:
+    """Stores `attempts` attempts in transactions of some hundred."""
+    names = [f"synthetic-{number}" for number in range(MODELS)]
+    runs = database.write(
+        lambda session: [records.run_row(session, RunSettings(model=m, verify=SETTINGS)) for m in names]
+    )
+    problems = [synthetic_problem(number) for number in range(PROBLEMS)]
+    database.write(lambda session: [records.problem_row(session, problem) for problem in problems])
+    for begin in range(0, attempts, 500):
+        numbers = range(begin, min(begin + 500, attempts))
+        database.write(
+            lambda session, numbers=numbers: [add(session, runs, problems, n, dice) for n in numbers]
+        )
+
+
+def synthetic_problem(number: int) -> Problem:
+    source = f"# synthetic problem {number}\n" + "x = 1\n" * 200
+    level = 1 + number % 3
+    return Problem(
+        id=f"level{level}/{number}",
+        suite="synthetic",
+        name="synthetic",
+        level=level,
+        source=source,
+        sha256=sha256_text(source),
+    )
+
+
+def add(session: Session, runs: list[int], problems: list[Problem], number: int, dice: random.Random) -> None:
+    """Attempt `number`: its model, problem and sample follow from the number, its outcome from the dice."""
+    status = dice.choice(OUTCOMES)
+    model, rest = number % MODELS, number // MODELS
+    index, sample = rest % PROBLEMS, rest // PROBLEMS
+    problem = problems[index]
+    moment = "2026-01-01T00:00:00.000+00:00"
+    attempt = models.Attempt(
+        run_id=runs[model], problem=index + 1, sample=sample, turn=1, status=status, created=moment
+    )
+    session.add(attempt)
+    session.flush()
+    source = f"# synthetic candidate {number}\n" + "y = 2\n" * 700
+    answer = records.response_row(session, Response(text=source, raw={"synthetic": source}))
+    answer.attempt_id, answer.ordinal, answer.created = attempt.id, 1, moment
+    session.add(answer)
+    if status is not Status.NO_CODE:
+        candidate = Candidate(source=source, sha256=sha256_text(source))
+        session.add(
+            records.candidate_row(session, attempt.id, Extraction(candidate=candidate, method="fence"))
+        )
+        verification = synthetic_verification(problem, candidate, status, dice)
+        records.verification_rows(session, attempt.id, verification, "first")
+
+
+def synthetic_verification(
+    problem: Problem, candidate: Candidate, status: Status, dice: random.Random
+) -> Verification:
+    log = f"synthetic log of {candidate.sha256}\n" + "note: nothing\n" * 100
+    check = Check(name="synthetic", outcome=CheckOutcome.PASS, asked="Asked?", seen="Seen.", figures={"n": 1})
+    return Verification(
+        status=status,
+        reason="synthetic",
+        problem_id=problem.id,
+        problem_sha256=problem.sha256,
+        candidate_sha256=candidate.sha256,
+        settings=SETTINGS,
+        environment=ENVIRONMENT,
+        builds=(Build(key=candidate.sha256, state=BuildState.OK, name="synthetic", log=log),),
+        checks=(check,) * 12,
+        measurement=synthetic_measurement(dice) if status is Status.CORRECT else None,
+        seeds={"synthetic": dice.getrandbits(63)},
+        verifier="synthetic",
+        created="2026-01-01T00:00:00.000+00:00",
+    )
+
+
+def synthetic_measurement(dice: random.Random) -> Measurement:
+    speedup = dice.lognormvariate(0.2, 0.5)
+    block = tuple(dice.random() for _ in range(30))
+    return Measurement(
+        candidate_ms=1 / speedup,
+        baseline_ms=1.0,
+        speedup=speedup,
+        speedup_interval=Interval(low=0.99 * speedup, high=1.01 * speedup),
+        pace=Pace.FASTER if speedup > 1 else Pace.SLOWER,
+        resolution=0.01,
+        aa_spread=0.003,
+        host_ms=1 / speedup,
+        overhead_ms=0.0,
+        flush_bytes=0,
+        slots=4,
+        candidate_samples_ms=(block,) * 10,
+        baseline_samples_ms=(block,) * 10,
+        order=("BC", "CB") * 5,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--attempts", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/leaderboard.json"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "db" / "attempts.sqlite"
+        begun = time.perf_counter()
+        database = open_database(path, create=True)
+        fill(database, options.attempts, random.Random(0))
+        database.close()
+        size_mb = path.stat().st_size / 1e6
+        seconds = time.perf_counter() - begun
+        print(f"{options.attempts} synthetic attempts, {size_mb:.0f} MB, written in {seconds:.0f} s")
+        command = kernelproof("leaderboard", "--workspace", folder)
+        timings = [
+            time_process("kernelproof leaderboard", command, options.runs),
+            time_process("kernelproof leaderboard --json", (*command, "--json"), options.runs),
+            time_process("kernelproof leaderboard --level 1", (*command, "--level", "1"), options.runs),
+        ]
+    print_timings(timings)
+    write_result(options.output, timings, attempts=options.attempts, database_mb=size_mb)
+
+
+if __name__ == "__main__":
+    main()
