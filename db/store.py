@@ -125,6 +125,24 @@ class Store:
 
         return self._database.write(begin)
 
+    def begin_next_sample(self, run_id: int, problem: Problem) -> int:
+        """The id of a new attempt at `problem`: the run's next sample, whichever process asks first."""
+
+        def begin(session: Session) -> int:
+            a, p = models.Attempt, models.Problem
+            records.problem_row(session, problem)
+            stored = session.scalars(
+                select(p.id).where(p.problem_id == problem.id, p.sha256 == problem.sha256)
+            ).one()
+            last = session.scalar(select(func.max(a.sample)).where(a.run_id == run_id, a.problem == stored))
+            row = a(run_id=run_id, problem=stored, turn=1, created=utc_now())
+            row.sample = 0 if last is None else last + 1
+            session.add(row)
+            session.flush()
+            return row.id
+
+        return self._database.write(begin)
+
     def record_response(self, attempt_id: int, response: Response) -> None:
         """Appends an answer; call it before anything is parsed."""
 

@@ -10,6 +10,15 @@ import sys
 
 import typer
 
+from pipeline.cli.doctor import doctor
+from pipeline.cli.generate import generate
+from pipeline.cli.leaderboard import leaderboard
+from pipeline.cli.problems import problems_app
+from pipeline.cli.prompt import prompt
+from pipeline.cli.reproduce import reproduce
+from pipeline.cli.show import show
+from pipeline.cli.verify import verify
+
 app = typer.Typer(
     name="kernelproof",
     help="Asks language models for CUDA kernels, then proves which are right and how fast they are.",
@@ -18,6 +27,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+app.command()(generate)
+app.command()(verify)
+app.command()(leaderboard)
+app.command()(show)
+app.command()(reproduce)
+app.add_typer(problems_app, name="problems")
+app.command()(prompt)
+app.command()(doctor)
 
 
 def main() -> None:

@@ -88,7 +88,7 @@ class _CudaRuntime:
     """The three calls of the CUDA runtime that torch does not offer, from the library torch has loaded."""
 
     class Handle(ctypes.Structure):
-        _fields_ = [("reserved", ctypes.c_char * 64)]  # noqa: RUF012 - ctypes wants it so
+        _fields_ = [("reserved", ctypes.c_char * 64)]
 
     def __init__(self) -> None:
         major = str(torch.version.cuda).split(".")[0]

@@ -115,7 +115,10 @@ def encode(value: Any, tensor: Callable[[Any], dict[str, Any]]) -> Any:
 
 
 def decode(value: Any, tensor: Callable[[dict[str, Any]], Any]) -> Any:
-    """The inverse of `encode`; `tensor` makes a tensor of its spec. Raises WireError for what encode never made."""
+    """The inverse of `encode`; `tensor` makes a tensor of its spec.
+
+    Raises WireError for what `encode` never made.
+    """
     if isinstance(value, list):
         return [decode(item, tensor) for item in value]
     if not isinstance(value, dict):
@@ -161,7 +164,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 def structure(value: Any) -> Any:
-    """The shape of the nesting as JSON: `["tuple", [..]]`, `["dict", [[key, ..]]]`, `"tensor"`, or the type's name.
+    """The nesting as JSON: `["tuple", [..]]`, `["dict", [[key, ..]]]`, `"tensor"`, or a type's name.
 
     Lists and tuples are told apart, as a caller that unpacks by type would.
     """

@@ -97,6 +97,8 @@ class Engine:
         on_stage("build")
         began = time.monotonic()
         prebuilt = prebuild(self._current_builder(), self._cache, source, settings)
+        if self._closed:
+            raise RefereeLost("the engine was closed")
         build_seconds = round(time.monotonic() - began, 3)
         verdict = self._after_build(record, prebuilt, findings)
         if verdict is None:

@@ -1,4 +1,4 @@
-"""The orchestrator's end of a referee: a trusted process with torch in it, started here, asked over a socket."""
+"""The orchestrator's end of a referee: a trusted process with torch in it, asked over a socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pipeline
+from pipeline import version
 from pipeline.contestant import wire
 from pipeline.errors import KernelproofError, MachineError, UsageError
 from pipeline.nouns import Environment, Verification
@@ -20,7 +20,7 @@ from pipeline.referee.request import VerifyRequest
 
 START_SECONDS = 300.0
 VERIFY_SECONDS = 3600.0
-"""Most seconds for one verification, whatever its own limits add up to: a referee that hangs is our failure."""
+"""Most seconds for one verification, whatever its own limits: a referee that hangs is our failure."""
 
 KEPT_PREFIXES = ("CUDA_", "NVIDIA_", "KERNELPROOF_", "OMP_", "MKL_", "TORCH_", "LC_", "XDG_", "PYTORCH_")
 KEPT_NAMES = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "TMPDIR", "USER")
@@ -61,7 +61,10 @@ class RefereeProcess:
         return Environment.model_validate(reply["environment"])
 
     def verify(self, request: VerifyRequest, on_stage: OnStage = lambda _: None) -> Verification:
-        """Judges one candidate. Raises RefereeLost; UsageError or MachineError for what the user must mend."""
+        """Judges one candidate.
+
+        Raises RefereeLost; UsageError or MachineError for what the user must mend.
+        """
         message = {
             "op": "verify",
             "request": request.model_dump(mode="json"),
@@ -98,7 +101,8 @@ class RefereeProcess:
                         break
                     on_stage(str(reply["stage"]))
             except (OSError, wire.WireError) as error:
-                raise RefereeLost(f"the referee's process was lost ({error or type(error).__name__})") from None
+                why = str(error) or type(error).__name__
+                raise RefereeLost(f"the referee's process was lost ({why})") from None
         if "error" in reply:
             kind = MachineError if reply.get("exit_code") == MachineError.exit_code else UsageError
             raise kind(str(reply["error"]))
@@ -112,6 +116,6 @@ def referee_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name in KEPT_NAMES or name.startswith(KEPT_PREFIXES)
     }
-    root = str(Path(pipeline.__file__).parent.parent)
+    root = str(Path(version.__file__).parent.parent)
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, (root, kept.get("PYTHONPATH"))))
     return kept

@@ -28,6 +28,10 @@ _CODE_LINE = re.compile(
 )
 
 
+# A fence's language on a line of its own: as Python it would be a name that nobody defines.
+_LABEL = re.compile(r"\A\s*(?:python3?|py)[ \t]*\n", re.IGNORECASE)
+
+
 class Kind(Enum):
     """How a block ended its judgement."""
 
@@ -90,6 +94,7 @@ def stops_in_the_middle(code: str, budget: Budget) -> bool:
 
 def _variants(code: str, budget: Budget) -> list[tuple[str, tuple[str, ...]]]:
     """The code as it is, then with the changes that may make it parse, where they change anything."""
+    code = _LABEL.sub("", code)
     variants: list[tuple[str, tuple[str, ...]]] = [(code, ())]
     if (shifted := _dedented(code)) != code:
         variants.append((shifted, ()))

@@ -133,7 +133,9 @@ def _closed_fences(text: str) -> Iterator[tuple[int, int]]:
             opened = None
 
 
-_CHANNEL = re.compile(r"<\|channel\|>[ \t]*(?P<name>\w+)[^<\n]{0,200}<\|message\|>")
+_CHANNEL = re.compile(
+    r"<\|channel\|>[ \t]*(?P<name>\w+)[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,80})?<\|message\|>"
+)
 _STARTS_HARMONY = re.compile(r"\s*<\|(?:start|channel|message)\|>")
 _MESSAGE_END = re.compile(r"<\|(?:end|return|start|call|channel)\|>")
 _END_TOKENS = re.compile(r"(?:\s|<\|[a-z_]{1,32}\|>|</s>){1,100}\Z")

@@ -7,11 +7,13 @@ from pipeline.nouns.base import Noun
 from pipeline.nouns.build import Build, BuildRequest, BuildState
 from pipeline.nouns.candidate import Candidate, Extraction
 from pipeline.nouns.check import Check, CheckOutcome
+from pipeline.nouns.diagnosis import Diagnosis
 from pipeline.nouns.environment import Environment, GpuInfo
 from pipeline.nouns.exchange import Prompt, Response, Usage
 from pipeline.nouns.finding import Finding, Severity
 from pipeline.nouns.measurement import Interval, Measurement, Pace
 from pipeline.nouns.problem import Problem, Signature
+from pipeline.nouns.reproduction import Reproduction, ReproductionFinding
 from pipeline.nouns.run import AttemptKey, RunSettings
 from pipeline.nouns.status import Stage, Status
 from pipeline.nouns.verification import ErrorStatistics, SandboxReport, Verification, VerifySettings
@@ -24,6 +26,7 @@ __all__ = [
     "Candidate",
     "Check",
     "CheckOutcome",
+    "Diagnosis",
     "Environment",
     "ErrorStatistics",
     "Extraction",
@@ -35,6 +38,8 @@ __all__ = [
     "Pace",
     "Problem",
     "Prompt",
+    "Reproduction",
+    "ReproductionFinding",
     "Response",
     "RunSettings",
     "SandboxReport",

@@ -60,7 +60,9 @@ class Environment(Noun):
     def differences(self, other: Environment) -> dict[str, tuple[object, object]]:
         """Fields in which two environments differ, as field -> (this, other); GPU fields as `gpu.name`."""
         mine, theirs = _flat(self), _flat(other)
-        return {k: (mine.get(k), theirs.get(k)) for k in sorted(mine | theirs) if mine.get(k) != theirs.get(k)}
+        return {
+            k: (mine.get(k), theirs.get(k)) for k in sorted(mine | theirs) if mine.get(k) != theirs.get(k)
+        }
 
 
 def _flat(environment: Environment) -> dict[str, object]:

@@ -30,6 +30,8 @@ class VerifySettings(Noun):
     """Most seconds the timed blocks may take."""
     target_half_width: float = Field(default=0.01, gt=0, lt=1)
     """Stop timing when the speedup's 95 % interval is this narrow (as a fraction, either side)."""
+    own_kernel: bool = True
+    """Require that the candidate builds an extension; off for measuring a reference against itself."""
     threads: int = Field(default=0, ge=0)
     """CPU threads for reference and candidate; 0: all cores this process may use."""
     load_seconds: float = Field(default=60.0, gt=0)
@@ -56,7 +58,7 @@ class SandboxReport(Noun):
 
 
 class ErrorStatistics(Noun):
-    """How far one output tensor of one trial is from the truth. Errors are against float64 where it exists."""
+    """How far one output tensor of one trial is from the truth: float64 where it exists."""
 
     trial: str
     """Input variant: `drawn`, `signed`, `large` ..."""
@@ -106,7 +108,7 @@ class Verification(Noun):
     inputs: tuple[dict[str, Any], ...] = ()
     """Shape, dtype, strides of each input tensor."""
     details: str = ""
-    """Traceback or process output for failed candidates, control characters removed, at most 20,000 characters."""
+    """Traceback or process output of a failed candidate, cleaned, at most 20,000 characters."""
     exit: str | None = None
     """How the candidate's process ended when it did so by itself: `signal SIGSEGV`, `exit 0` ..."""
     stage_seconds: dict[str, float] = Field(default_factory=dict)

@@ -79,8 +79,8 @@ def loop_cost(contestant: Contestant, slots: Sequence[SharedSlot], seconds: floa
         return (time.perf_counter_ns() - start) / 1e6
 
     once(len(slots))
-    many = median(once(len(slots)) for _ in range(IDLE_REPEATS))
-    single = median(once(1) for _ in range(IDLE_REPEATS))
+    many = min(once(len(slots)) for _ in range(IDLE_REPEATS))
+    single = min(once(1) for _ in range(IDLE_REPEATS))
     if len(slots) == 1:
         return LoopCost(fixed_ms=single, call_ms=0.0)
     call = max(0.0, (many - single) / (len(slots) - 1))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pipeline
+from pipeline import version
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState
 from pipeline.sandbox import Confinement, Job, Limits, Outcome, Process, python_paths, start
@@ -80,7 +80,7 @@ class Contestant:
             theirs.close()
 
     def _start(self, descriptor: int, gpus: Sequence[int], memory: int, unsafe: bool) -> Process:
-        package = Path(pipeline.__file__).parent
+        package = Path(version.__file__).parent
         job = Job(
             argv=(
                 sys.executable,

@@ -24,7 +24,7 @@ from pipeline.referee.memory import (
     slot_bytes,
     slots_that_fit,
 )
-from pipeline.referee.problem import LoadedProblem, tensors
+from pipeline.referee.problem import LoadedProblem, ProblemError, tensors
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.trials import Trials
 
@@ -43,6 +43,8 @@ def judge(request: VerifyRequest, build: BuildService, progress: Progress) -> Ve
         verdict = Ended(Status.CORRECT, "every check passed")
     except Ended as ended:
         verdict = ended
+    except ProblemError as error:
+        verdict = Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
     except torch.OutOfMemoryError as error:
         verdict = Ended(Status.INFRASTRUCTURE_ERROR, f"the referee ran out of device memory: {error}")
     finally:
@@ -99,18 +101,19 @@ class Bench:
             trials = Trials(loaded, model, slots, expected, settings, self._device, ledger, self._ask)
             reference_error = trials.run()
         self._take_builds()
-        if not ledger.builds:
+        if settings.own_kernel and not ledger.builds:
             raise ledger.failed(
                 Status.NO_CUSTOM_KERNEL,
                 "own_kernel",
                 "Did the candidate build a kernel of its own?",
                 "it is right, but it built no extension",
             )
-        ledger.passed(
-            "own_kernel",
-            "Did the candidate build a kernel of its own?",
-            f"it built {len(ledger.builds)} extension(s)",
-        )
+        if settings.own_kernel:
+            ledger.passed(
+                "own_kernel",
+                "Did the candidate build a kernel of its own?",
+                f"it built {len(ledger.builds)} extension(s)",
+            )
         if settings.measure:
             with ledger.stage("timing"):
                 self._progress("timing")

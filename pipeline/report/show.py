@@ -137,6 +137,11 @@ def _print_checks(attempt: StoredAttempt, console: Console) -> None:
     if verification is None:
         _words(console, "No verification is stored.")
         return
+    print_verification(verification, console)
+
+
+def print_verification(verification: Verification, console: Console) -> None:
+    """The verdict with its evidence: findings, checks, error statistics, measurement, process output."""
     _words(console, f"{verification.status}: {verification.reason}", "bold")
     _print_findings(verification, console)
     _print_evidence(verification, console)

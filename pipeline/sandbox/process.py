@@ -91,11 +91,29 @@ class Process:
             state, reason = self._watch()
         except Exception as problem:  # whatever happens to the watch, nothing may go on unwatched
             state, reason = "killed", f"the watch failed: {problem!r}"
-        self._outcome = self._finish(state, reason)
+        try:
+            self._outcome = self._finish(state, reason)
+        except Exception as problem:  # then nothing is proven
+            self._outcome = self._unproven(repr(problem))
         with self._lock:
             os.close(self._wake_read)
             os.close(self._wake_write)
             self._done.set()
+
+    def _unproven(self, reason: str) -> Outcome:
+        wall_s, usage = time.monotonic() - self._started, self._usage
+        return Outcome(
+            state="unkillable",
+            exit_code=None,
+            signal=None,
+            stdout="",
+            stderr="",
+            wall_s=wall_s,
+            cpu_s=usage.cpu_s,
+            peak_rss_bytes=usage.peak_rss_bytes,
+            kill_ms=0.0,
+            reason=reason,
+        )
 
     def _watch(self) -> tuple[State | None, str]:
         """Until the job ends or must end: (None, "") when it ended itself, else the state and why."""

@@ -1,0 +1,37 @@
+"""`kernelproof doctor`: what works on this machine, and how to get the rest."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.common import JsonOption, UnsafeOption, WorkspaceOption
+
+
+def doctor(
+    noise: Annotated[
+        bool, typer.Option(help="Measure the A/A noise: a reference against itself (about 20 s).")
+    ] = True,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+    unsafe: UnsafeOption = False,
+) -> None:
+    """Say what works here: GPU, compilers, sandbox, database, model endpoint, noise of the clock.
+
+    Exit code 3 when candidates of no backend can be verified here.
+    """
+    import json
+
+    from pipeline.execution.doctor import examine
+    from pipeline.report.doctor import print_findings
+    from pipeline.report.plain import screen
+    from pipeline.workspace import open_workspace
+
+    findings = examine(open_workspace(workspace), noise=noise, unsafe=unsafe)
+    if as_json:
+        print(json.dumps([finding.model_dump(mode="json") for finding in findings], indent=1))
+    else:
+        print_findings(findings, screen())
+    if any(finding.essential and not finding.ok for finding in findings):
+        raise typer.Exit(3)

@@ -1,0 +1,151 @@
+"""`kernelproof generate`: ask a model for kernels, verify every answer, keep every attempt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pipeline.cli.common import (
+    BackendChoice,
+    BackendOption,
+    SecondsOption,
+    SizeOption,
+    SuiteOption,
+    TrialsOption,
+    UnsafeOption,
+    WorkspaceOption,
+)
+
+if TYPE_CHECKING:
+    from pipeline.execution.batch import Outcome, Plan
+    from pipeline.nouns import RunSettings, VerifySettings
+    from pipeline.providers import Provider
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def generate(
+    problems: Annotated[list[str], typer.Argument(help="Ids, names, `level1`, globs, or all.")],
+    model: Annotated[str, typer.Option(help="openai:MODEL, replay:FILE, or replay:demo.")],
+    samples: Annotated[int, typer.Option(min=1, help="Samples of each problem.")] = 1,
+    turns: Annotated[int, typer.Option(min=1, max=20, help="Most turns of a sample; 1 is one shot.")] = 1,
+    backend: BackendOption = BackendChoice.AUTO,
+    size: SizeOption = "",
+    template: Annotated[str, typer.Option(help="Prompt template: a name, or a directory.")] = "basic-v1",
+    suite: SuiteOption = None,
+    workspace: WorkspaceOption = None,
+    run: Annotated[str | None, typer.Option(help="A name: another name is another run.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="The server [default: OPENAI_BASE_URL].")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sent only when given.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Sent as max_completion_tokens when given.")] = None,
+    reasoning_effort: Annotated[str | None, typer.Option(help="Sent only when given.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at the same time.")] = 8,
+    record: Annotated[Path | None, typer.Option(help="Append the answers to this file, for replay.")] = None,
+    seconds: SecondsOption = 10.0,
+    trials: TrialsOption = 3,
+    plain: Annotated[bool, typer.Option("--plain", help="One line an attempt, no progress bar.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, ask nothing.")] = False,
+    unsafe: UnsafeOption = False,
+) -> None:
+    """Ask a model for kernels and verify every answer. The same command again continues where it stopped."""
+    from pipeline.cli.common import verify_settings
+    from pipeline.errors import UsageError
+    from pipeline.execution.batch import Plan
+    from pipeline.execution.engine import require_device
+    from pipeline.problems import open_suite
+    from pipeline.providers import RecordingProvider, open_provider
+
+    settings = verify_settings(backend, size, seconds=seconds, trials=trials, unsafe=unsafe)
+    chosen = open_suite(suite).select(problems)
+    missing = [problem.id for problem in chosen if settings.size not in (problem.sizes or {"full": {}})]
+    if missing:
+        raise UsageError(f"no size {settings.size!r} in {', '.join(missing)}; see kernelproof problems show")
+    sampling = {
+        "temperature": temperature,
+        "max_completion_tokens": max_tokens,
+        "reasoning_effort": reasoning_effort,
+    }
+    sampling = {name: value for name, value in sampling.items() if value is not None}
+    provider: Provider = open_provider(model, base_url=base_url, sampling=sampling)
+    if record is not None:
+        provider = RecordingProvider(provider, record)
+    run_settings = _run_settings(provider.name, base_url, template, sampling, turns, run, settings)
+    plan = Plan(run_settings, chosen, samples, questions=concurrency)
+    if dry_run:
+        _say_plan(plan)
+        return
+    require_device(settings.backend)
+    outcome = _run(plan, provider, workspace, plain)
+    if outcome.interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _run_settings(
+    model: str,
+    base_url: str | None,
+    template: str,
+    sampling: dict[str, Any],
+    turns: int,
+    name: str | None,
+    settings: VerifySettings,
+) -> RunSettings:
+    from pipeline.nouns import RunSettings
+    from pipeline.prompting import open_template
+
+    return RunSettings(
+        name=name,
+        model=model,
+        base_url=base_url,
+        template=template,
+        template_sha256=open_template(template).sha256(settings.backend),
+        sampling=sampling,
+        turns=turns,
+        verify=settings,
+    )
+
+
+def _say_plan(plan: Plan) -> None:
+    from pipeline.prompting import first_prompt
+
+    verify, run = plan.settings.verify, plan.settings
+    count = len(plan.problems) * plan.samples
+    typer.echo(f"model      {run.model}")
+    typer.echo(f"problems   {len(plan.problems)}: {', '.join(problem.id for problem in plan.problems)}")
+    typer.echo(f"questions  {count} first turns, at most {count * run.turns} in all")
+    typer.echo(f"backend    {verify.backend}, size {verify.size}, template {run.template}")
+    first = first_prompt(
+        plan.problems[0], backend=verify.backend, size=verify.size, template=run.template or ""
+    )
+    characters = len(first.system) + len(first.user)
+    typer.echo(f"prompt     {characters} characters for {plan.problems[0].id}; see kernelproof prompt")
+
+
+def _run(plan: Plan, provider: Provider, workspace: Path | None, plain: bool) -> Outcome:
+    import anyio
+
+    from db.store import open_store
+    from pipeline.cli.progress import BatchDisplay
+    from pipeline.execution.batch import run_batch
+    from pipeline.execution.engine import Engine
+    from pipeline.workspace import open_workspace
+
+    place = open_workspace(workspace)
+
+    async def work() -> Outcome:
+        try:
+            return await run_batch(
+                plan, store, engine, provider, generated=place.generated, on_event=display.on_event
+            )
+        finally:
+            await provider.aclose()
+
+    total = len(plan.problems) * plan.samples
+    unsafe = plan.settings.verify.unsafe
+    with open_store(place.database) as store, Engine(unsafe=unsafe) as engine:
+        with BatchDisplay(total, plan.settings.turns, plain=plain) as display:
+            outcome = anyio.run(work)
+        display.summary(outcome, place.database)
+    return outcome

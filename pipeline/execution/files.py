@@ -1,0 +1,35 @@
+"""What runs leave in `generated/` for people to read; the database is what counts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pipeline.nouns import AttemptKey, Extraction, Response, Verification
+
+
+def write_attempt(
+    root: Path,
+    attempt_id: int,
+    key: AttemptKey,
+    response: Response | None,
+    extraction: Extraction | None,
+    verdict: Verification | None,
+) -> Path:
+    """Writes `<problem>/<attempt>/` with `response.md`, `candidate.py`, `verification.json`; returns it."""
+    folder = root / key.problem_id / f"{attempt_id}-sample{key.sample}-turn{key.turn}"
+    folder.mkdir(parents=True, exist_ok=True)
+    if response is not None and response.text is not None:
+        _write(folder / "response.md", response.text)
+    if extraction is not None and extraction.candidate is not None:
+        _write(folder / "candidate.py", extraction.candidate.source)
+    if verdict is not None:
+        _write(folder / "verification.json", verdict.model_dump_json(indent=1) + "\n")
+    return folder
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: a reader never sees half a file."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8", errors="surrogatepass")
+    partial.replace(path)

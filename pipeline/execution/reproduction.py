@@ -1,0 +1,122 @@
+"""Somebody's number, checked: extract, build and verify again from what is stored, and compare."""
+
+from __future__ import annotations
+
+import math
+
+from db.store import Store
+from db.views import StoredAttempt
+from pipeline.errors import UsageError
+from pipeline.execution.engine import Engine
+from pipeline.execution.referee_process import OnStage
+from pipeline.extraction import extract, extract_source
+from pipeline.nouns import Measurement, Reproduction, Status, Verification
+from pipeline.nouns import ReproductionFinding as Finding
+
+DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof")
+"""Environment fields that must agree before two times are compared; on a CPU also these:"""
+DECISIVE_CPU = ("cpu", "cores")
+SESSION_SPREAD = {"cuda": 0.02, "cpp": 0.05}
+"""How far two measurements of one thing may lie apart, as a fraction, besides their intervals.
+
+Another process, another place in memory, another minute: an interval from within one process does not
+hold these. 2 % on a GPU, 5 % on a CPU whose cores others share.
+"""
+TOO_WIDE = 0.25
+"""With a joint uncertainty beyond this, nothing is said about the times."""
+
+
+def reproduce(
+    store: Store, attempt_id: int, engine: Engine, on_stage: OnStage = lambda _: None
+) -> Reproduction:
+    """Verifies an attempt again with its own settings and appends the verification.
+
+    Raises UsageError when the attempt holds nothing to reproduce.
+    """
+    stored = store.load_attempt(attempt_id)
+    if stored.verdict is None:
+        why = f"it ended as {stored.status}" if stored.status else "it is not finished"
+        raise UsageError(f"attempt {attempt_id} was never verified ({why}); there is nothing to reproduce")
+    then = stored.verdict.verification
+    alterations = (*stored.alterations, *_source_changed(stored, then))
+    if alterations:
+        return Reproduction(
+            attempt_id=attempt_id,
+            finding=Finding.ALTERED,
+            reason="what is stored is not what was judged",
+            alterations=alterations,
+            differences={},
+            then=then,
+            now=None,
+            verification_id=None,
+        )
+    assert stored.source is not None
+    now = engine.verify(stored.source, stored.problem, then.settings, on_stage)
+    number = store.record_verification(attempt_id, now, kind="reproduce")
+    finding, reason = compare(then, now)
+    return Reproduction(
+        attempt_id=attempt_id,
+        finding=finding,
+        reason=reason,
+        alterations=(),
+        differences=environment_differences(then, now),
+        then=then,
+        now=now,
+        verification_id=number,
+    )
+
+
+def _source_changed(stored: StoredAttempt, then: Verification) -> tuple[str, ...]:
+    """Whether extracting again from the stored response gives the source that was judged."""
+    response = stored.response
+    if response is None:
+        return ("the response is missing",)
+    again = extract_source(response.text or "") if stored.run.kind == "verify" else extract(response)
+    found = again.candidate.sha256 if again.candidate else None
+    if found != then.candidate_sha256:
+        return ("the stored response no longer yields the source that was judged",)
+    if stored.problem.sha256 != then.problem_sha256:
+        return ("the stored problem is not the one that was judged against",)
+    return ()
+
+
+def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
+    """What a new verification says about an old one of the same candidate, with the reason."""
+    if now.status is not then.status:
+        said = f"{then.status} then, {now.status} now: {now.reason}"
+        if now.status in (Status.INFRASTRUCTURE_ERROR, Status.BUILT_NOT_RUN):
+            return Finding.NOT_COMPARABLE, said
+        if then.status is Status.CORRECT:
+            return Finding.NOW_WRONG, said
+        return (Finding.NOW_RIGHT if now.status is Status.CORRECT else Finding.OTHER_FAILURE), said
+    if then.measurement is None or now.measurement is None:
+        return Finding.SAME, f"{now.status} both times"
+    decisive = [*DECISIVE, *(DECISIVE_CPU if now.settings.backend == "cpp" else ())]
+    changed = [name for name in environment_differences(then, now) if name in decisive]
+    if changed:
+        return Finding.NOT_COMPARABLE, f"correct both times; other {', '.join(changed)}"
+    return _compare_times(then.measurement, now.measurement, SESSION_SPREAD[now.settings.backend])
+
+
+def _compare_times(then: Measurement, now: Measurement, spread: float) -> tuple[Finding, str]:
+    change = math.log(now.speedup / then.speedup)
+    joint = math.hypot(_half(then), _half(now))
+    allowed = max(joint, then.resolution, now.resolution) + spread
+    said = f"speedup {then.speedup:.3f} then, {now.speedup:.3f} now ({change:+.1%}, +-{allowed:.1%} allowed)"
+    if abs(change) <= allowed:
+        finding = Finding.SAME if joint <= TOO_WIDE else Finding.AMBIGUOUS
+    else:
+        finding = Finding.FASTER if change > 0 else Finding.SLOWER
+    return finding, said
+
+
+def _half(measurement: Measurement) -> float:
+    """Half-width of the speedup's interval, as a log-ratio."""
+    return math.log(measurement.speedup_interval.high / measurement.speedup_interval.low) / 2
+
+
+def environment_differences(then: Verification, now: Verification) -> dict[str, tuple[object, object]]:
+    """Fields in which the two environments differ, as (then, now)."""
+    if then.environment is None or now.environment is None:
+        return {}
+    return then.environment.differences(now.environment)

@@ -1,0 +1,68 @@
+"""One candidate from a file: verified, and kept as an attempt of a run of kind `verify`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from db.store import Store
+from pipeline.execution.engine import Engine
+from pipeline.execution.referee_process import OnStage
+from pipeline.extraction import extract_source
+from pipeline.nouns import (
+    Extraction,
+    Problem,
+    Response,
+    RunSettings,
+    Status,
+    Verification,
+    VerifySettings,
+)
+
+FILE_MODEL = "file"
+"""What the leaderboard calls the author of candidates given as files."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What came of one file."""
+
+    extraction: Extraction
+    status: Status
+    verification: Verification | None
+    """None when the file holds no candidate."""
+    attempt_id: int | None
+    """None when nothing was stored."""
+
+
+def verify_text(
+    text: str,
+    problem: Problem,
+    settings: VerifySettings,
+    engine: Engine,
+    *,
+    store: Store | None = None,
+    label: str | None = None,
+    on_stage: OnStage = lambda _: None,
+) -> Verified:
+    """Verifies a candidate's source or a raw response. With a store, keeps it as an attempt.
+
+    Raises what `Engine.verify` raises.
+    """
+    extraction = extract_source(text)
+    attempt_id = None
+    if store is not None:
+        run = RunSettings(name=label, kind="verify", model=FILE_MODEL, verify=settings)
+        store.add_problem(problem)
+        attempt_id = store.begin_next_sample(store.begin_run(run), problem)
+        store.record_response(attempt_id, Response(text=text))
+        store.record_extraction(attempt_id, extraction)
+    verification = None
+    status = extraction.status or Status.NO_CODE
+    if extraction.candidate is not None:
+        verification = engine.verify(extraction.candidate.source, problem, settings, on_stage)
+        status = verification.status
+    if store is not None and attempt_id is not None:
+        if verification is not None:
+            store.record_verification(attempt_id, verification)
+        store.finish_attempt(attempt_id, status)
+    return Verified(extraction, status, verification, attempt_id)
