@@ -130,6 +130,11 @@ CASES = [
         yes(f"case12_info_{number}", f"Here:\n{fence(GOOD, info)}")
         for number, info in enumerate(("Python", "py", "python3", "{.python}", 'python title="a.py"', ""))
     ],
+    yes(
+        "case08_harmony_constrained", HARMONY.replace("final<", "final<|constrain|>text<"), "channels_removed"
+    ),
+    yes("case12_language_on_its_own_line", f"```\npython\n{GOOD}```\n"),
+    yes("case12_language_without_a_fence", f"python\n{GOOD}"),
     yes("case13_fence_in_a_list", f"1. The code:\n\n   ```python\n{INDENTED}   ```\n2. Done.\n"),
     yes("case13_fence_after_a_bullet", f"- ```python\n{INDENTED}  ```\n"),
     yes("case14_unclosed_fence_complete_code", f"Here:\n```python\n{GOOD}", "unclosed_fence"),
