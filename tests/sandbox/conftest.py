@@ -117,7 +117,9 @@ def open_driver() -> Iterator[Callable[[str], Driver]]:
         reason = why_not(tier)
         if reason:
             pytest.skip(f"tier {tier}: {reason}")
-        if tier not in drivers or drivers[tier].process.poll() is not None:
+        if tier in drivers and drivers[tier].process.poll() is not None:
+            drivers.pop(tier).close()
+        if tier not in drivers:
             drivers[tier] = Driver(tier)
         return drivers[tier]
 
