@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.build import Builder
-from pipeline.nouns import BuildRequest, BuildState
+from pipeline.nouns import Build, BuildRequest, BuildState
+from tests.build.calling import call
 
 KERNEL = """
 #include <cuda_runtime.h>
@@ -42,9 +43,7 @@ def test_an_error_in_device_code_names_its_line(builder: Builder, plain, nvcc: s
     assert 'cuda.cu(2): error: identifier "undeclared" is undefined' in build.log
 
 
-@pytest.mark.slow
-def test_a_candidate_with_streams_and_guards_compiles_without_a_gpu(builder: Builder, nvcc: str) -> None:
-    source = """
+CANDIDATE = """
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
 __global__ void relu(const float* x, float* y, long n) {
@@ -60,11 +59,31 @@ torch::Tensor relu_cuda(torch::Tensor x) {
   return y;
 }
 """
+
+
+@pytest.fixture(scope="module")
+def built(builder: Builder) -> Build:
+    """What most answers look like: a stream, a guard, a launch check."""
+    if builder.toolchain.nvcc is None:
+        pytest.skip("no nvcc on this machine")
     request = BuildRequest(
         name="relu_ext",
         cpp_sources=("torch::Tensor relu_cuda(torch::Tensor x);",),
-        cuda_sources=(source,),
+        cuda_sources=(CANDIDATE,),
         functions={"relu_cuda": "relu_cuda"},
     )
-    build = builder.build(request)
-    assert build.state is BuildState.OK, build.log
+    return builder.build(request)
+
+
+@pytest.mark.slow
+def test_a_candidate_with_streams_and_guards_compiles_without_a_gpu(built: Build) -> None:
+    assert built.state is BuildState.OK, built.log
+
+
+@pytest.mark.gpu
+def test_a_candidate_computes_on_the_gpu(built: Build) -> None:
+    code = """
+x = torch.randn(100_003, device="cuda")
+print(torch.equal(module.relu_cuda(x), torch.relu(x)))
+"""
+    assert call(built, code) == "True"

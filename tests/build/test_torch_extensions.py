@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.build import Builder
 from pipeline.nouns import Build, BuildRequest, BuildState
+from tests.build.calling import call
 
 EXTENSION = BuildRequest(
     name="scale_ext",
@@ -23,24 +24,6 @@ EXTENSION = BuildRequest(
     functions={"doubled": "Twice the input.", "answer": "answer"},
     extra_cflags=("-O1 -DANSWER=42",),
 )
-
-IMPORT = """
-import sys, torch
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
-name, path = sys.argv[1:]
-spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, path))
-module = module_from_spec(spec)
-spec.loader.exec_module(module)
-"""
-
-
-def call(build: Build, code: str) -> str:
-    """What `code` prints with the compiled extension as `module`."""
-    command = [sys.executable, "-c", IMPORT + code, build.name, str(build.library)]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout.strip()
 
 
 @pytest.fixture(scope="module")
