@@ -39,6 +39,7 @@ from tests.db import samples
 FEW = settings(max_examples=40, deadline=None)
 SAMPLE_NUMBERS = count()
 TEXT = st.text(st.characters(exclude_categories=()), max_size=20)  # lone surrogates and NUL included
+SHA = st.text("0123456789abcdef", min_size=64, max_size=64)
 MAYBE_TEXT = st.none() | TEXT
 NUMBER = st.floats(allow_nan=False)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -139,10 +140,8 @@ def verifications(draw: st.DrawFn) -> Verification:
         inputs=draw(many(OBJECT)),
         exit=draw(MAYBE_TEXT),
         stage_seconds=draw(st.dictionaries(TEXT, FINITE, max_size=3)),
-        **{
-            name: draw(TEXT)
-            for name in ("reason", "problem_id", "problem_sha256", "candidate_sha256", "details", "verifier")
-        },
+        **{name: draw(TEXT) for name in ("reason", "problem_id", "details", "verifier")},
+        **{name: draw(SHA) for name in ("problem_sha256", "candidate_sha256")},
         created="2026-01-01T00:00:00+00:00",
     )
 
@@ -160,7 +159,8 @@ RESPONSES = st.builds(
 )
 PROMPTS = st.builds(
     Prompt,
-    **dict.fromkeys(("template", "template_sha256", "system", "user", "sha256"), TEXT),
+    **dict.fromkeys(("template", "system", "user"), TEXT),
+    **dict.fromkeys(("template_sha256", "sha256"), SHA),
     history=many(st.tuples(TEXT, TEXT)),
 )
 CANDIDATES = TEXT.map(lambda source: Candidate(source=source, sha256=sha256_text(source)))
