@@ -145,7 +145,7 @@ def _run(plan: Plan, provider: Provider, workspace: Path | None, plain: bool) ->
     total = len(plan.problems) * plan.samples
     unsafe = plan.settings.verify.unsafe
     with open_store(place.database) as store, Engine(unsafe=unsafe) as engine:
-        with BatchDisplay(total, plan.settings.turns, plain=plain) as display:
+        with BatchDisplay(total, plain=plain) as display:
             outcome = anyio.run(work)
         display.summary(outcome, place.database)
     return outcome

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from pipeline.execution.conversation import OVER
 from pipeline.nouns import AttemptKey, Status
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ ENDS = frozenset(Status)
 class BatchDisplay:
     """Shows events as they come; safe to call from any thread."""
 
-    def __init__(self, samples: int, turns: int, *, plain: bool) -> None:
-        self._turns = turns
+    def __init__(self, samples: int, *, plain: bool) -> None:
         self._console = Console(highlight=False)
         self._plain = plain or not self._console.is_terminal
         self._lock = threading.Lock()
@@ -46,14 +46,15 @@ class BatchDisplay:
         self._progress.stop()
 
     def on_event(self, key: AttemptKey, what: str) -> None:
-        """A stage's name when an attempt enters it, a status when it ends."""
+        """A stage's name when an attempt enters it, a status when it ends, OVER when a sample does."""
+        if what == OVER:
+            self._progress.update(self._task, advance=1)
         if what not in ENDS:
             return
         with self._lock:
             self._counts[what] += 1
-            over = what == Status.CORRECT or key.turn == self._turns
             counts = "  ".join(f"{name} {number}" for name, number in self._counts.most_common())
-            self._progress.update(self._task, advance=1 if over else 0, counts=counts)
+            self._progress.update(self._task, counts=counts)
         if self._plain:
             self._console.print(
                 f"{key.problem_id:<12} sample {key.sample} turn {key.turn}  {what}", markup=False

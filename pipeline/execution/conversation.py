@@ -36,6 +36,9 @@ from pipeline.providers import Provider, Question
 T = TypeVar("T")
 OnEvent = Callable[[AttemptKey, str], None]
 
+OVER = "over"
+"""The event that ends a sample, whatever its last attempt came to."""
+
 RETRIED = (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR)
 """Attempts that ended so are taken up again when the same command is run again."""
 
@@ -62,22 +65,23 @@ class Conversation:
     def __init__(self, stages: Stages, problem: Problem, sample: int) -> None:
         self._stages, self._problem, self._sample = stages, problem, sample
         self._settings = stages.settings.verify
+        limit = stages.provider.turns(problem.id, self._settings.backend, sample)
+        self._last = min(stages.settings.turns, limit or stages.settings.turns)
 
     async def run(self) -> None:
         """All turns that are still to do. Raises ProviderFatal when no question can be answered."""
+        await self._turns()
+        self._stages.on_event(self._key(self._last), OVER)
+
+    async def _turns(self) -> None:
         prompt = await self._thread(self._first_prompt)
         parent: int | None = None
-        for turn in range(1, self._stages.settings.turns + 1):
-            key = AttemptKey(
-                problem_id=self._problem.id,
-                problem_sha256=self._problem.sha256,
-                sample=self._sample,
-                turn=turn,
-            )
+        for turn in range(1, self._last + 1):
+            key = self._key(turn)
             state = self._stages.known.get(key)
             if state is not None and state.status is Status.CORRECT:
                 return
-            last = turn == self._stages.settings.turns
+            last = turn == self._last
             if last and state is not None and state.status is not None and state.status not in RETRIED:
                 return
             attempt_id = await self._thread(
@@ -89,6 +93,14 @@ class Conversation:
             response, failure = ended
             prompt = await self._thread(self._repair, prompt, response, failure)
             parent = attempt_id
+
+    def _key(self, turn: int) -> AttemptKey:
+        return AttemptKey(
+            problem_id=self._problem.id,
+            problem_sha256=self._problem.sha256,
+            sample=self._sample,
+            turn=turn,
+        )
 
     async def _turn(
         self, attempt_id: int, key: AttemptKey, state: AttemptState | None, prompt: Prompt

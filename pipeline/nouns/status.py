@@ -91,10 +91,10 @@ _STAGE: dict[Status, Stage] = {
 _MEANING: dict[Status, str] = {
     Status.PROVIDER_ERROR: "The model's server gave no answer; asked again when the command is run again.",
     Status.REFUSED: "The model declined to answer.",
-    Status.TRUNCATED: "The answer ended before the code was complete (token limit, or thinking never closed).",
+    Status.TRUNCATED: "The answer ended before the code was complete (token limit, unclosed thinking).",
     Status.NO_CODE: "The answer holds no complete program that defines ModelNew.",
     Status.SYNTAX_ERROR: "The program does not parse as Python.",
-    Status.CONTRACT_ERROR: "The program does not fit the problem: no ModelNew, or another signature than Model.",
+    Status.CONTRACT_ERROR: "The program does not fit the problem: no ModelNew, or another signature.",
     Status.POLICY_VIOLATION: "The program breaks a rule that the run enforces before running anything.",
     Status.BUILD_ERROR: "The extension did not compile or link.",
     Status.BUILD_TIMEOUT: "The build was stopped at its time or memory limit.",
@@ -111,6 +111,6 @@ _MEANING: dict[Status, str] = {
     Status.NONDETERMINISTIC: "The same call gave results that differ by more than the tolerance.",
     Status.CHEATING: "The candidate worked against the measurement; the check that saw it is named.",
     Status.NO_CUSTOM_KERNEL: "The result is right but no kernel of the candidate's own took part.",
-    Status.INFRASTRUCTURE_ERROR: "Our side failed (machine, disk, sandbox); retried, never held against a model.",
+    Status.INFRASTRUCTURE_ERROR: "Our side failed (machine, disk, sandbox); retried, not held against a model.",
     Status.CORRECT: "The outputs agree with the reference on every input variant; see the measurement.",
 }

@@ -40,6 +40,10 @@ class Provider(Protocol):
         """
         ...
 
+    def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
+        """How many turns of a sample it can answer, where a conversation ends; None: no limit."""
+        ...
+
     async def aclose(self) -> None:
         """Give connections and files back; nothing may be asked afterwards."""
         ...

@@ -108,6 +108,10 @@ class OpenAIProvider:
             _json_object(reply.text), request_id=reply.request_id, latency=time.monotonic() - started
         )
 
+    def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
+        """No limit: a server answers as often as it is asked."""
+        return None
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()

@@ -109,6 +109,10 @@ class RecordingProvider:
             self._written.add(key)
         return response
 
+    def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
+        """As the inner provider's."""
+        return self._inner.turns(problem_id, backend, sample)
+
     async def aclose(self) -> None:
         """Close the inner provider."""
         await self._inner.aclose()

@@ -46,6 +46,11 @@ class ReplayProvider:
             )
         return response_from_body(record.response)
 
+    def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
+        """The last turn that was recorded; 1 where none was, so that its absence is on record."""
+        found = (k.turn for k in self._records if k[:3] == (problem_id, backend, sample))
+        return max(found, default=1)
+
     async def aclose(self) -> None:
         """Nothing is held open."""
 

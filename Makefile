@@ -1,0 +1,47 @@
+# make demo       install, then the main job on this machine, from recorded model responses
+# make test       install what it needs, then the whole suite: style, types, walls, tests (no GPU needed)
+# make test-gpu   the tests that need a CUDA device
+# make test-slow  the tests that take longer than a minute each
+# make bench      the benchmarks: they print figures, they assert none
+PYTHON ?= python3
+VENV := .venv/bin
+export PYTHON
+
+.PHONY: demo test test-gpu test-slow bench lint clean
+
+demo: .venv/demo.installed
+	$(VENV)/python scripts/demo.py
+
+test: lint
+	$(VENV)/python -m pytest
+
+test-gpu: .venv/test.installed
+	$(VENV)/python -m pytest -m gpu
+
+test-slow: .venv/test.installed
+	$(VENV)/python -m pytest -m slow
+
+lint: .venv/test.installed .venv/lint.installed
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy
+	$(VENV)/lint-imports
+
+bench: .venv/demo.installed
+	for benchmark in benchmarks/*.py; do $(VENV)/python $$benchmark || exit 1; done
+
+.venv/demo.installed: pyproject.toml constraints.txt scripts/install.sh
+	scripts/system_packages.sh
+	scripts/install.sh
+	touch $@
+
+.venv/test.installed: .venv/demo.installed
+	scripts/install.sh test
+	touch $@
+
+.venv/lint.installed: .venv/demo.installed
+	scripts/install.sh lint
+	touch $@
+
+clean:
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

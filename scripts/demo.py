@@ -1,0 +1,42 @@
+"""`make demo`: recorded answers, extracted, compiled, checked, timed, stored and ranked on this machine.
+
+With a CUDA GPU the candidates are CUDA at full size; without one they are C++ at small size.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pipeline.execution.devices import default_backend
+from pipeline.providers import ReplayProvider
+
+COMMAND = str(Path(sys.executable).with_name("kernelproof"))
+
+
+def main() -> int:
+    """Runs the commands a user would, and says which to try next."""
+    backend = default_backend()
+    problems = {key.problem: None for key in ReplayProvider("demo").questions() if key.backend == backend}
+    run("generate", *problems, "--model", "replay:demo", "--samples", "2", "--turns", "2", "--seconds", "5")
+    run("leaderboard", "--backend", backend)
+    database = Path("db/attempts.sqlite").resolve()
+    print(f"\nEvery attempt is in {database}. Try next:\n")
+    print("  .venv/bin/kernelproof show 1                 prompt, answer, source, compiler, every check")
+    print("  .venv/bin/kernelproof reproduce last         anybody's number, checked again")
+    print("  .venv/bin/kernelproof doctor                 what works on this machine")
+    print("  OPENAI_API_KEY=... .venv/bin/kernelproof generate level1 --model openai:MODEL --samples 4")
+    return 0
+
+
+def run(*arguments: str) -> None:
+    """Shows and runs one command; ends with its exit code when it fails."""
+    print(f"\n$ kernelproof {' '.join(arguments)}", flush=True)
+    done = subprocess.run([COMMAND, *arguments], check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

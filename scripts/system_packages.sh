@@ -1,0 +1,15 @@
+#!/bin/sh
+# What pip cannot bring: a C++ compiler, and bubblewrap for the strongest sandbox. Installed where this is
+# Debian (or Ubuntu) and we are root; elsewhere it says what to ask for, and kernelproof uses what is there.
+set -eu
+missing=""
+command -v c++ >/dev/null || missing="$missing g++"
+command -v bwrap >/dev/null || [ -x "${KERNELPROOF_BWRAP:-}" ] || missing="$missing bubblewrap"
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    # shellcheck disable=SC2086 # several package names
+    if (apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing) >/dev/null 2>&1; then
+        exit 0
+    fi
+fi
+echo "not installed:$missing (install with your system's package manager; see kernelproof doctor)" >&2
