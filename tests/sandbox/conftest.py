@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.sandbox import bwrap
+
 HERE = Path(__file__).parent
 PIPELINE = HERE.parents[1] / "pipeline"
 ORDINARY = 65534
@@ -47,6 +49,7 @@ class Driver:
                 "PATH": os.environ["PATH"],
                 "PYTHONPATH": str(self.room / "code"),
                 "KERNELPROOF_SANDBOX": tier,
+                "KERNELPROOF_BWRAP": bwrap.find() or "bwrap",
             },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -103,7 +106,7 @@ def why_not(tier: str) -> str | None:
     """Why this machine cannot offer a tier to these tests."""
     if tier in ROOT_TIERS and os.geteuid() != 0:
         return "needs root"
-    if tier in ("A", "B") and shutil.which("bwrap") is None:
+    if tier in ("A", "B") and bwrap.find() is None:
         return "bubblewrap is not installed"
     return None
 

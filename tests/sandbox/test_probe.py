@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import SandboxError
-from pipeline.sandbox import Tier, probe
+from pipeline.sandbox import Tier, bwrap, probe
 
 NAMES = (
     *("user_namespace", "pid_namespace", "network", "mounts", "seccomp", "landlock", "uid", "no_new_privs"),
     *("memory", "processes", "files", "kill"),
 )
-bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+bubblewrap = pytest.mark.skipif(bwrap.find() is None, reason="bubblewrap is not installed")
 
 
 @bubblewrap
@@ -58,7 +57,7 @@ def test_a_layer_that_is_switched_off_is_noticed(
     if edit == "keep root" and os.geteuid() != 0:
         pytest.skip("only root could keep root")
     program = tmp_path / "bwrap"
-    program.write_text(WRAPPER.format(edit=edit, bwrap=shutil.which("bwrap")))
+    program.write_text(WRAPPER.format(edit=edit, bwrap=bwrap.find()))
     program.chmod(0o755)
     monkeypatch.setenv("KERNELPROOF_BWRAP", str(program))
     monkeypatch.setenv("KERNELPROOF_SANDBOX", "A" if os.geteuid() == 0 else "B")
