@@ -108,7 +108,7 @@ def run_block(
 
 def _spare(slot: Slot) -> list[torch.Tensor]:
     """Stand-ins for the outputs of a forward: made, copied and freed for each call, as real ones are."""
-    return [torch.zeros_like(place) for place in slot.outputs]
+    return [torch.empty_like(place) for place in slot.outputs]
 
 
 def _run_host(forward: Forward | None, slots: Sequence[Slot]) -> list[float]:

@@ -138,7 +138,6 @@ class Stopwatch:
             if index == watched:
                 private = arguments
             del arguments
-        self._settle()
         order = self._random.choice(["BC", "CB"])
         baseline: list[float] = []
         candidate: list[float] = []
@@ -185,10 +184,6 @@ class Stopwatch:
                 if found.wrong and timed.failure is None:
                     timed.failure, timed.bad = "timed_outputs", found
         timed.checked_calls += len(pairs)
-
-    def _settle(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
 
 
 def believable_times(value: object, count: int) -> list[float]:

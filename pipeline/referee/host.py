@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any
 from pipeline import version
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState
-from pipeline.sandbox import Confinement, Job, Limits, Outcome, Process, python_paths, start
+from pipeline.sandbox import Confinement, Job, Limits, Outcome, Process, python_paths, remove_scratch, start
 
 BuildService = Callable[[BuildRequest], Build]
 
@@ -74,7 +73,7 @@ class Contestant:
             self._process = self._start(theirs.fileno(), gpus, memory_bytes, unsafe)
         except BaseException:
             ours.close()
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            remove_scratch(self.scratch)
             raise
         finally:
             theirs.close()
@@ -142,7 +141,7 @@ class Contestant:
             with contextlib.suppress(OSError):
                 self._sock.close()
             self.outcome = self._process.kill("closed")
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            remove_scratch(self.scratch)
         return self.outcome
 
     def __enter__(self) -> Contestant:

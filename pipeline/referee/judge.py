@@ -133,7 +133,8 @@ class Bench:
         contestant = Contestant(
             self._build,
             gpus=gpus,
-            memory_bytes=self._settings.memory_bytes,
+            # The memory it shares with us counts as its own.
+            memory_bytes=self._settings.memory_bytes + self._memory.host_bytes,
             unsafe=self._settings.unsafe,
         )
         self._contestant = contestant

@@ -51,7 +51,13 @@ class SharedSlot:
             raw(place).fill_(POISON)
 
     def message(self) -> dict[str, Any]:
-        """The slot as the contestant is told of it."""
+        """The slot as the contestant is told of it. What was written to it is in memory when this returns.
+
+        Device work is queued: without waiting, the contestant could run before its inputs arrived, or its
+        outputs be poisoned after it wrote them.
+        """
+        if self.views and self.views[0].is_cuda:
+            torch.cuda.synchronize(self.views[0].device)
         return {"arguments": self.arguments, "outputs": list(self.output_specs)}
 
 
@@ -81,6 +87,11 @@ class SharedMemory:
         made, descriptor = arenas.create_shared(name, nbytes)
         self._arenas.append((made, {"name": name}, descriptor))
         return made
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of all arenas in host memory."""
+        return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)
 
     def announce(self) -> tuple[dict[str, Any], list[int]]:
         """The `attach` message for arenas not announced yet, and the descriptors to send with it."""
