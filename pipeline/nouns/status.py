@@ -111,6 +111,6 @@ _MEANING: dict[Status, str] = {
     Status.NONDETERMINISTIC: "The same call gave results that differ by more than the tolerance.",
     Status.CHEATING: "The candidate worked against the measurement; the check that saw it is named.",
     Status.NO_CUSTOM_KERNEL: "The result is right but no kernel of the candidate's own took part.",
-    Status.INFRASTRUCTURE_ERROR: "Our side failed (machine, disk, sandbox); retried, not held against a model.",
+    Status.INFRASTRUCTURE_ERROR: "Our side failed (machine, disk, sandbox); retried, never counted.",
     Status.CORRECT: "The outputs agree with the reference on every input variant; see the measurement.",
 }

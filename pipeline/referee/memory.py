@@ -56,8 +56,9 @@ class SharedSlot:
         Device work is queued: without waiting, the contestant could run before its inputs arrived, or its
         outputs be poisoned after it wrote them.
         """
-        if self.views and self.views[0].is_cuda:
-            torch.cuda.synchronize(self.views[0].device)
+        for place in (*self.views, *self.outputs)[:1]:
+            if place.is_cuda:
+                torch.cuda.synchronize(place.device)
         return {"arguments": self.arguments, "outputs": list(self.output_specs)}
 
 
