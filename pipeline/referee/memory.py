@@ -17,7 +17,7 @@ from pipeline.referee.problem import mapped, tensors
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
 MAX_SLOTS = 16
-MEMORY_SHARE = 0.25
+MEMORY_SHARE = 0.35
 """Most of the free memory (of the device, or of the host) that slots may take."""
 CPU_BUDGET = 2 << 30
 """Bytes: most that slots may take on a CPU, whatever is free."""
