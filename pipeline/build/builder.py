@@ -15,7 +15,7 @@ from pipeline.build.toolchain import Toolchain, learn_toolchain
 from pipeline.errors import MachineError
 from pipeline.hashing import sha256_json
 from pipeline.nouns.build import Build, BuildRequest, BuildState
-from pipeline.sandbox import Job, Limits, Outcome, read_result, run
+from pipeline.sandbox import Group, Job, Limits, Outcome, read_result
 
 KEY_FORMAT = 1
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""
@@ -57,15 +57,24 @@ class Builder:
     """Compiles requests in a sandbox and keeps the results below `cache_dir`. Thread-safe."""
 
     def __init__(
-        self, cache_dir: Path, *, toolchain: Toolchain | None = None, jobs: int = 2, unsafe: bool = False
+        self,
+        cache_dir: Path,
+        *,
+        toolchain: Toolchain | None = None,
+        jobs: int = 2,
+        unsafe: bool = False,
+        group: Group | None = None,
     ) -> None:
         """`jobs`: compilers at one time within one build. `unsafe`: accept the weakest sandbox.
+
+        `group`: whoever closes it ends the builds under way, which then are INFRASTRUCTURE failures.
 
         Raises MachineError when the cache cannot be written or torch is missing.
         """
         self.toolchain = toolchain or learn_toolchain(cache_dir)
         self._jobs = jobs
         self._unsafe = unsafe
+        self._group = group or Group()
         try:
             self._cache = BuildCache(cache_dir / "builds")
         except OSError as error:
@@ -92,7 +101,7 @@ class Builder:
         if prepared.missing:
             return _failure(prepared, BuildState.UNAVAILABLE, prepared.missing)
         try:
-            with self._cache.lock(prepared.key, seconds=2 * seconds + 60):
+            with self._cache.lock(prepared.key, 2 * seconds + 60, lambda: self._group.closed):
                 return self._cache.load(prepared.key) or self._make(prepared, seconds, memory_bytes)
         except LockTimeout as error:
             return _failure(prepared, BuildState.INFRASTRUCTURE, str(error))
@@ -170,7 +179,7 @@ class Builder:
         )
         env = {"PATH": ":".join(folders), "LC_ALL": "C.UTF-8"}
         job = Job(command, scratch, read_only=chain.read_only_paths, env=env, limits=limits)
-        return run(job, unsafe=self._unsafe)
+        return self._group.run(job, unsafe=self._unsafe)
 
 
 def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -87,16 +87,18 @@ class BuildCache:
         return kept.model_copy(update={"library": path, "log": build.log})
 
     @contextmanager
-    def lock(self, key: str, seconds: float) -> Iterator[None]:
+    def lock(self, key: str, seconds: float, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Hold the right to compile `key`, so that two processes do not do the same work at once.
 
-        Raises LockTimeout when another holds it for all of `seconds`.
+        Raises LockTimeout when another holds it for all of `seconds`, or until `given_up` says so.
         """
         # One file serves several keys: a file a key would pile up, and deleting lock files is a race.
         descriptor = os.open(self._locks / key[:3], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             deadline = time.monotonic() + seconds
             while not _try_lock(descriptor):
+                if given_up():
+                    raise LockTimeout("the work was ended while another process was compiling this")
                 if time.monotonic() > deadline:
                     raise LockTimeout(f"another process has been compiling this for {seconds:.0f} s")
                 time.sleep(_LOCK_POLL_S)

@@ -29,6 +29,7 @@ from pipeline.nouns import (
 )
 from pipeline.policy import review
 from pipeline.referee.request import VerifyRequest
+from pipeline.sandbox import Group, sweep
 from pipeline.version import __version__
 from pipeline.workspace import cache_directory
 
@@ -49,11 +50,13 @@ class Engine:
     def __init__(self, cache: Path | None = None, *, unsafe: bool = False) -> None:
         self._cache = cache or cache_directory()
         self._unsafe = unsafe
+        self._jobs = Group()
         self._lock = threading.Lock()
         self._builder: Builder | None = None
         self._referee: RefereeProcess | None = None
         self._environment: Environment | None = None
         self._closed = False
+        sweep()
 
     def __enter__(self) -> Engine:
         return self
@@ -62,8 +65,9 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Ends the referee and whatever it runs; a verification under way in another thread ends too."""
+        """Ends the referee, builds and whatever they run; a verification in another thread ends too."""
         self._closed = True
+        self._jobs.close()
         with self._lock:
             referee, self._referee = self._referee, None
         if referee is not None:
@@ -96,7 +100,7 @@ class Engine:
         self._current_referee()  # starts while the build runs
         on_stage("build")
         began = time.monotonic()
-        prebuilt = prebuild(self._current_builder(), self._cache, source, settings)
+        prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
         if self._closed:
             raise RefereeLost("the engine was closed")
         build_seconds = round(time.monotonic() - began, 3)
@@ -149,7 +153,7 @@ class Engine:
     def _current_builder(self) -> Builder:
         with self._lock:
             if self._builder is None:
-                self._builder = Builder(self._cache, unsafe=self._unsafe)
+                self._builder = Builder(self._cache, unsafe=self._unsafe, group=self._jobs)
             return self._builder
 
     def _current_referee(self) -> RefereeProcess:

@@ -14,6 +14,7 @@ from pipeline.errors import SandboxError
 from pipeline.hashing import sha256_json, sha256_text
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport, VerifySettings
 from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.sandbox import Group
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,11 @@ class Prebuilt:
     """Why the import ended early, if it did; without a GPU that need not be the candidate's fault."""
 
 
-def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySettings) -> Prebuilt:
-    """Builds what importing `source` asks for. Candidates known to be built are not imported again."""
+def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySettings, jobs: Group) -> Prebuilt:
+    """Builds what importing `source` asks for. Candidates known to be built are not imported again.
+
+    `jobs`: the group of the sandbox in which it is imported.
+    """
     mark = _mark(builder, cache, source)
     if mark.exists():
         return Prebuilt((), None)
@@ -35,7 +39,7 @@ def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySetting
     def build(request: BuildRequest) -> Build:
         return builder.build(request, seconds=settings.build_seconds)
 
-    contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe)
+    contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
         report = SandboxReport(
             tier=contestant.confinement.tier,

@@ -9,7 +9,6 @@ import contextlib
 import os
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 from pipeline import version
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState
-from pipeline.sandbox import Confinement, Job, Limits, Outcome, Process, python_paths, remove_scratch, start
+from pipeline.sandbox import Confinement, Group, Job, Limits, Outcome, Process, Scratch, python_paths
 
 BuildService = Callable[[BuildRequest], Build]
 
@@ -62,23 +61,25 @@ class Contestant:
         gpus: Sequence[int] = (),
         memory_bytes: int,
         unsafe: bool = False,
+        jobs: Group | None = None,
     ) -> None:
+        """`jobs`: the group that it is started in, if another thread may have to end it."""
         self._build = build
         self.builds: list[Build] = []
         self.outcome: Outcome | None = None
-        self.scratch = Path(tempfile.mkdtemp(prefix="kernelproof-contestant-"))
+        self._scratch = Scratch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock = ours
         try:
-            self._process = self._start(theirs.fileno(), gpus, memory_bytes, unsafe)
+            self._process = self._start(jobs or Group(), theirs.fileno(), gpus, memory_bytes, unsafe)
         except BaseException:
             ours.close()
-            remove_scratch(self.scratch)
+            self._scratch.remove()
             raise
         finally:
             theirs.close()
 
-    def _start(self, descriptor: int, gpus: Sequence[int], memory: int, unsafe: bool) -> Process:
+    def _start(self, jobs: Group, descriptor: int, gpus: Sequence[int], memory: int, unsafe: bool) -> Process:
         package = Path(version.__file__).parent
         job = Job(
             argv=(
@@ -89,7 +90,7 @@ class Contestant:
                 _SCRIPT.format(root=str(package.parent)),
                 str(descriptor),
             ),
-            scratch=self.scratch,
+            scratch=self._scratch.path,
             read_only=(
                 *python_paths(),
                 package / "__init__.py",
@@ -101,7 +102,7 @@ class Contestant:
             pass_fds=(descriptor,),
             limits=Limits(wall_s=None, cpu_s=3600, memory_bytes=memory, processes=256),
         )
-        return start(job, unsafe=unsafe)
+        return jobs.start(job, unsafe=unsafe)
 
     @property
     def confinement(self) -> Confinement:
@@ -141,7 +142,7 @@ class Contestant:
             with contextlib.suppress(OSError):
                 self._sock.close()
             self.outcome = self._process.kill("closed")
-            remove_scratch(self.scratch)
+            self._scratch.remove()
         return self.outcome
 
     def __enter__(self) -> Contestant:

@@ -6,7 +6,6 @@ import json
 import os
 import select
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pipeline.sandbox import bwrap, landlock, slots
 from pipeline.sandbox.launch import launch
 from pipeline.sandbox.model import Confinement, Job, Tier
 from pipeline.sandbox.paths import python_paths
+from pipeline.sandbox.scratch import Scratch
 
 _CAP_SYS_ADMIN = 1 << 21
 _PROBE_S = 60.0
@@ -112,8 +112,8 @@ def _effective_capabilities() -> int:
 
 def _try(tier: Tier) -> str | None:
     """Runs the check in a tier: None when everything forbidden failed, else what did not hold."""
-    with tempfile.TemporaryDirectory(prefix="kernelproof-probe-") as name:
-        top = Path(name)
+    with Scratch() as place:
+        top = place.path
         top.chmod(0o711)
         secret, beside, scratch = top / "secret", top / "beside", top / "scratch"
         secret.write_text("not yours")

@@ -1,0 +1,55 @@
+"""Jobs that end together: what one owner started, it can end at once from any thread."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from pipeline.errors import SandboxError
+from pipeline.sandbox.model import Job, Outcome
+from pipeline.sandbox.process import Process, start
+
+
+class Group:
+    """Starts jobs, and with `close` kills those that still run. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # A running process is kept alive by the thread that watches it.
+        self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called: whoever waits in order to start a job may give up."""
+        return self._closed
+
+    def start(self, job: Job, *, unsafe: bool = False) -> Process:
+        """As `pipeline.sandbox.start`; raises `SandboxError` also when the group is closed."""
+        self._require_open()
+        process = start(job, unsafe=unsafe)
+        with self._lock:
+            self._processes.add(process)
+        if self._closed:  # while it was starting
+            process.kill("closed")
+            self._require_open()
+        return process
+
+    def run(self, job: Job, *, unsafe: bool = False) -> Outcome:
+        """Starts a job and waits for its end. Raises as `start` does."""
+        with self.start(job, unsafe=unsafe) as process:
+            outcome = process.wait(None)
+        assert outcome is not None
+        return outcome
+
+    def close(self) -> None:
+        """Kills every running job, returns when all are gone, and refuses further ones."""
+        self._closed = True
+        with self._lock:
+            running = list(self._processes)
+        for process in running:
+            process.kill("closed")
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SandboxError("no job is started any more: the work was ended")
