@@ -138,7 +138,7 @@ class Engine:
                 raise RefereeLost("the engine was closed")
             referee = self._current_referee()
             try:
-                verdict = referee.verify(request, on_stage)
+                verdict = referee.verify(request, self._current_builder().toolchain, on_stage)
             except RefereeLost as error:
                 trouble = str(error)
                 self._replace(referee)

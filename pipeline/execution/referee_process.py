@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import version
+from pipeline.build import Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import KernelproofError, MachineError, UsageError
 from pipeline.nouns import Environment, Verification
@@ -60,14 +61,17 @@ class RefereeProcess:
         reply = self._ask({"op": "environment", "device": device}, VERIFY_SECONDS)
         return Environment.model_validate(reply["environment"])
 
-    def verify(self, request: VerifyRequest, on_stage: OnStage = lambda _: None) -> Verification:
-        """Judges one candidate.
+    def verify(
+        self, request: VerifyRequest, toolchain: Toolchain, on_stage: OnStage = lambda _: None
+    ) -> Verification:
+        """Judges one candidate; what it still wants built is built with `toolchain`, as the rest was.
 
         Raises RefereeLost; UsageError or MachineError for what the user must mend.
         """
         message = {
             "op": "verify",
             "request": request.model_dump(mode="json"),
+            "toolchain": toolchain.model_dump(mode="json"),
             "cache": str(self._cache),
         }
         return Verification.model_validate(self._ask(message, VERIFY_SECONDS, on_stage)["verification"])

@@ -16,14 +16,13 @@ from typing import Any
 
 import torch
 
-from pipeline.build import Builder
+from pipeline.build import Builder, Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import KernelproofError
 from pipeline.nouns import Build, BuildRequest
 from pipeline.referee.environment import describe_environment
 from pipeline.referee.judge import judge
 from pipeline.referee.request import VerifyRequest
-from pipeline.workspace import cache_directory
 
 
 def main() -> None:
@@ -49,7 +48,11 @@ def _answer(message: dict[str, Any], sock: socket.socket) -> dict[str, Any]:
         environment = describe_environment(torch.device(message["device"]))
         return {"environment": environment.model_dump(mode="json")}
     request = VerifyRequest.model_validate(message["request"])
-    builder = Builder(Path(message.get("cache") or cache_directory()), unsafe=request.settings.unsafe)
+    builder = Builder(
+        Path(message["cache"]),
+        toolchain=Toolchain.model_validate(message["toolchain"]),
+        unsafe=request.settings.unsafe,
+    )
 
     def build(wanted: BuildRequest) -> Build:
         return builder.build(wanted, seconds=request.settings.build_seconds)
