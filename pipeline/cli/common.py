@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.nouns import VerifySettings
+    from collections.abc import Sequence
+
+    from pipeline.nouns import Problem, VerifySettings
+
+OPTION_OF = {"measure_seconds": "--seconds"}
+"""Options whose name is not that of the setting."""
 
 
 class BackendChoice(StrEnum):
@@ -43,13 +48,24 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def verify_settings(
-    backend: BackendChoice, size: str, *, seconds: float, trials: int, unsafe: bool
+    problems: Sequence[Problem],
+    backend: BackendChoice,
+    size: str,
+    *,
+    seconds: float,
+    trials: int,
+    unsafe: bool,
+    measure: bool = True,
 ) -> VerifySettings:
-    """The settings that the options stand for. Raises UsageError for values that make no sense."""
+    """The settings that the options stand for.
+
+    Raises UsageError for values that make no sense and for a size that one of `problems` has not.
+    """
     from pydantic import ValidationError
 
     from pipeline.errors import UsageError
     from pipeline.execution.devices import default_backend
+    from pipeline.execution.sizes import choose_size
     from pipeline.nouns import VerifySettings
 
     chosen = default_backend() if backend is BackendChoice.AUTO else backend.value
@@ -57,12 +73,15 @@ def verify_settings(
         return VerifySettings.model_validate(
             {
                 "backend": chosen,
-                "size": size or ("full" if chosen == "cuda" else "small"),
+                "size": choose_size(size, chosen, problems),
                 "measure_seconds": seconds,
                 "trials": trials,
+                "measure": measure,
                 "unsafe": unsafe,
             }
         )
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        setting = str(first["loc"][0])
+        option = OPTION_OF.get(setting, f"--{setting.replace('_', '-')}")
+        raise UsageError(f"{option}: {first['msg'].lower()}, not {first['input']}") from None

@@ -52,17 +52,13 @@ def generate(
 ) -> None:
     """Ask a model for kernels and verify every answer. The same command again continues where it stopped."""
     from pipeline.cli.common import verify_settings
-    from pipeline.errors import UsageError
     from pipeline.execution.batch import Plan
     from pipeline.execution.engine import require_device
     from pipeline.problems import open_suite
     from pipeline.providers import RecordingProvider, open_provider
 
-    settings = verify_settings(backend, size, seconds=seconds, trials=trials, unsafe=unsafe)
     chosen = open_suite(suite).select(problems)
-    missing = [problem.id for problem in chosen if settings.size not in (problem.sizes or {"full": {}})]
-    if missing:
-        raise UsageError(f"no size {settings.size!r} in {', '.join(missing)}; see kernelproof problems show")
+    settings = verify_settings(chosen, backend, size, seconds=seconds, trials=trials, unsafe=unsafe)
     sampling = {
         "temperature": temperature,
         "max_completion_tokens": max_tokens,

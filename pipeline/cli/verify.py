@@ -41,6 +41,7 @@ def verify(
     from db.store import open_store
     from pipeline.cli.common import verify_settings
     from pipeline.execution.engine import Engine, require_device
+    from pipeline.execution.files import read_text
     from pipeline.execution.single import verify_text
     from pipeline.nouns import Status
     from pipeline.problems import open_suite
@@ -48,10 +49,11 @@ def verify(
     from pipeline.report.verification import json_verified, print_verified
     from pipeline.workspace import open_workspace
 
-    settings = verify_settings(backend, size, seconds=seconds, trials=trials, unsafe=unsafe)
-    settings = settings.model_copy(update={"measure": measure})
     text = read_text(file)
     chosen = open_suite(suite).find(problem)
+    settings = verify_settings(
+        [chosen], backend, size, seconds=seconds, trials=trials, unsafe=unsafe, measure=measure
+    )
     require_device(settings.backend)
     with ExitStack() as stack:
         engine = stack.enter_context(Engine(unsafe=unsafe))
@@ -73,15 +75,3 @@ def verify(
         print_verified(done.extraction, done.status, done.verification, done.attempt_id, console)
     if done.status is not Status.CORRECT:
         raise typer.Exit(1)
-
-
-def read_text(file: Path) -> str:
-    """The file's text. Raises UsageError when it cannot be read as UTF-8."""
-    from pipeline.errors import UsageError
-
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not a text file in UTF-8") from None

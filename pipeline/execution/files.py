@@ -1,10 +1,11 @@
-"""What runs leave in `generated/` for people to read; the database is what counts."""
+"""Users' files: the candidates they give, and what runs leave in `generated/` for them to read."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from pipeline.errors import UsageError
 from pipeline.nouns import AttemptKey, Extraction, Response, Verification
 
 
@@ -16,7 +17,10 @@ def write_attempt(
     extraction: Extraction | None,
     verdict: Verification | None,
 ) -> Path:
-    """Writes `<problem>/<attempt>/` with `response.md`, `candidate.py`, `verification.json`; returns it."""
+    """Writes `<problem>/<attempt>/` with `response.md`, `candidate.py`, `verification.json`; returns it.
+
+    For people: the database is what counts.
+    """
     folder = root / key.problem_id / f"{attempt_id}-sample{key.sample}-turn{key.turn}"
     folder.mkdir(parents=True, exist_ok=True)
     if response is not None and response.text is not None:
@@ -26,6 +30,16 @@ def write_attempt(
     if verdict is not None:
         _write(folder / "verification.json", verdict.model_dump_json(indent=1) + "\n")
     return folder
+
+
+def read_text(file: Path) -> str:
+    """A candidate's or response's file as text. Raises UsageError when it cannot be read as UTF-8."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not a text file in UTF-8") from None
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from db.store import Store
 from pipeline.execution.engine import Engine
@@ -49,20 +49,24 @@ def verify_text(
     Raises what `Engine.verify` raises.
     """
     extraction = extract_source(text)
-    attempt_id = None
-    if store is not None:
-        run = RunSettings(name=label, kind="verify", model=FILE_MODEL, verify=settings)
-        store.add_problem(problem)
-        attempt_id = store.begin_next_sample(store.begin_run(run), problem)
-        store.record_response(attempt_id, Response(text=text))
-        store.record_extraction(attempt_id, extraction)
     verification = None
     status = extraction.status or Status.NO_CODE
     if extraction.candidate is not None:
         verification = engine.verify(extraction.candidate.source, problem, settings, on_stage)
         status = verification.status
-    if store is not None and attempt_id is not None:
-        if verification is not None:
-            store.record_verification(attempt_id, verification)
-        store.finish_attempt(attempt_id, status)
-    return Verified(extraction, status, verification, attempt_id)
+    done = Verified(extraction, status, verification, None)
+    if store is None:
+        return done
+    run = RunSettings(name=label, kind="verify", model=FILE_MODEL, verify=settings)
+    return replace(done, attempt_id=_keep(store, run, problem, text, done))
+
+
+def _keep(store: Store, run: RunSettings, problem: Problem, text: str, done: Verified) -> int:
+    """Stores a finished verification: one that was interrupted can be repeated from the user's file."""
+    attempt_id = store.begin_next_sample(store.begin_run(run), problem)
+    store.record_response(attempt_id, Response(text=text))
+    store.record_extraction(attempt_id, done.extraction)
+    if done.verification is not None:
+        store.record_verification(attempt_id, done.verification)
+    store.finish_attempt(attempt_id, done.status)
+    return attempt_id
