@@ -1,0 +1,169 @@
+"""Verdicts on a real GPU: the GPU twins of what the corpus shows on the CPU. Run with `make test-gpu`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.execution.engine import Engine
+from pipeline.nouns import Pace, Status, Verification, VerifySettings
+from pipeline.problems import open_suite
+
+pytestmark = pytest.mark.gpu
+
+FORWARD = """
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+{body}
+"""
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with Engine(tmp_path_factory.mktemp("cache")) as made:
+        yield made
+
+
+def judge(engine: Engine, problem_id: str, source: str, **changes: object) -> Verification:
+    settings = VerifySettings.model_validate(
+        {"backend": "cuda", "own_kernel": False, "measure_seconds": 5.0, **changes}
+    )
+    return engine.verify(source, open_suite().find(problem_id), settings)
+
+
+def relu(body: str) -> str:
+    return FORWARD.format(body=textwrap.indent(textwrap.dedent(body).strip(), " " * 8))
+
+
+@pytest.mark.parametrize("problem_id", ["level1/5", "level2/1", "level2/2", "level1/2", "level3/1"])
+def test_a_reference_is_right_and_as_fast_as_itself(engine: Engine, problem_id: str) -> None:
+    problem = open_suite().find(problem_id)
+    verdict = judge(engine, problem_id, f"{problem.source}\n\nModelNew = Model\n")
+    assert verdict.status is Status.CORRECT, verdict.reason
+    assert verdict.measurement is not None
+    assert verdict.measurement.pace in (Pace.SAME, Pace.UNRESOLVED)
+    assert verdict.environment is not None and verdict.environment.gpu is not None
+    assert verdict.measurement.flush_bytes >= verdict.environment.gpu.l2_bytes
+
+
+def test_a_patched_event_clock_is_seen_from_outside(engine: Engine) -> None:
+    source = relu("""
+        for _ in range(20):
+            y = torch.relu(x)
+        return y
+    """)
+    source += "\n\ntorch.cuda.Event.elapsed_time = lambda self, other: 0.001\n"
+    verdict = judge(engine, "level1/1", source)
+    assert verdict.status is Status.CHEATING
+    assert verdict.reason.startswith("host_clock")
+
+
+def test_work_left_on_a_side_stream_is_not_there_in_time(engine: Engine) -> None:
+    source = relu("""
+        side = torch.cuda.Stream()
+        y = torch.empty_like(x)
+        with torch.cuda.stream(side):
+            for _ in range(50):
+                y.copy_(x)
+            y.copy_(torch.relu(x))
+        return y
+    """)
+    assert judge(engine, "level1/1", source).status is Status.WRONG_OUTPUT
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "(a.half() @ b.half()).float()",
+        "(a.bfloat16() @ b.bfloat16()).float()",
+    ],
+)
+def test_lower_precision_behind_float32_is_wrong(engine: Engine, product: str) -> None:
+    source = f"""
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return {product}
+"""
+    assert judge(engine, "level1/4", source, measure=False).status is Status.WRONG_OUTPUT
+
+
+def test_tf32_behind_float32_is_wrong(engine: Engine) -> None:
+    source = """
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        torch.backends.cuda.matmul.allow_tf32 = True
+        return a @ b
+"""
+    assert judge(engine, "level1/4", source, measure=False).status is Status.WRONG_OUTPUT
+
+
+def test_changed_inputs_are_seen(engine: Engine) -> None:
+    assert judge(engine, "level1/1", relu("return x.relu_()")).status is Status.MUTATED_INPUT
+
+
+def test_a_cached_answer_is_wrong(engine: Engine) -> None:
+    source = relu("""
+        if not hasattr(self, "answer"):
+            self.answer = torch.relu(x)
+        return self.answer
+    """)
+    assert judge(engine, "level1/1", source).status is Status.WRONG_OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("import os; os._exit(0)", {Status.CRASH}),
+        ("return torch.empty(1 << 40, device=x.device)", {Status.OUT_OF_MEMORY}),
+        (
+            "torch.zeros(4, device=x.device)[torch.tensor([9], device=x.device)]; return torch.relu(x)",
+            {Status.RUNTIME_ERROR, Status.CRASH},
+        ),
+        ("while True: pass", {Status.TIMEOUT}),
+    ],
+)
+def test_a_fault_is_its_own_and_the_next_candidate_is_unharmed(
+    engine: Engine, body: str, expected: set[Status]
+) -> None:
+    assert judge(engine, "level1/1", relu(body), call_seconds=10.0).status in expected
+    verdict = judge(engine, "level1/1", relu("return torch.relu(x)"), measure=False)
+    assert verdict.status is Status.CORRECT, verdict.reason
+
+
+def test_device_memory_is_given_back(engine: Engine) -> None:
+    import pynvml
+
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    problem = open_suite().find("level1/5")
+    source = f"{problem.source}\n\nModelNew = Model\n"
+    used = []
+    for _ in range(3):
+        assert judge(engine, "level1/5", source, measure_seconds=0.5).status is Status.CORRECT
+        used.append(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+    assert max(used) - min(used) < 1 << 30
+
+
+def test_a_cuda_candidate_is_built_once(engine: Engine) -> None:
+    source = Path(__file__).with_name("relu_candidate.py").read_text()
+    first = judge(engine, "level1/1", source, own_kernel=True)
+    assert first.status is Status.CORRECT, first.reason
+    assert first.measurement is not None
+    again = judge(engine, "level1/1", source, own_kernel=True, measure=False)
+    assert again.status is Status.CORRECT
+    assert all(build.cached for build in again.builds)
