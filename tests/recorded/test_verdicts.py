@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from pipeline.execution.engine import Engine
-from pipeline.nouns import Status, VerifySettings
+from pipeline.nouns import Status, Verification, VerifySettings
 from pipeline.problems import open_suite
 from pipeline.providers.recording import Record
 from tests.recorded.records import NO_PROGRAM, expected, extracted, name, records
+
+Verdicts = dict[str, "Future[Verification]"]
 
 
 def programs(backend: str) -> list[Record]:
@@ -19,30 +25,46 @@ def programs(backend: str) -> list[Record]:
     return [record for record in records(backend).values() if expected(record) not in NO_PROGRAM]
 
 
+@contextmanager
+def judged(backend: Literal["cuda", "cpp"], size: str, cache: Path) -> Iterator[Verdicts]:
+    """All programs of a backend under way at once: they build beside each other, and are judged in turn."""
+
+    def judge(record: Record) -> Verification:
+        source = extracted(record).candidate
+        assert source is not None
+        # Times depend on what else the machine does, so only the cheat on them is timed.
+        timed = expected(record) is Status.CHEATING
+        settings = VerifySettings(backend=backend, size=size, measure=timed, measure_seconds=2)
+        return engine.verify(source.source, open_suite().find(record.problem), settings)
+
+    with Engine(cache) as engine, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        yield {name(record): pool.submit(judge, record) for record in programs(backend)}
+        pool.shutdown(cancel_futures=True)
+
+
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with Engine(tmp_path_factory.mktemp("cache")) as engine:
-        yield engine
+def cpp_verdicts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
+    with judged("cpp", "small", tmp_path_factory.mktemp("cache")) as verdicts:
+        yield verdicts
 
 
-def check(engine: Engine, record: Record, backend: Literal["cuda", "cpp"], size: str) -> None:
-    source = extracted(record).candidate
-    assert source is not None
-    # Times depend on what else the machine does, so only the cheat on them is timed.
-    timed = expected(record) is Status.CHEATING
-    settings = VerifySettings(backend=backend, size=size, measure=timed, measure_seconds=2)
-    verdict = engine.verify(source.source, open_suite().find(record.problem), settings)
-    assert verdict.status == expected(record), f"{verdict.reason}\n{verdict.details}"
+@pytest.fixture(scope="module")
+def cuda_verdicts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
+    with judged("cuda", "full", tmp_path_factory.mktemp("cache")) as verdicts:
+        yield verdicts
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("record", programs("cpp"), ids=name)
-def test_cpp(engine: Engine, record: Record) -> None:
-    check(engine, record, "cpp", "small")
+def test_cpp(cpp_verdicts: Verdicts, record: Record) -> None:
+    verdict = cpp_verdicts[name(record)].result()
+    assert verdict.status == expected(record), f"{verdict.reason}\n{verdict.details}"
 
 
 @pytest.mark.gpu
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("record", programs("cuda"), ids=name)
-def test_cuda(engine: Engine, record: Record) -> None:
-    check(engine, record, "cuda", "full")
+def test_cuda(cuda_verdicts: Verdicts, record: Record) -> None:
+    verdict = cuda_verdicts[name(record)].result()
+    assert verdict.status == expected(record), f"{verdict.reason}\n{verdict.details}"
