@@ -22,8 +22,8 @@ def verify(
     `source` is the candidate's text, or the path of a file that holds it. `problem` is an id or name
     (`level1/2`, `softmax`) of the packaged problems or of `suite`, a path of a problem file, or a Problem.
     `settings` are the fields of `VerifySettings`: `backend`, `size`, `trials`, `measure`,
-    `measure_seconds` ...; `backend` is cuda where there is a GPU, else cpp; `size` is full on a GPU, and small on
-    a CPU where the problem has a small one.
+    `measure_seconds` ...; `backend` is cuda where there is a GPU, else cpp; `size` is full on a GPU,
+    and small on a CPU where the problem has a small one.
 
         verification = verify(Path("relu.py"), "level1/1", backend="cpp", size="small")
         verification.status, verification.measurement.speedup
