@@ -1,0 +1,26 @@
+"""docs/statuses.md lists the statuses as the program has them, and says of each what causes it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pipeline.nouns import Status
+
+PAGE = Path(__file__).parents[2] / "docs" / "statuses.md"
+
+
+def test_the_table_is_the_enumeration() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (yes|no) \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
+
+    assert rows == [
+        (status.value, status.stage.value, "yes" if status.counts_against_model else "no", status.meaning)
+        for status in Status
+    ]
+
+
+def test_every_status_has_an_example() -> None:
+    examples = PAGE.read_text().partition("## What causes each")[2]
+    rows = re.findall(r"^\| `(\w+)` \| .+ \|$", examples, re.MULTILINE)
+
+    assert rows == [status.value for status in Status]
