@@ -31,6 +31,8 @@ MIN_ROUNDS = 6
 MAX_ROUNDS = 200
 WARM_UP_SECONDS = 0.2
 IDLE_REPEATS = 5
+SHORTEST_MS, LONGEST_MS = 1e-6, 1e9
+"""A time of one call outside these (a nanosecond, eleven days) is no time."""
 HOST_RELATIVE = 0.25
 HOST_ABSOLUTE_MS = 0.1
 """Bound on `unseen_ms`: 25 % of the call plus 0.1 ms. Beyond it the inside clock is not believed."""
@@ -187,10 +189,10 @@ class Stopwatch:
 
 
 def believable_times(value: object, count: int) -> list[float]:
-    """The contestant's times as positive finite floats; times that cannot be become NaN, never a crash."""
+    """The contestant's times as floats in milliseconds; times that cannot be become NaN, never a crash."""
     if not isinstance(value, list) or len(value) != count:
         return [math.nan] * count
-    good = [isinstance(v, int | float) and math.isfinite(v) and v > 0 for v in value]
+    good = [isinstance(v, int | float) and SHORTEST_MS <= v <= LONGEST_MS for v in value]
     return [float(v) if ok else math.nan for v, ok in zip(value, good, strict=True)]
 
 
