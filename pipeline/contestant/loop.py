@@ -22,6 +22,7 @@ _Event = torch.cuda.Event
 _synchronize = torch.cuda.synchronize
 _Tensor = torch.Tensor
 _copy = torch.Tensor.copy_
+_contiguous = torch.Tensor.contiguous
 
 
 @dataclass
@@ -96,9 +97,10 @@ def run_block(
 ) -> list[float]:
     """Calls `forward` once on each slot and returns the time of each call in milliseconds.
 
-    Flush and copying lie outside the timed window. `forward` None runs the same loop without a call, to
-    measure what the loop itself costs. Raises whatever the forward raises, and ValueError when an output
-    does not fit its place.
+    Flush and copying lie outside the timed window; bringing a strided result into contiguous order lies
+    inside, or the copy would do that work for the forward. `forward` None runs the same loop without a
+    call, to measure what the loop itself costs. Raises whatever the forward raises, and ValueError when an
+    output does not fit its place.
     """
     with torch.no_grad():
         if device.type == "cuda":
@@ -111,12 +113,19 @@ def _spare(slot: Slot) -> list[torch.Tensor]:
     return [torch.empty_like(place) for place in slot.outputs]
 
 
+def _dense(value: Any) -> Any:
+    """The output with contiguous tensors (the same ones where they are); nested outputs as a flat list."""
+    if isinstance(value, _Tensor):
+        return _contiguous(value)
+    return [_contiguous(leaf) if isinstance(leaf, _Tensor) else leaf for leaf in leaves(value)]
+
+
 def _run_host(forward: Forward | None, slots: Sequence[Slot]) -> list[float]:
     times = []
     for slot in slots:
         spare = None if forward else _spare(slot)
         start = perf_counter_ns()
-        value = forward(*slot.arguments) if forward else spare
+        value = _dense(forward(*slot.arguments)) if forward else spare
         stop = perf_counter_ns()
         times.append((stop - start) / 1e6)
         _deliver(value, slot)
@@ -133,7 +142,7 @@ def _run_device(
         start, stop = _timer(), _timer()
         flush()
         start.record()
-        value = forward(*slot.arguments) if forward else spare
+        value = _dense(forward(*slot.arguments)) if forward else spare
         stop.record()
         _deliver(value, slot)
         del value, spare
