@@ -18,6 +18,9 @@ from typing import Any
 MAX_FRAME = 16 << 20
 """Most bytes of one frame: sources and compile logs fit, floods do not."""
 
+MAX_DEPTH = 64
+"""Deepest nesting of a message: code that walks through one may recurse."""
+
 _HEADER = struct.Struct(">I")
 
 
@@ -71,7 +74,19 @@ def parse(body: bytes) -> dict[str, Any]:
         raise WireError(f"a frame is not JSON: {type(error).__name__}") from None
     if not isinstance(message, dict):
         raise WireError(f"a frame holds a {type(message).__name__}, not an object")
+    if _deeper(message, MAX_DEPTH):
+        raise WireError(f"a frame is nested deeper than {MAX_DEPTH}")
     return message
+
+
+def _deeper(message: dict[str, Any], most: int) -> bool:
+    level: list[Any] = [message]
+    for _ in range(most):
+        children = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [child for some in children for child in some if isinstance(child, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _no_constant(name: str) -> float:
