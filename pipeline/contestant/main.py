@@ -24,6 +24,8 @@ from pipeline.contestant.extensions import ExtensionLoader
 MODULE = "candidate"
 """The candidate's module name."""
 MAX_TRACEBACK = 16_000
+_NO_HOST_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+"""How torch says that host memory is short: a RuntimeError without a type of its own."""
 
 
 class Runner:
@@ -175,12 +177,13 @@ def configure_torch(threads: int) -> None:
 
 def describe_error(error: BaseException) -> dict[str, Any]:
     """An exception as data: kind (`oom` or `exception`), type, message and traceback, all bounded."""
-    memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
     try:
         text = "".join(traceback.format_exception(error))
         message = str(error)
     except BaseException:  # an exception whose own methods raise
         text, message = "", ""
+    memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    memory = memory or (isinstance(error, RuntimeError) and _NO_HOST_MEMORY in message)
     return {
         "kind": "oom" if memory else "exception",
         "type": type(error).__name__[:200],
