@@ -230,7 +230,7 @@ class Bench:
                 Status.CHEATING,
                 "inside_clock",
                 "Are the times of the contestant's clock possible?",
-                "it reported times that are no positive numbers",
+                "it reported times that no call can have taken",
             )
         ledger.passed("timed_outputs", asked, f"{timed.checked_calls} calls compared, all right")
         measurement = clock.conclude(timed, cost, self._flush_bytes())
@@ -264,7 +264,11 @@ class Bench:
                 return broken
             return Ended(failure, f"{error.type}: {error.message}"[:500], error.traceback)
         outcome = error.outcome
-        self._ledger.exit = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+        if outcome.state in ("ok", "error", "crash"):  # its own end, not ours
+            ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+            self._ledger.exit = ending
+        else:
+            ending = "stopped by us" if outcome.state == "killed" else outcome.reason
         details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
         if error.timed_out:
             return Ended(Status.TIMEOUT, "it did not answer within its time limit", details)
@@ -272,7 +276,7 @@ class Bench:
             return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
         if outcome.state in ("timeout", "cpu"):
             return Ended(Status.TIMEOUT, f"it exceeded its {outcome.state} limit", details)
-        return Ended(Status.CRASH, f"{error} ({self._ledger.exit})", details)
+        return Ended(Status.CRASH, f"{error} ({ending})", details)
 
     def _take_builds(self) -> None:
         if self._contestant is not None:
