@@ -49,6 +49,8 @@ NORM_FLOOR: dict[torch.dtype, float] = {
 }
 COARSE_FLOOR = 2.0**-3
 """For 8-bit floating outputs, whose spacing is 2^-3 or 2^-4 of the value."""
+_MOST = float(torch.finfo(torch.float64).max)
+"""Stands for a ratio too large for a float64: records hold finite numbers only."""
 CHUNK = 1 << 25
 """Elements widened to float64 at a time: comparing needs at most about 1 GiB beside the tensors."""
 
@@ -284,8 +286,8 @@ def _index(flat: int | None, shape: torch.Size) -> tuple[int, ...] | None:
 
 def _ratio(error: float, norm: float) -> float:
     if norm == 0.0:
-        return 0.0 if error == 0.0 else float(torch.finfo(torch.float64).max)
-    return error / norm
+        return 0.0 if error == 0.0 else _MOST
+    return min(error / norm, _MOST)
 
 
 def _json_float(value: torch.Tensor) -> float | None:
