@@ -172,9 +172,14 @@ def _taking(specs: Iterator[dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
 
 
 def _layable(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a contiguous stand-in where its elements overlap (an expanded view)."""
-    overlapping = tensor.numel() > 1 and 0 in tensor.stride()
-    return _dense(tensor) if overlapping else tensor
+    """The tensor, or a contiguous stand-in where its elements overlap (expanded or unfolded views)."""
+    reach = 1  # elements that the dimensions so far, smallest stride first, touch
+    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1:
+            if step < reach:
+                return _dense(tensor)
+            reach += (size - 1) * step
+    return tensor
 
 
 def _with_tensors(arguments: list[Any], views: Iterator[torch.Tensor]) -> list[Any]:
