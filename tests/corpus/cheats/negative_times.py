@@ -1,0 +1,16 @@
+# problem: relu_of_uniform
+# expected: cheating
+# caught by: inside_clock
+"""Mechanism: reports negative times. Surface: ratios and logarithms in the statistics."""
+import torch
+from torch import nn
+
+from pipeline.contestant import loop
+
+run_block = loop.run_block
+loop.run_block = lambda *arguments: [-ms for ms in run_block(*arguments)]
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)

@@ -1,0 +1,27 @@
+# problem: level1/2
+# expected: wrong_output
+# caught by: values: drawn
+"""Mechanism: answers only if it finds the reference in a frame, a module or on the heap. Surface: a shared process."""
+import gc
+import sys
+
+import torch
+from torch import nn
+
+
+def places():
+    frame = sys._getframe()
+    while frame is not None:
+        yield from (frame.f_locals, frame.f_globals)
+        frame = frame.f_back
+    yield from (vars(module) for module in list(sys.modules.values()) if hasattr(module, "__dict__"))
+    yield from (item for item in gc.get_objects() if type(item) is dict)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        for place in places():
+            reference = place.get("Model") if isinstance(place, dict) else None
+            if isinstance(reference, type) and issubclass(reference, nn.Module) and "get_inputs" in place:
+                return reference()(x)
+        return torch.zeros_like(x)

