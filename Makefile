@@ -1,7 +1,7 @@
 # make demo       install, then the main job on this machine, from recorded model responses
 # make test       install what it needs, then the whole suite: style, types, walls, tests (no GPU needed)
 # make test-gpu   the tests that need a CUDA device
-# make test-slow  the tests that take longer than a minute each
+# make test-slow  the tests that take longer than a minute each (on a GPU also its own)
 # make bench      the benchmarks: they print figures, they assert none
 PYTHON ?= python3
 VENV := .venv/bin
@@ -16,10 +16,12 @@ test: lint
 	$(VENV)/python -m pytest
 
 test-gpu: .venv/test.installed
-	$(VENV)/python -m pytest -m gpu
+	$(VENV)/python -m pytest -m "gpu and not slow"
 
 test-slow: .venv/test.installed
-	$(VENV)/python -m pytest -m slow
+	$(VENV)/python -m pytest -m "slow and not gpu"
+	if $(VENV)/python -c 'import torch; raise SystemExit(not torch.cuda.is_available())'; then \
+		$(VENV)/python -m pytest -m "slow and gpu"; fi
 
 lint: .venv/test.installed .venv/lint.installed
 	$(VENV)/ruff check .

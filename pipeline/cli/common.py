@@ -41,6 +41,7 @@ SizeOption = Annotated[
 ]
 SecondsOption = Annotated[float, typer.Option(help="Most seconds for the timed blocks of one candidate.")]
 TrialsOption = Annotated[int, typer.Option(help="Correctness trials on drawn inputs, variants apart.")]
+MeasureOption = Annotated[bool, typer.Option(help="Time what is correct.")]
 UnsafeOption = Annotated[
     bool, typer.Option("--unsafe", help="Accept the weakest sandbox tier. Only for code you trust.")
 ]
@@ -54,8 +55,8 @@ def verify_settings(
     *,
     seconds: float,
     trials: int,
+    measure: bool,
     unsafe: bool,
-    measure: bool = True,
 ) -> VerifySettings:
     """The settings that the options stand for.
 

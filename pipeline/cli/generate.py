@@ -10,6 +10,7 @@ import typer
 from pipeline.cli.common import (
     BackendChoice,
     BackendOption,
+    MeasureOption,
     SecondsOption,
     SizeOption,
     SuiteOption,
@@ -46,6 +47,7 @@ def generate(
     record: Annotated[Path | None, typer.Option(help="Append the answers to this file, for replay.")] = None,
     seconds: SecondsOption = 10.0,
     trials: TrialsOption = 3,
+    measure: MeasureOption = True,
     plain: Annotated[bool, typer.Option("--plain", help="One line an attempt, no progress bar.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, ask nothing.")] = False,
     unsafe: UnsafeOption = False,
@@ -58,7 +60,9 @@ def generate(
     from pipeline.providers import RecordingProvider, open_provider
 
     chosen = open_suite(suite).select(problems)
-    settings = verify_settings(chosen, backend, size, seconds=seconds, trials=trials, unsafe=unsafe)
+    settings = verify_settings(
+        chosen, backend, size, seconds=seconds, trials=trials, measure=measure, unsafe=unsafe
+    )
     sampling = {
         "temperature": temperature,
         "max_completion_tokens": max_tokens,

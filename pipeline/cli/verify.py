@@ -11,6 +11,7 @@ from pipeline.cli.common import (
     BackendChoice,
     BackendOption,
     JsonOption,
+    MeasureOption,
     SecondsOption,
     SizeOption,
     SuiteOption,
@@ -31,7 +32,7 @@ def verify(
     run: Annotated[str | None, typer.Option(help="A name for the run that keeps it.")] = None,
     seconds: SecondsOption = 10.0,
     trials: TrialsOption = 3,
-    measure: Annotated[bool, typer.Option(help="Time it when it is correct.")] = True,
+    measure: MeasureOption = True,
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
@@ -52,7 +53,7 @@ def verify(
     text = read_text(file)
     chosen = open_suite(suite).find(problem)
     settings = verify_settings(
-        [chosen], backend, size, seconds=seconds, trials=trials, unsafe=unsafe, measure=measure
+        [chosen], backend, size, seconds=seconds, trials=trials, measure=measure, unsafe=unsafe
     )
     require_device(settings.backend)
     with ExitStack() as stack:

@@ -17,6 +17,9 @@ from pipeline.execution.engine import Engine
 from pipeline.nouns import AttemptKey, Problem, RunSettings, Status
 from pipeline.providers import Provider
 
+IN_FLIGHT = 16
+"""Candidates between build and verdict, besides one for each core: enough that a referee never waits."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -28,8 +31,6 @@ class Plan:
     """Samples of each problem."""
     questions: int = 8
     """Questions asked of the model at the same time."""
-    builders: int = 0
-    """Candidates built at the same time; 0: one for each core."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ async def run_batch(
         settings=plan.settings,
         generated=generated,
         questions=anyio.CapacityLimiter(plan.questions),
-        # One more than builders: the referee works on one candidate while the others build.
-        verifications=anyio.CapacityLimiter(1 + (plan.builders or len(os.sched_getaffinity(0)))),
+        verifications=anyio.CapacityLimiter(IN_FLIGHT + len(os.sched_getaffinity(0))),
         on_event=on_event,
         known=store.attempts_of(run_id),
     )

@@ -6,13 +6,16 @@ candidates in turn. A referee that is lost is replaced, and its candidate tried 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.build import Builder
 from pipeline.errors import MachineError
+from pipeline.execution.cores import Cores
 from pipeline.execution.devices import device_for
 from pipeline.execution.prebuild import Prebuilt, prebuild
 from pipeline.execution.referee_process import OnStage, RefereeLost, RefereeProcess
@@ -47,11 +50,13 @@ BUILD_STATUS: dict[BuildState, Status] = {
 class Engine:
     """Verifies candidates. Thread-safe; use as a context manager, so that no process outlives it."""
 
-    def __init__(self, cache: Path | None = None, *, unsafe: bool = False) -> None:
+    def __init__(self, cache: Path | None = None, *, unsafe: bool = False, builders: int = 0) -> None:
+        """`builders`: candidates built at the same time; 0: one for each core."""
         self._cache = cache or cache_directory()
         self._unsafe = unsafe
         self._jobs = Group()
         self._lock = threading.Lock()
+        self._cores = Cores(builders or len(os.sched_getaffinity(0)))
         self._builder: Builder | None = None
         self._referee: RefereeProcess | None = None
         self._environment: Environment | None = None
@@ -67,6 +72,7 @@ class Engine:
     def close(self) -> None:
         """Ends the referee, builds and whatever they run; a verification in another thread ends too."""
         self._closed = True
+        self._cores.close()
         self._jobs.close()
         with self._lock:
             referee, self._referee = self._referee, None
@@ -100,7 +106,8 @@ class Engine:
         self._current_referee()  # starts while the build runs
         on_stage("build")
         began = time.monotonic()
-        prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
+        with self._cores.building():
+            prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
         if self._closed:
             raise RefereeLost("the engine was closed")
         build_seconds = round(time.monotonic() - began, 3)
@@ -108,7 +115,8 @@ class Engine:
         if verdict is None:
             device = device_for(settings.backend) or "cpu"
             request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
-            verdict = self._judged(record, request, on_stage)
+            with self._cores.measuring() if device == "cpu" else nullcontext():
+                verdict = self._judged(record, request, on_stage)
         stages = {"build": build_seconds, **verdict.stage_seconds}
         builds = prebuilt.builds or verdict.builds
         return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})

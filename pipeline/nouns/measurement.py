@@ -45,7 +45,7 @@ class Measurement(Noun):
     host_ms: float
     """One candidate call by the referee's own clock, loop overhead taken off: the quietest block's."""
     overhead_ms: float
-    """The loop overhead taken off: flush and hand-over of one call without a forward, before loading."""
+    """The loop overhead taken off: flush, marks and copying out for one call, seen around the baseline."""
     flush_bytes: int
     """Bytes written between calls to empty the L2 cache; 0 when none."""
     slots: int

@@ -2,9 +2,10 @@
 
 One round: every slot is filled with inputs never used before, outputs are poisoned, then the baseline
 (in this process) and the candidate (in its own) each walk through the same slots, in random order. The
-contestant reports a time for each call; the referee holds a clock of its own around the whole block and
-takes off what the same loop costs without a forward, measured before the candidate was loaded. Outputs
-of a random half of the calls of every round are compared with the baseline's on the same inputs.
+contestant reports a time for each call; the referee holds a clock of its own around the whole block. What
+that clock sees beyond the reported times is compared with what it sees around the baseline's blocks, which
+run through the same loop: more than that is hidden work. Outputs of a random half of the calls of every
+round are compared with the baseline's on the same inputs.
 """
 
 from __future__ import annotations
@@ -38,16 +39,6 @@ HOST_ABSOLUTE_MS = 0.1
 """Bound on `unseen_ms`: 25 % of the call plus 0.1 ms. Beyond it the inside clock is not believed."""
 
 
-@dataclass(frozen=True)
-class LoopCost:
-    """What the timed loop costs without a forward, on the referee's clock (milliseconds)."""
-
-    fixed_ms: float
-    """One block: message, start, synchronisation, reply."""
-    call_ms: float
-    """One call: flush, marks, copying the outputs out."""
-
-
 @dataclass
 class Round:
     """One round's times in milliseconds."""
@@ -57,6 +48,8 @@ class Round:
     candidate: list[float]
     host_ms: float
     """The referee's clock around the candidate's block."""
+    baseline_host_ms: float
+    """The same around the baseline's."""
 
 
 @dataclass
@@ -71,22 +64,29 @@ class Timed:
     after: Readings = field(default_factory=dict)
 
 
-def loop_cost(contestant: Contestant, slots: Sequence[SharedSlot], seconds: float) -> LoopCost:
-    """Measures the loop in the contestant, which at this point holds no candidate."""
+def handover_ms(
+    contestant: Contestant,
+    slots: Sequence[SharedSlot],
+    flush: loop.Flush,
+    device: torch.device,
+    seconds: float,
+) -> float:
+    """What handing a block over to the contestant costs: messages and waking up, in milliseconds.
 
-    def once(count: int) -> float:
-        message = {"op": "idle", "slots": [slot.message() for slot in slots[:count]]}
-        start = time.perf_counter_ns()
-        contestant.ask(message, seconds=seconds)
-        return (time.perf_counter_ns() - start) / 1e6
+    The loop without a forward, there and here, the quietest of a few each; measured while the contestant
+    holds no candidate yet. Raises what `Contestant.ask` raises.
+    """
+    message = {"op": "idle", "slots": [slot.message() for slot in slots]}
+    prepared = [loop.Slot(slot.local, slot.baseline) for slot in slots]
+    there = min(_timed(lambda: contestant.ask(message, seconds=seconds)) for _ in range(IDLE_REPEATS))
+    here = min(_timed(lambda: loop.run_block(None, prepared, flush, device)) for _ in range(IDLE_REPEATS))
+    return max(0.0, there - here)
 
-    once(len(slots))
-    many = min(once(len(slots)) for _ in range(IDLE_REPEATS))
-    single = min(once(1) for _ in range(IDLE_REPEATS))
-    if len(slots) == 1:
-        return LoopCost(fixed_ms=single, call_ms=0.0)
-    call = max(0.0, (many - single) / (len(slots) - 1))
-    return LoopCost(fixed_ms=max(0.0, single - call), call_ms=call)
+
+def _timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter_ns()
+    work()
+    return (time.perf_counter_ns() - start) / 1e6
 
 
 class Stopwatch:
@@ -143,10 +143,10 @@ class Stopwatch:
         order = self._random.choice(["BC", "CB"])
         baseline: list[float] = []
         candidate: list[float] = []
-        host = 0.0
+        host = baseline_host = 0.0
         for who in order:
             if who == "B":
-                baseline = self._baseline_block()
+                baseline, baseline_host = self._baseline_block()
             else:
                 candidate, host = self._candidate_block()
                 if not same_bits(list(slots[watched].views), private):
@@ -154,11 +154,13 @@ class Stopwatch:
         if any(map(math.isnan, candidate)):
             timed.failure = timed.failure or "inside_clock"
         self._check_outputs(timed, watched, private)
-        return Round(order, baseline, candidate, host)
+        return Round(order, baseline, candidate, host, baseline_host)
 
-    def _baseline_block(self) -> list[float]:
+    def _baseline_block(self) -> tuple[list[float], float]:
         prepared = [loop.Slot(slot.local, slot.baseline) for slot in self._slots]
-        return loop.run_block(self._model, prepared, self._flush, self._device)
+        start = time.perf_counter_ns()
+        times = loop.run_block(self._model, prepared, self._flush, self._device)
+        return times, (time.perf_counter_ns() - start) / 1e6
 
     def _candidate_block(self) -> tuple[list[float], float]:
         message = {"op": "time", "slots": [slot.message() for slot in self._slots]}
@@ -201,14 +203,18 @@ def log_ratios(rounds: Sequence[Round]) -> list[float]:
     return [math.log(median(r.baseline) / median(r.candidate)) for r in rounds]
 
 
-def unseen_ms(rounds: Sequence[Round], cost: LoopCost) -> float:
-    """Time per call that the referee's clock saw and the contestant's did not, loop cost taken off.
+def loop_cost_ms(rounds: Sequence[Round]) -> float:
+    """What the loop itself costs for one call (flush, marks, copying out), seen around the baseline."""
+    return min((r.baseline_host_ms - sum(r.baseline)) / len(r.baseline) for r in rounds)
 
-    The smallest over the blocks: hidden work is there in every block, a busy machine's pauses are not.
+
+def unseen_ms(rounds: Sequence[Round], handover: float) -> float:
+    """Time per call that the referee's clock saw and the contestant's did not, the loop's own cost taken off.
+
+    The quietest block of each side: hidden work is there in every block, a busy machine's pauses are not.
     """
-    return min(
-        (r.host_ms - cost.fixed_ms - sum(r.candidate)) / len(r.candidate) - cost.call_ms for r in rounds
-    )
+    beyond = min((r.host_ms - handover - sum(r.candidate)) / len(r.candidate) for r in rounds)
+    return beyond - loop_cost_ms(rounds)
 
 
 def allowed_unseen_ms(inside_ms: float) -> float:
@@ -216,7 +222,7 @@ def allowed_unseen_ms(inside_ms: float) -> float:
     return inside_ms * HOST_RELATIVE + HOST_ABSOLUTE_MS
 
 
-def conclude(timed: Timed, cost: LoopCost, flush_bytes: int) -> Measurement:
+def conclude(timed: Timed, handover: float, flush_bytes: int) -> Measurement:
     """The measurement that complete, believable rounds give."""
     ratios = log_ratios(timed.rounds)
     interval = stats.exponential(stats.bootstrap_median(ratios))
@@ -231,8 +237,8 @@ def conclude(timed: Timed, cost: LoopCost, flush_bytes: int) -> Measurement:
         pace=stats.pace(interval, smallest),
         resolution=smallest,
         aa_spread=spread,
-        host_ms=inside + unseen_ms(timed.rounds, cost),
-        overhead_ms=cost.call_ms,
+        host_ms=inside + unseen_ms(timed.rounds, handover),
+        overhead_ms=loop_cost_ms(timed.rounds),
         flush_bytes=flush_bytes,
         slots=len(timed.rounds[0].candidate),
         candidate_samples_ms=tuple(tuple(r.candidate) for r in timed.rounds),

@@ -25,6 +25,11 @@ START_SECONDS = 120.0
 """Most seconds for Python and torch to start inside the sandbox: a slow disk, not a candidate."""
 MAX_BUILDS = 64
 """Most extensions one candidate may ask for."""
+WAITING = "passive"
+"""OpenMP threads of referee and contestant sleep between parallel regions.
+
+They take turns on the same cores; a thread that spins would hold one that the other side is timed on.
+"""
 _SCRIPT = "import sys; sys.path.insert(0, {root!r}); from pipeline.contestant.main import main; main()"
 
 
@@ -210,7 +215,7 @@ class _Deadlined:
 def contestant_environment() -> dict[str, str]:
     """The few variables of ours that a contestant needs: where CUDA's libraries are, nothing else."""
     kept = ("LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
-    return {name: os.environ[name] for name in kept if name in os.environ}
+    return {"OMP_WAIT_POLICY": WAITING} | {name: os.environ[name] for name in kept if name in os.environ}
 
 
 def _text(error: dict[str, Any], field: str) -> str:

@@ -92,7 +92,8 @@ class Bench:
         with ledger.stage("start"):
             self._progress("start")
             contestant = self._start()
-        cost = clock.loop_cost(contestant, slots, settings.call_seconds)
+        flush = loop.Flush(self._flush_bytes(), self._device)
+        handover = clock.handover_ms(contestant, slots, flush, self._device, settings.call_seconds)
         with ledger.stage("load"):
             self._progress("load")
             self._load(contestant, loaded, weights_seed, weights)
@@ -117,7 +118,7 @@ class Bench:
         if settings.measure:
             with ledger.stage("timing"):
                 self._progress("timing")
-                self._measure(loaded, model, slots, reference_error, cost)
+                self._measure(loaded, model, slots, flush, reference_error, handover)
 
     def close(self) -> None:
         """Ends the contestant and gives all memory back."""
@@ -190,8 +191,9 @@ class Bench:
         loaded: LoadedProblem,
         model: torch.nn.Module,
         slots: list[Any],
+        flush: loop.Flush,
         reference_error: list[float],
-        cost: clock.LoopCost,
+        handover: float,
     ) -> None:
         ledger, numbers = self._ledger, iter(range(1, 1 << 30))
         watch = clock.Stopwatch(
@@ -201,7 +203,7 @@ class Bench:
             slots,
             self._settings,
             self._device,
-            loop.Flush(self._flush_bytes(), self._device),
+            flush,
             lambda: ledger.seed(f"timed {next(numbers)}"),
             reference_error,
         )
@@ -209,9 +211,9 @@ class Bench:
             timed = watch.run()
         except (ContestantFailed, ContestantGone) as error:
             raise self._ended(error, Status.RUNTIME_ERROR) from None
-        self._judge_timed(timed, cost)
+        self._judge_timed(timed, handover)
 
-    def _judge_timed(self, timed: clock.Timed, cost: clock.LoopCost) -> None:
+    def _judge_timed(self, timed: clock.Timed, handover: float) -> None:
         ledger = self._ledger
         asked = "Are the outputs of timed calls right?"
         if timed.failure == "timed_outputs" and timed.bad is not None:
@@ -233,7 +235,7 @@ class Bench:
                 "it reported times that no call can have taken",
             )
         ledger.passed("timed_outputs", asked, f"{timed.checked_calls} calls compared, all right")
-        measurement = clock.conclude(timed, cost, self._flush_bytes())
+        measurement = clock.conclude(timed, handover, self._flush_bytes())
         ledger.measurement = measurement
         allowed = measurement.candidate_ms + clock.allowed_unseen_ms(measurement.candidate_ms)
         figures = {

@@ -63,6 +63,7 @@ def test_cpp(cpp_verdicts: Verdicts, record: Record) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("record", programs("cuda"), ids=name)
 def test_cuda(cuda_verdicts: Verdicts, record: Record) -> None:
