@@ -237,7 +237,7 @@ class Bench:
         ledger.passed("timed_outputs", asked, f"{timed.checked_calls} calls compared, all right")
         measurement = clock.conclude(timed, handover, self._flush_bytes())
         ledger.measurement = measurement
-        allowed = measurement.candidate_ms + clock.allowed_unseen_ms(measurement.candidate_ms)
+        allowed = measurement.candidate_ms + clock.allowed_unseen_ms(measurement, self._device)
         figures = {
             "inside_ms": measurement.candidate_ms,
             "host_ms": measurement.host_ms,
