@@ -1,0 +1,130 @@
+"""The installed program as a person runs it: real processes, and a look at which of them are left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from db.store import Store, open_store
+from db.views import StoredAttempt
+from pipeline.nouns import Status
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-c", "from pipeline.cli.app import main; main()")
+
+
+@dataclass
+class Program:
+    """kernelproof in one workspace. `temporary` is its TMPDIR, in which nothing else works."""
+
+    workspace: Path
+    temporary: Path
+    cache: Path
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The caller's variables, without keys and settings of theirs."""
+        foreign = ("OPENAI_", "KERNELPROOF_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        return kept | {
+            "KERNELPROOF_WORKSPACE": str(self.workspace),
+            "KERNELPROOF_CACHE": str(self.cache),
+            "TMPDIR": str(self.temporary),
+            "PYTHONPATH": str(ROOT),
+            **self.extra,
+        }
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        """Starts a command in a session of its own."""
+        return subprocess.Popen(
+            [*PROGRAM, *map(str, arguments)],
+            env=self.environment,
+            cwd=self.workspace,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end, which has to be exit code `code` (None: any) without a traceback."""
+        process = self.start(*arguments)
+        stdout, stderr = process.communicate(timeout=240)
+        done = subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+        assert code is None or done.returncode == code, f"exit code {done.returncode}\n{stdout}\n{stderr}"
+        assert "Traceback" not in stderr, stderr
+        return done
+
+    def store(self) -> Store:
+        """The workspace's store, which must be there."""
+        return open_store(self.workspace / "db" / "attempts.sqlite", create=False)
+
+    def attempts(self) -> list[StoredAttempt]:
+        """Everything stored, in the order in which it was begun."""
+        with self.store() as store:
+            return [store.load_attempt(number) for number in range(1, (store.latest_attempt_id() or 0) + 1)]
+
+    def statuses(self) -> dict[tuple[str, int, int], Status | None]:
+        """(problem, sample, turn) to status, over all runs, which must not overlap."""
+        found = [((a.key.problem_id, a.key.sample, a.key.turn), a.status) for a in self.attempts()]
+        assert len(found) == len(dict(found)), f"an attempt is there twice: {found}"
+        return dict(found)
+
+    def processes(self) -> dict[int, str]:
+        """Live processes that belong to a command of this workspace: orchestrator, referee, sandboxes.
+
+        Each has the temporary directory in its environment (a sandbox as its HOME), command or directory.
+        """
+        mark = str(self.temporary).encode()
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and mark in (seen := _seen(entry)):
+                found[int(entry.name)] = seen.replace(b"\0", b" ").decode(errors="replace")[:300]
+        return found
+
+    def left_after(self, seconds: float = 10.0) -> dict[int, str]:
+        """Processes that are still there after at most so long."""
+        deadline = time.monotonic() + seconds
+        while (left := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return left
+
+    def scratch(self) -> list[str]:
+        """What lies in the temporary directory."""
+        return sorted(path.name for path in self.temporary.iterdir() if path.name.startswith("kernelproof-"))
+
+    def wait_for_process(self, words: str, process: subprocess.Popen[str], seconds: float = 60.0) -> None:
+        """Until some process of this workspace has `words` in its command; `process` must not end before."""
+        deadline = time.monotonic() + seconds
+        while not any(words in command for command in self.processes().values()):
+            assert process.poll() is None, f"ended too early: {process.communicate()}"
+            assert time.monotonic() < deadline, f"no {words} came: {self.processes()}"
+            time.sleep(0.02)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """SIGKILL, to this process alone."""
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+
+
+def _seen(process: Path) -> bytes:
+    """Command line, directory and environment as far as they can be read; nothing of a zombie."""
+    try:
+        seen = (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+    for read in (lambda: bytes((process / "cwd").readlink()), (process / "environ").read_bytes):
+        try:
+            seen += b"\0" + read()
+        except OSError:
+            continue
+    return seen
