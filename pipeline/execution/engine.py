@@ -39,13 +39,6 @@ from pipeline.workspace import cache_directory
 MAX_TRIES = 3
 """A verification that fails for our reasons is tried this often before it is recorded as such."""
 
-BUILD_STATUS: dict[BuildState, Status] = {
-    BuildState.ERROR: Status.BUILD_ERROR,
-    BuildState.TIMEOUT: Status.BUILD_TIMEOUT,
-    BuildState.UNAVAILABLE: Status.INFRASTRUCTURE_ERROR,
-    BuildState.INFRASTRUCTURE: Status.INFRASTRUCTURE_ERROR,
-}
-
 
 class Engine:
     """Verifies candidates. Thread-safe; use as a context manager, so that no process outlives it."""
@@ -125,9 +118,9 @@ class Engine:
         self, record: _Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
     ) -> Verification | None:
         """The verdict, where the build stage already decides it."""
-        failed = next((b for b in prebuilt.builds if b.state is not BuildState.OK), None)
-        if failed is not None:
-            status = BUILD_STATUS[failed.state]
+        failed = next((b for b in prebuilt.builds if b.state.status is not None), None)
+        if failed is not None and failed.state.status is not None:
+            status = failed.state.status
             reason = f"building {failed.name}: {failed.state}"
             if failed.state is BuildState.UNAVAILABLE:
                 reason = failed.log

@@ -41,11 +41,7 @@ def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySetting
 
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
-        report = SandboxReport(
-            tier=contestant.confinement.tier,
-            layers=dict(contestant.confinement.layers),
-            refusals=contestant.confinement.refusals,
-        )
+        report = contestant.sandbox
         trouble = _import(contestant, source, settings)
     builds = tuple(contestant.builds)
     if not trouble and all(b.state is BuildState.OK for b in builds):

@@ -11,13 +11,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pipeline import version
 from pipeline.contestant import wire
-from pipeline.nouns import Build, BuildRequest, BuildState
-from pipeline.sandbox import Confinement, Group, Job, Limits, Outcome, Process, Scratch, python_paths
+from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport
+from pipeline.sandbox import Group, Job, Limits, Outcome, Process, Scratch, python_paths
 
 BuildService = Callable[[BuildRequest], Build]
 
@@ -110,9 +111,9 @@ class Contestant:
         return jobs.start(job, unsafe=unsafe)
 
     @property
-    def confinement(self) -> Confinement:
-        """What holds the candidate."""
-        return self._process.confinement
+    def sandbox(self) -> SandboxReport:
+        """What holds the candidate, for the record."""
+        return SandboxReport.model_validate(asdict(self._process.confinement))
 
     def wait_ready(self) -> None:
         """Waits until the runner is up. Raises ContestantGone when it does not come."""

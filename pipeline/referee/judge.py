@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from pipeline.contestant import loop, wire
 from pipeline.contestant.main import configure_torch
-from pipeline.nouns import SandboxReport, Status, Verification
+from pipeline.nouns import Status, Verification
 from pipeline.referee import clock
 from pipeline.referee.environment import describe_environment, minor_number
 from pipeline.referee.host import BuildService, Contestant, ContestantFailed, ContestantGone
@@ -139,7 +138,7 @@ class Bench:
             unsafe=self._settings.unsafe,
         )
         self._contestant = contestant
-        self._ledger.sandbox = SandboxReport(**asdict(contestant.confinement))
+        self._ledger.sandbox = contestant.sandbox
         try:
             contestant.wait_ready()
             contestant.ask(

@@ -12,7 +12,6 @@ from typing import Any
 from pipeline.hashing import sha256_text
 from pipeline.nouns import (
     Build,
-    BuildState,
     Check,
     CheckOutcome,
     Environment,
@@ -96,9 +95,8 @@ class Ledger:
     def build_failure(self) -> Ended | None:
         """How the verification ends when a build the candidate asked for failed, else None."""
         for build in self.builds:
-            status = BUILD_STATUS.get(build.state)
-            if status is not None:
-                return Ended(status, f"building {build.name}: {build.state}", build.log[-20_000:])
+            if build.state.status is not None:
+                return Ended(build.state.status, f"building {build.name}: {build.state}", build.log[-20_000:])
         return None
 
     def close(self, status: Status, reason: str, details: str = "") -> Verification:
@@ -126,14 +124,6 @@ class Ledger:
             verifier=f"{__version__} policy:{tolerance.policy_sha256()[:12]}",
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
-
-
-BUILD_STATUS: dict[BuildState, Status] = {
-    BuildState.ERROR: Status.BUILD_ERROR,
-    BuildState.TIMEOUT: Status.BUILD_TIMEOUT,
-    BuildState.UNAVAILABLE: Status.INFRASTRUCTURE_ERROR,
-    BuildState.INFRASTRUCTURE: Status.INFRASTRUCTURE_ERROR,
-}
 
 
 def clean(text: str) -> str:
