@@ -63,8 +63,11 @@ class SharedSlot:
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:
-    """The bytes of a contiguous tensor; comparing them compares bit by bit, NaN included."""
-    return tensor.reshape(-1).view(torch.uint8)
+    """The bytes of a tensor, of a copy where it is not contiguous; comparing them compares bit by bit."""
+    flat = tensor.resolve_conj().resolve_neg().reshape(-1)
+    if flat.stride(0) != 1:
+        flat = flat.clone(memory_format=torch.contiguous_format)
+    return flat.view(torch.uint8)
 
 
 def same_bits(left: Any, right: Any) -> bool:
