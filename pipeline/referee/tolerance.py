@@ -287,7 +287,8 @@ def _index(flat: int | None, shape: torch.Size) -> tuple[int, ...] | None:
 def _ratio(error: float, norm: float) -> float:
     if norm == 0.0:
         return 0.0 if error == 0.0 else _MOST
-    return min(error / norm, _MOST)
+    ratio = error / norm
+    return ratio if math.isfinite(ratio) else _MOST
 
 
 def _json_float(value: torch.Tensor) -> float | None:
