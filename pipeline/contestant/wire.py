@@ -141,16 +141,19 @@ def decode(value: Any, tensor: Callable[[dict[str, Any]], Any]) -> Any:
     if len(value) != 1:
         raise WireError("an encoded value has one tag")
     ((tag, body),) = value.items()
-    if tag == "$tensor":
-        return tensor(body)
-    if tag == "$tuple":
-        return tuple(decode(item, tensor) for item in body)
-    if tag == "$dict":
-        return {decode(k, tensor): decode(v, tensor) for k, v in body}
-    if tag == "$float":
-        return float(body)
-    if tag == "$dtype":
-        return dtype_of(body)
+    try:
+        if tag == "$tensor":
+            return tensor(body)
+        if tag == "$tuple":
+            return tuple(decode(item, tensor) for item in body)
+        if tag == "$dict":
+            return {decode(k, tensor): decode(v, tensor) for k, v in body}
+        if tag == "$float":
+            return float(body)
+        if tag == "$dtype":
+            return dtype_of(body)
+    except (TypeError, ValueError) as error:
+        raise WireError(f"the value of {tag} is malformed: {error}") from None
     raise WireError(f"unknown tag {tag!r}")
 
 
