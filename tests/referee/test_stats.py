@@ -1,0 +1,87 @@
+"""Statistics: intervals hold what they are of, and no more is claimed than the noise allows."""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import median
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.nouns import Interval, Pace
+from pipeline.referee import stats
+
+samples = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
+
+
+@given(samples)
+@settings(max_examples=40, deadline=None)
+def test_the_interval_holds_the_median_and_lies_within_the_samples(values: list[float]) -> None:
+    found = stats.bootstrap_median(values)
+    assert min(values) <= found.low <= median(values) <= found.high <= max(values)
+
+
+@given(samples)
+@settings(max_examples=20, deadline=None)
+def test_the_same_samples_give_the_same_interval(values: list[float]) -> None:
+    assert stats.bootstrap_median(values) == stats.bootstrap_median(list(values))
+
+
+def test_more_samples_narrow_the_interval() -> None:
+    source = random.Random(3)
+    values = [source.gauss(0, 1) for _ in range(400)]
+    few, many = stats.bootstrap_median(values[:10]), stats.bootstrap_median(values)
+    assert stats.half_width(many) < stats.half_width(few) / 2
+
+
+def test_the_interval_holds_the_true_median_about_as_often_as_it_says() -> None:
+    source = random.Random(4)
+    inside = 0
+    for _ in range(100):
+        found = stats.bootstrap_median([source.gauss(1, 1) for _ in range(25)])
+        inside += found.low <= 1 <= found.high
+    assert inside >= 85
+
+
+def test_one_sample_gives_a_point() -> None:
+    assert stats.bootstrap_median([2.0]) == Interval(low=2.0, high=2.0)
+
+
+@given(st.floats(-20, 20), st.floats(0, 20))
+def test_ratios_come_of_their_logarithms(low: float, width: float) -> None:
+    found = stats.exponential(Interval(low=low, high=low + width))
+    assert (found.low, found.high) == (math.exp(low), math.exp(low + width))
+
+
+def test_noise_of_the_baseline_against_itself() -> None:
+    assert stats.aa_spread([1.0] * 20) == 0.0
+    assert stats.aa_spread([0.0, 0.1] * 20) > 0.05
+    assert stats.aa_spread([1.0, 1.0]) == math.inf
+
+
+@pytest.mark.parametrize(("spread", "smallest"), [(0.0, 0.01), (0.001, 0.01), (0.02, 0.06)])
+def test_no_difference_below_one_per_cent_or_three_spreads_is_claimed(spread: float, smallest: float) -> None:
+    assert stats.resolution(spread) == pytest.approx(smallest)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "pace"),
+    [
+        (1.2, 1.4, Pace.FASTER),
+        (0.5, 0.8, Pace.SLOWER),
+        (0.995, 1.005, Pace.SAME),
+        (0.9, 1.1, Pace.UNRESOLVED),
+        (1.005, 1.2, Pace.UNRESOLVED),
+        (0.9, 1.0, Pace.UNRESOLVED),
+    ],
+)
+def test_what_an_interval_allows_to_say(low: float, high: float, pace: Pace) -> None:
+    assert stats.pace(Interval(low=low, high=high), 0.01) is pace
+
+
+@given(st.floats(0.01, 100), st.floats(1, 10))
+def test_a_noise_without_bound_resolves_nothing(low: float, factor: float) -> None:
+    found = stats.pace(Interval(low=low, high=low * factor), stats.resolution(math.inf))
+    assert found in (Pace.UNRESOLVED, Pace.SAME)
