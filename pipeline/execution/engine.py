@@ -162,7 +162,11 @@ class Engine:
             if self._closed:
                 raise RefereeLost("the engine was closed")
             if self._referee is None:
-                self._cache.mkdir(parents=True, exist_ok=True)
+                try:
+                    self._cache.mkdir(parents=True, exist_ok=True)
+                except OSError as error:
+                    why = f"the cache {self._cache} cannot be made ({error.strerror})"
+                    raise MachineError(f"{why}; set KERNELPROOF_CACHE to a directory that can") from None
                 self._referee = RefereeProcess(self._cache)
             return self._referee
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pipeline.errors import UsageError
+from pipeline.errors import MachineError, UsageError
 from pipeline.nouns import AttemptKey, Extraction, Response, Verification
 
 
@@ -19,16 +19,21 @@ def write_attempt(
 ) -> Path:
     """Writes `<problem>/<attempt>/` with `response.md`, `candidate.py`, `verification.json`; returns it.
 
-    For people: the database is what counts.
+    For people: the database is what counts. Raises MachineError when they cannot be written.
     """
     folder = root / key.problem_id / f"{attempt_id}-sample{key.sample}-turn{key.turn}"
-    folder.mkdir(parents=True, exist_ok=True)
-    if response is not None and response.text is not None:
-        _write(folder / "response.md", response.text)
-    if extraction is not None and extraction.candidate is not None:
-        _write(folder / "candidate.py", extraction.candidate.source)
-    if verdict is not None:
-        _write(folder / "verification.json", verdict.model_dump_json(indent=1) + "\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if response is not None and response.text is not None:
+            _write(folder / "response.md", response.text)
+        if extraction is not None and extraction.candidate is not None:
+            _write(folder / "candidate.py", extraction.candidate.source)
+        if verdict is not None:
+            _write(folder / "verification.json", verdict.model_dump_json(indent=1) + "\n")
+    except OSError as error:
+        raise MachineError(
+            f"{folder} cannot be written ({error.strerror}); mend that and run the same command again"
+        ) from error
     return folder
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pipeline.errors import SandboxError
 from pipeline.sandbox import slots
 from pipeline.sandbox.paths import remove_scratch
 
@@ -24,9 +25,14 @@ class Scratch:
     """A new empty directory for one job, below the system's directory for temporary files."""
 
     def __init__(self) -> None:
-        """Raises OSError when it cannot be made."""
+        """Raises SandboxError when it cannot be made."""
         while True:
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            try:
+                self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            except OSError as error:
+                raise SandboxError(
+                    f"No directory can be made in {tempfile.gettempdir()}: {error}."
+                ) from error
             lock = _lock(self.path)
             # A sweep may take the new directory for a dead owner's before it is locked: then start over.
             if lock is not None and self.path.exists():
