@@ -23,7 +23,7 @@ Another process, another place in memory, another minute: an interval from withi
 hold these. 2 % on a GPU, 5 % on a CPU whose cores others share.
 """
 TOO_WIDE = 0.25
-"""With a joint uncertainty beyond this, nothing is said about the times."""
+"""Where more than this has to be allowed, nothing is said about the times."""
 
 
 def reproduce(
@@ -104,7 +104,7 @@ def _compare_times(then: Measurement, now: Measurement, spread: float) -> tuple[
     allowed = max(joint, then.resolution, now.resolution) + spread
     said = f"speedup {then.speedup:.3f} then, {now.speedup:.3f} now ({change:+.1%}, +-{allowed:.1%} allowed)"
     if abs(change) <= allowed:
-        finding = Finding.SAME if joint <= TOO_WIDE else Finding.AMBIGUOUS
+        finding = Finding.SAME if allowed <= TOO_WIDE else Finding.AMBIGUOUS
     else:
         finding = Finding.FASTER if change > 0 else Finding.SLOWER
     return finding, said

@@ -14,6 +14,8 @@ RESAMPLES = 1000
 CONFIDENCE = 0.95
 CLAIM_FLOOR = 0.01
 """No difference below 1 % is claimed, however quiet the machine seems."""
+SAME_WITHIN = 0.05
+"""Beyond 5 % nothing is called the same, however little the machine can tell apart: it is unresolved."""
 
 
 def bootstrap_median(values: Sequence[float], *, seed: int = 0) -> Interval:
@@ -61,5 +63,6 @@ def pace(interval: Interval, smallest: float) -> Pace:
         return Pace.FASTER
     if interval.high < 1 / (1 + smallest):
         return Pace.SLOWER
-    inside = interval.low >= 1 / (1 + smallest) and interval.high <= 1 + smallest
+    near = min(smallest, SAME_WITHIN)
+    inside = interval.low >= 1 / (1 + near) and interval.high <= 1 + near
     return Pace.SAME if inside else Pace.UNRESOLVED
