@@ -44,7 +44,7 @@ def main() -> None:
     from pipeline.errors import KernelproofError
 
     try:
-        app()
+        app(prog_name="kernelproof")
     except KernelproofError as error:
         print(f"kernelproof: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -115,10 +115,14 @@ def _endpoint() -> Diagnosis:
     try:
         with urllib.request.urlopen(request, timeout=10) as reply:
             return Diagnosis(name="model", ok=True, seen=f"{base} answers ({reply.status})")
+    except urllib.error.HTTPError as error:
+        seen = f"{base}: {error.code} {error.reason}"
+        what = "the key in OPENAI_API_KEY" if error.code in (401, 403) else "the address (most end in /v1)"
+        return Diagnosis(name="model", ok=False, seen=seen, remedy=f"check {what}")
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         return Diagnosis(
-            name="model", ok=False, seen=f"{base}: {reason}", remedy="check the address, the key, the network"
+            name="model", ok=False, seen=f"{base}: {reason}", remedy="check the address and the network"
         )
 
 

@@ -1,0 +1,79 @@
+"""Starting: what is offered, what is imported for it, and `verify` as a Python function."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli import material
+from tests.cli.program import Program
+
+COMMANDS = ("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor")
+
+FROM_PYTHON = """
+import sys
+from pathlib import Path
+from pipeline import verify
+
+source, suite = Path(sys.argv[1]), sys.argv[2]
+settings = {"backend": "cpp", "trials": 1, "measure": False}
+print(verify(source, "relu", suite=suite, **settings).status)
+print(verify(source.read_text(), Path(suite, "level1", "1_relu.py"), **settings).status)
+for mistake in ({"backend": "cdua"}, {"size": "tiny"}, {"nonsense": 1}):
+    try:
+        verify(source, "relu", suite=suite, **{**settings, **mistake})
+    except Exception as error:
+        print(type(error).__name__, str(error).splitlines()[0])
+"""
+
+
+def test_help_lists_the_commands(program: Program) -> None:
+    listed = program.run("--help").stdout
+    for command in COMMANDS:
+        assert f"\n  {command} " in listed
+        assert program.run(command, "--help").stdout.startswith(f"Usage: kernelproof {command}")
+
+
+def test_a_misspelt_command(program: Program) -> None:
+    assert "Did you mean 'verify'?" in program.run("verfy", code=2).stderr
+
+
+def test_the_command_line_starts_without_heavy_modules() -> None:
+    code = "import pipeline.cli.app, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"torch", "sqlalchemy", "alembic", "openai", "pydantic", "anyio", "numpy"}
+    assert heavy & set(done.stdout.split()) == set()
+
+
+@pytest.mark.parametrize("module", ["pipeline.execution.batch", "pipeline.api", "pipeline.execution.doctor"])
+def test_the_orchestrator_never_imports_torch(module: str) -> None:
+    code = f"import {module}, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_verify_from_python_stores_nothing(program: Program, suite: Path, tmp_path: Path) -> None:
+    file = tmp_path / "right.py"
+    file.write_text(material.right())
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_PYTHON, str(file), str(suite)],
+        env=program.environment,
+        cwd=program.workspace,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "correct",
+        "correct",
+        "UsageError these settings make no sense: 1 validation error for VerifySettings",
+        "UsageError no size 'tiny': level1/1 has full; choose with --size, or leave these problems out",
+        "UsageError these settings make no sense: 1 validation error for VerifySettings",
+    ]
+    assert list(program.workspace.iterdir()) == []
+    assert program.left_after() == {} and program.scratch() == []

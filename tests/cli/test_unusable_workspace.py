@@ -1,0 +1,81 @@
+"""A workspace that cannot be used ends a command with exit code 3 and what to do, before any work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli import material
+from tests.cli.program import PROGRAM, Program
+
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+
+
+@pytest.fixture
+def command(program: Program, suite: Path, tmp_path: Path) -> tuple[object, ...]:
+    file = tmp_path / "prose.md"
+    file.write_text("no code")
+    return ("verify", file, "--problem", "relu", "--suite", suite, "--backend", "cpp")
+
+
+def database(program: Program) -> Path:
+    (program.workspace / "db").mkdir()
+    return program.workspace / "db" / "attempts.sqlite"
+
+
+def test_not_a_database(program: Program, command: tuple[object, ...]) -> None:
+    database(program).write_text("this is no database\n" * 500)
+    for arguments in (command, ("leaderboard",), ("show", "1"), ("reproduce", "1")):
+        done = program.run(*arguments, code=3)
+        assert "is not a SQLite database; move it away, or choose another --workspace" in done.stderr
+
+
+def test_a_newer_schema(program: Program, command: tuple[object, ...]) -> None:
+    program.run(*command, code=1)
+    path = program.workspace / "db" / "attempts.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999_from_the_future'")
+    done = program.run(*command, code=3)
+    assert "has schema 9999_from_the_future" in done.stderr and "upgrade kernelproof" in done.stderr
+
+
+def test_a_read_only_workspace(program: Program, command: tuple[object, ...]) -> None:
+    """Root is stopped by no permission bit: it gets a read-only mount in a mount namespace of its own."""
+    prefix: list[str] = []
+    if os.geteuid() == 0:
+        prefix = ["unshare", "--mount", "sh", "-c", READ_ONLY, str(program.workspace)]
+        if shutil.which("unshare") is None or subprocess.run([*prefix, "true"], check=False).returncode:
+            pytest.skip("root without the right to mount cannot be kept from writing")
+    else:
+        program.workspace.chmod(0o555)
+    done = subprocess.run(
+        [*prefix, *PROGRAM, *map(str, command)],
+        env=program.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.startswith("kernelproof: database ") and done.stderr.count("\n") == 1
+    assert "Read-only file system" in done.stderr or "Permission denied" in done.stderr
+
+
+def test_a_missing_database_asks_for_work_first(program: Program) -> None:
+    for arguments in (("leaderboard",), ("show",), ("reproduce", "last")):
+        assert "make some first: kernelproof generate" in program.run(*arguments, code=2).stderr
+    assert list(program.workspace.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written(program: Program, suite: Path, tmp_path: Path) -> None:
+    program.cache = tmp_path / "file"
+    program.cache.touch()
+    file = tmp_path / "right.py"
+    file.write_text(material.right())
+    done = program.run("verify", file, "--problem", "relu", "--suite", suite, "--backend", "cpp", code=3)
+    assert str(program.cache) in done.stderr and "KERNELPROOF_CACHE" in done.stderr

@@ -1,0 +1,123 @@
+"""`verify`: exit codes, every check as JSON, one clear line for what the user got wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.nouns import Status
+from tests.cli import material
+from tests.cli.program import Program
+
+QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
+
+
+@pytest.fixture
+def relu(suite: Path) -> tuple[object, ...]:
+    """The options that name the problem."""
+    return ("--problem", "relu", "--suite", suite)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_correct_candidate(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    file = written(tmp_path / "right.py", material.right())
+    done = program.run("verify", file, *relu, *QUICK, code=0)
+    assert done.stdout.startswith("correct: every check passed")
+    assert "kept as attempt 1: kernelproof show 1" in done.stdout
+    (attempt,) = program.attempts()
+    assert (attempt.status, attempt.source) == (Status.CORRECT, material.right())
+    assert program.left_after() == {} and program.scratch() == []
+
+
+def test_a_wrong_candidate_as_json(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    file = written(tmp_path / "wrong.py", material.wrong())
+    found = json.loads(program.run("verify", file, *relu, *QUICK, "--json", code=1).stdout)
+    assert (found["attempt"], found["status"]) == (1, "wrong_output")
+    checks = {check["name"]: check["outcome"] for check in found["verification"]["checks"]}
+    assert checks["values: drawn"] == "fail"
+    error = found["verification"]["errors"][0]
+    assert error["wrong"] > 0 and error["count"] == 64 * 257 and error["got"] == 1.0
+    (attempt,) = program.attempts()
+    stored = attempt.verifications[0].verification
+    assert [check.name for check in stored.checks] == list(checks)
+
+
+def test_every_check_of_a_measured_candidate_is_in_the_json(
+    program: Program, relu: tuple[object, ...], tmp_path: Path
+) -> None:
+    file = written(tmp_path / "right.py", material.right())
+    options = ("--backend", "cpp", "--trials", "2", "--seconds", "0.2", "--json", "--no-store")
+    # Calls of microseconds on a busy machine may be taken for a timer that lies: any code.
+    found = json.loads(program.run("verify", file, *relu, *options, code=None).stdout)
+    outcomes = {check["name"]: check["outcome"] for check in found["verification"]["checks"]}
+    timed = {"timed_outputs", "host_clock"}
+    always = {"values: drawn", "values: drawn 2", "output_form", "inputs_unchanged", "own_kernel"}
+    assert timed | always <= outcomes.keys()
+    assert all(outcomes[name] == "pass" for name in always)
+    assert found["verification"]["measurement"]["candidate_ms"] > 0
+    assert found["attempt"] is None
+    assert list(program.workspace.iterdir()) == []
+
+
+def test_a_raw_response_is_a_file_too(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    file = written(tmp_path / "answer.md", material.fenced(material.right()))
+    done = program.run("verify", file, *relu, *QUICK)
+    assert "extracted by" in done.stdout and "correct: every check passed" in done.stdout
+    (attempt,) = program.attempts()
+    assert attempt.source == material.right()
+    assert attempt.response is not None and attempt.response.text == file.read_text()
+
+
+def test_a_file_without_code(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    file = written(tmp_path / "prose.md", "Kernels are nice.\n")
+    done = program.run("verify", file, *relu, *QUICK, code=1)
+    assert done.stdout.startswith("extracted by none") and "no_code: " in done.stdout
+    assert json.loads(program.run("verify", file, *relu, "--json", code=1).stdout)["verification"] is None
+
+
+MISTAKES = {
+    "missing file": (("nowhere.py", "--problem", "relu"), "nowhere.py cannot be read: No such file"),
+    "a directory": ((".", "--problem", "relu"), ". cannot be read: Is a directory"),
+    "not text": (("bytes.py", "--problem", "relu"), "bytes.py is not a text file in UTF-8"),
+    "typo in the problem": (("right.py", "--problem", "rellu"), "did you mean relu (level1/1)?"),
+    "unknown size": (("right.py", "--problem", "relu", "--size", "tiny"), "level1/1 has full; choose with"),
+    "no seconds": (("right.py", "--problem", "relu", "--seconds", "0"), "--seconds: input should be greater"),
+    "no trials": (("right.py", "--problem", "relu", "--trials", "0"), "--trials: input should be greater"),
+    "no workspace": (("right.py", "--problem", "relu", "--workspace", "gone"), "make it first: mkdir -p"),
+    "no suite": (("right.py", "--problem", "relu", "--suite", "gone"), "gone does not exist"),
+    "option": (("right.py", "--problem", "relu", "--sise", "full"), "No such option: --sise"),
+    "choice": (("right.py", "--problem", "relu", "--backend", "cdua"), "'cdua' is not one of"),
+    "no problem": (("right.py",), "Missing option '--problem'"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_users_mistake_is_one_clear_message(program: Program, suite: Path, name: str) -> None:
+    arguments, message = MISTAKES[name]
+    written(program.workspace / "right.py", material.right())
+    (program.workspace / "bytes.py").write_bytes(b"\xff\xfe\x00")
+    backend = () if "--backend" in arguments else ("--backend", "cpp")
+    done = program.run("verify", "--suite", suite, *backend, *arguments, code=2)
+    assert message in done.stderr and done.stdout == ""
+    assert not (program.workspace / "db").exists()
+
+
+def test_two_at_once_are_both_kept(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    files = [
+        written(tmp_path / "right.py", material.right()),
+        written(tmp_path / "wrong.py", material.wrong()),
+    ]
+    processes = [program.start("verify", file, *relu, *QUICK) for file in files]
+    for process in processes:
+        process.communicate(timeout=240)
+    assert [process.returncode for process in processes] == [0, 1]
+    attempts = program.attempts()
+    assert {a.status for a in attempts} == {Status.CORRECT, Status.WRONG_OUTPUT}
+    assert sorted(a.key.sample for a in attempts) == [0, 1]
+    assert len({a.run_id for a in attempts}) == 1

@@ -1,0 +1,71 @@
+"""What a second verification says about the first one: right or wrong, and how its time compares."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.execution.reproduction import compare
+from pipeline.nouns import Interval, Status, Verification
+from pipeline.nouns import ReproductionFinding as Finding
+from tests.db import samples
+
+PROBLEM = samples.problem()
+
+
+def judged(
+    status: Status = Status.CORRECT, speedup: float | None = None, width: float = 0.01
+) -> Verification:
+    """A verification whose speedup is known to `width` (a fraction, either side)."""
+    verification = samples.verification(PROBLEM, status, speedup)
+    if verification.measurement is None or speedup is None:
+        return verification
+    interval = Interval(low=speedup * (1 - width), high=speedup * (1 + width))
+    measured = verification.measurement.model_copy(update={"speedup_interval": interval})
+    return verification.model_copy(update={"measurement": measured})
+
+
+@pytest.mark.parametrize(
+    "then, now, width, finding",
+    [
+        (2.0, 2.0, 0.01, Finding.SAME),
+        (2.0, 2.05, 0.01, Finding.SAME),
+        (2.0, 2.5, 0.01, Finding.FASTER),
+        (2.0, 1.5, 0.01, Finding.SLOWER),
+        (2.0, 2.5, 0.5, Finding.AMBIGUOUS),
+        (2.0, 20.0, 0.5, Finding.FASTER),
+    ],
+)
+def test_times(then: float, now: float, width: float, finding: Finding) -> None:
+    found, reason = compare(judged(speedup=then, width=width), judged(speedup=now, width=width))
+    assert found is finding
+    assert f"speedup {then:.3f} then, {now:.3f} now" in reason
+
+
+@pytest.mark.parametrize(
+    "then, now, finding",
+    [
+        (Status.CORRECT, Status.WRONG_OUTPUT, Finding.NOW_WRONG),
+        (Status.WRONG_OUTPUT, Status.CORRECT, Finding.NOW_RIGHT),
+        (Status.WRONG_OUTPUT, Status.CRASH, Finding.OTHER_FAILURE),
+        (Status.CORRECT, Status.INFRASTRUCTURE_ERROR, Finding.NOT_COMPARABLE),
+        (Status.CORRECT, Status.BUILT_NOT_RUN, Finding.NOT_COMPARABLE),
+        (Status.BUILD_ERROR, Status.BUILD_ERROR, Finding.SAME),
+        (Status.CORRECT, Status.CORRECT, Finding.SAME),
+    ],
+)
+def test_statuses(then: Status, now: Status, finding: Finding) -> None:
+    assert compare(judged(then), judged(now))[0] is finding
+
+
+@pytest.mark.parametrize("field", ["cpu", "cores", "torch", "kernelproof"])
+def test_times_of_other_environments_are_not_compared(field: str) -> None:
+    now = judged(speedup=2.0)
+    assert now.environment is not None
+    value = 64 if field == "cores" else "another"
+    elsewhere = now.model_copy(update={"environment": now.environment.model_copy(update={field: value})})
+    finding, reason = compare(judged(speedup=2.0), elsewhere)
+    assert finding is Finding.NOT_COMPARABLE and field in reason
+
+
+def test_only_same_and_faster_confirm() -> None:
+    assert [finding for finding in Finding if finding.confirms] == [Finding.SAME, Finding.FASTER]

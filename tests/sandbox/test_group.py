@@ -1,0 +1,76 @@
+"""Jobs that end together, and scratch directories that do not outlast their owners."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import SandboxError
+from pipeline.sandbox import Group, Job, Scratch, python_paths, sweep
+
+HOLD = """
+import signal
+from pipeline.sandbox import Scratch
+scratch = Scratch()
+(scratch.path / "deep").mkdir(mode=0o000)
+print(scratch.path, flush=True)
+signal.pause()
+"""
+
+
+def sleeper(scratch: Path) -> Job:
+    return Job((sys.executable, "-I", "-c", "import time; time.sleep(1000)"), scratch, python_paths())
+
+
+def test_closing_ends_every_job_and_refuses_further_ones() -> None:
+    group = Group()
+    with Scratch() as first, Scratch() as second:
+        processes = [group.start(sleeper(scratch.path)) for scratch in (first, second)]
+        assert [process.wait(0.3) for process in processes] == [None, None]
+        group.close()
+        ended = [process.wait(0) for process in processes]
+        assert [(e.state, e.reason) for e in ended if e is not None] == [("killed", "closed")] * 2
+        assert group.closed
+        with pytest.raises(SandboxError, match="no job is started any more"):
+            group.start(sleeper(first.path))
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def test_a_sweep_takes_what_the_dead_left_and_nothing_else(temporary: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    theirs = Path(owner.stdout.readline().strip())
+    (temporary / "other").mkdir()
+    (temporary / "kernelproof-scratch-link").symlink_to(temporary / "other")
+    with Scratch() as mine:
+        sweep()
+        assert theirs.is_dir() and mine.path.is_dir()
+        owner.send_signal(signal.SIGKILL)
+        owner.communicate()
+        sweep()
+        assert not theirs.exists() and mine.path.is_dir()
+        assert (temporary / "other").is_dir()
+    assert not mine.path.exists()
+    mine.remove()
+
+
+def test_another_users_directory_is_left_alone(temporary: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory to another user")
+    foreign = temporary / "kernelproof-scratch-foreign"
+    foreign.mkdir()
+    os.chown(foreign, 12_345, 12_345)
+    sweep()
+    assert foreign.is_dir()
