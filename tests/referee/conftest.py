@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.referee.court import Court
+
+settings.register_profile("loaded machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded machine")
 
 TABLE = pytest.StashKey[Counter[tuple[str, str]]]()
 

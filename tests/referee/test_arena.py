@@ -120,7 +120,7 @@ def strided(draw: st.DrawFn) -> torch.Tensor:
 
 
 @given(st.lists(strided(), max_size=4), st.lists(strided(), min_size=1, max_size=2), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_slots_hold_what_was_filled_in(
     drawn: list[torch.Tensor], outputs: list[torch.Tensor], count: int
 ) -> None:

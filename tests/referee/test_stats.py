@@ -17,14 +17,14 @@ samples = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
 
 
 @given(samples)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_interval_holds_the_median_and_lies_within_the_samples(values: list[float]) -> None:
     found = stats.bootstrap_median(values)
     assert min(values) <= found.low <= median(values) <= found.high <= max(values)
 
 
 @given(samples)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_same_samples_give_the_same_interval(values: list[float]) -> None:
     assert stats.bootstrap_median(values) == stats.bootstrap_median(list(values))
 

@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ Pair = tuple[socket.socket, socket.socket]
 scalars = (
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
 )
-plain = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+plain = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10
+)
 keys = st.booleans() | st.integers() | st.text()
 values = st.recursive(
     scalars | st.sampled_from([torch.float16, torch.int64, torch.bool]),
@@ -37,7 +40,7 @@ def pair() -> Iterator[Pair]:
         yield ours, theirs
 
 
-@given(st.dictionaries(st.text(), plain, max_size=5))
+@given(st.dictionaries(st.text(), plain, max_size=3))
 def test_messages_arrive_as_they_were_sent(message: dict[str, Any]) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -181,10 +184,10 @@ def test_descriptors_arrive_where_asked_for_and_nowhere_else(pair: Pair) -> None
         os.write(got, b"through")
         os.close(got)
         assert os.read(read, 10) == b"through"
-        before = set(os.listdir("/proc/self/fd"))
+        before = set(Path("/proc/self/fd").iterdir())
         wire.send(ours, {"n": 2}, [write])
         assert wire.receive(theirs) == ({"n": 2}, [])
-        assert set(os.listdir("/proc/self/fd")) == before
+        assert set(Path("/proc/self/fd").iterdir()) == before
     finally:
         os.close(read)
         os.close(write)

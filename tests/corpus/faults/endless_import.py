@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: timeout
-# settings: {"load_seconds": 8}
+# settings: {"load_seconds": 5}
 """Mechanism: sleeps for ever while imported. Surface: the time limit of loading."""
 import time
 

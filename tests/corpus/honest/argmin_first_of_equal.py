@@ -1,5 +1,6 @@
 # problem: level1/5
 # expected: correct
+# settings: {"measure": false}
 """Mechanism: smallest index among the equal minima. Surface: ties; integers are compared exactly."""
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 # problem: level1/4
 # expected: correct
+# settings: {"measure": false}
 """Mechanism: the transposed product, returned as a view. Surface: strides of the output."""
 import torch
 from torch import nn

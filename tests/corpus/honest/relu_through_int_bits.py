@@ -1,5 +1,6 @@
 # problem: level1/1
 # expected: correct
+# settings: {"measure": false}
 """Mechanism: masks by the sign bit of the integer view. Surface: none; must not be taken for a mutation."""
 import torch
 from torch import nn
