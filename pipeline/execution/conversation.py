@@ -170,11 +170,14 @@ class Conversation:
         extraction: Extraction | None,
         verdict: Verification | None,
     ) -> None:
-        await self._thread(self._stages.store.finish_attempt, attempt_id, status)
+        known = self._stages.known.get(key)
+        if known is not None and known.status is status and status not in RETRIED:
+            return  # it ended so in an earlier process; only the turns after it are still to do
         if self._stages.generated is not None:
             await self._thread(
                 write_attempt, self._stages.generated, attempt_id, key, response, extraction, verdict
             )
+        await self._thread(self._stages.store.finish_attempt, attempt_id, status)
         self._stages.on_event(key, status.value)
 
     def _first_prompt(self) -> Prompt:

@@ -4,7 +4,8 @@ One round: every slot is filled with inputs never used before, outputs are poiso
 (in this process) and the candidate (in its own) each walk through the same slots, in random order. The
 contestant reports a time for each call; the referee holds a clock of its own around the whole block. What
 that clock sees beyond the reported times is compared with what it sees around the baseline's blocks, which
-run through the same loop: more than that is hidden work. Outputs of a random half of the calls of every
+run through the same loop: more than that is hidden work. The contestant is held still (all its processes
+stopped) whenever it is not its turn. Outputs of a random half of the calls of every
 round are compared with the baseline's on the same inputs.
 """
 
@@ -138,6 +139,7 @@ class Stopwatch:
 
     def _round(self, timed: Timed) -> Round:
         slots = self._slots
+        self._contestant.pause()  # what it could compute from inputs before its turn would cost no time
         watched = self._random.randrange(len(slots))
         for index, slot in enumerate(slots):
             arguments = self._loaded.draw(self._next_seed(), self._device)
@@ -171,8 +173,10 @@ class Stopwatch:
         message = {"op": "time", "slots": [slot.message() for slot in self._slots]}
         seconds = self._settings.call_seconds * len(self._slots)
         start = time.perf_counter_ns()
+        self._contestant.resume()
         reply = self._contestant.ask(message, seconds=seconds)
         host = (time.perf_counter_ns() - start) / 1e6
+        self._contestant.pause()
         return believable_times(reply.get("ms"), len(self._slots)), host
 
     def _check_outputs(self, timed: Timed, watched: int, private: list[Any]) -> None:

@@ -142,6 +142,14 @@ class Contestant:
             raise ContestantFailed(error if isinstance(error, dict) else {})
         return reply
 
+    def pause(self) -> None:
+        """Holds the candidate still: no thread of it runs until `resume`."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Lets the candidate go on."""
+        self._process.resume()
+
     def close(self) -> Outcome:
         """Kills whatever is left and removes the scratch directory. Safe to call twice."""
         if self.outcome is None:

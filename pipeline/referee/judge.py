@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from pipeline.contestant import loop, wire
 from pipeline.contestant.main import configure_torch
+from pipeline.errors import MachineError
 from pipeline.nouns import Status, Verification
 from pipeline.referee import clock
 from pipeline.referee.environment import describe_environment, minor_number
@@ -46,6 +48,11 @@ def judge(request: VerifyRequest, build: BuildService, progress: Progress) -> Ve
         verdict = Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
     except torch.OutOfMemoryError as error:
         verdict = Ended(Status.INFRASTRUCTURE_ERROR, f"the referee ran out of device memory: {error}")
+    except MachineError:
+        raise
+    except Exception as error:  # a bug of ours must cost one verification, not the referee
+        why = f"a bug in the referee: {type(error).__name__}: {error}"
+        verdict = Ended(Status.INFRASTRUCTURE_ERROR, why, traceback.format_exc())
     finally:
         bench.close()
     return ledger.close(verdict.status, verdict.reason, verdict.details)
@@ -76,6 +83,9 @@ class Bench:
             arguments = loaded.draw(ledger.seed("layout"), self._device)
             sample = loaded.run(model, arguments, 0)
             ledger.inputs = describe(arguments)
+            if any(leaf["type"] == "float" for leaf in loop.describe(sample).leaves):
+                why = "the problem cannot be judged: it returns Python floats; return tensors"
+                raise Ended(Status.INFRASTRUCTURE_ERROR, why)
             if not same_bits(arguments, loaded.draw(ledger.seeds["layout"], self._device)):
                 raise Ended(
                     Status.INFRASTRUCTURE_ERROR,

@@ -86,7 +86,7 @@ class LoadedProblem:
             return work()
         except torch.OutOfMemoryError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             raise ProblemError(
                 f"{self.problem.id}: {what} raised {type(error).__name__}: {error} (line {last.lineno})"

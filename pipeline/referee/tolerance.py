@@ -58,7 +58,7 @@ CHUNK = 1 << 25
 def policy_sha256() -> str:
     """Hash of the policy's numbers, stored with every verification."""
     floors = {dtype_name(dtype): floor for dtype, floor in NORM_FLOOR.items()}
-    return sha256_json([REFERENCE_MULTIPLE, ELEMENT_MULTIPLE, COARSE_FLOOR, floors])
+    return sha256_json([REFERENCE_MULTIPLE, ELEMENT_MULTIPLE, UNBELIEVABLE, COARSE_FLOOR, floors])
 
 
 def norm_floor(dtype: torch.dtype) -> float:

@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from pipeline.sandbox import procfs
+from pipeline.sandbox import pausing, procfs
 from pipeline.sandbox.launch import launch
 from pipeline.sandbox.model import Confinement, Job, Outcome, State
 from pipeline.sandbox.probe import probe
@@ -55,6 +55,7 @@ class Process:
         self._output = {tree.stdout: bytearray(), tree.stderr: bytearray()}
         self._flowed = dict.fromkeys(self._output, 0)
         self._kill_reason: str | None = None
+        self._paused: set[int] = set()
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._lock = threading.Lock()
         self._done = threading.Event()
@@ -66,6 +67,18 @@ class Process:
         """The outcome, or None when the job still runs after `timeout` seconds."""
         self._done.wait(timeout)
         return self._outcome
+
+    def pause(self) -> None:
+        """Holds every process of the job still; one that cannot be held is killed."""
+        stopped = set() if self._done.is_set() else pausing.pause(self._tree.root)
+        if stopped is None:
+            self.kill("it could not be paused")
+        self._paused = stopped or set()
+
+    def resume(self) -> None:
+        """Lets a paused job go on."""
+        pausing.resume(self._paused)
+        self._paused = set()
 
     def kill(self, reason: str = "killed") -> Outcome:
         """Ends the whole tree and returns the outcome: of the job itself where it ended before."""

@@ -44,6 +44,12 @@ def _by_parent() -> dict[int, list[int]]:
     return table
 
 
+def at_rest(pid: int) -> bool:
+    """Whether a process is stopped, or has ended."""
+    fields = _stat(pid)
+    return fields is None or fields[0] in (b"T", b"t", b"Z", b"X")
+
+
 def _stat(pid: int) -> list[bytes] | None:
     """The fields of /proc/PID/stat from `state` on (proc(5) numbers them from 3)."""
     try:
