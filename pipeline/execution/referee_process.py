@@ -17,7 +17,7 @@ from pipeline.build import Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import KernelproofError, MachineError, UsageError
 from pipeline.nouns import Environment, Verification
-from pipeline.referee.host import WAITING
+from pipeline.referee.host import EVEN_GROUND
 from pipeline.referee.request import VerifyRequest
 
 START_SECONDS = 300.0
@@ -121,7 +121,7 @@ def referee_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name in KEPT_NAMES or name.startswith(KEPT_PREFIXES)
     }
-    kept.setdefault("OMP_WAIT_POLICY", WAITING)
+    kept |= EVEN_GROUND
     root = str(Path(version.__file__).parent.parent)
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, (root, kept.get("PYTHONPATH"))))
     return kept

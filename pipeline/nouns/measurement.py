@@ -43,7 +43,7 @@ class Measurement(Noun):
     aa_spread: float
     """Half-width of the interval of baseline against itself, as a fraction."""
     host_ms: float
-    """One candidate call by the referee's own clock, loop overhead taken off: the quietest block's."""
+    """One candidate call by the referee's own clock, loop overhead taken off: median over blocks."""
     overhead_ms: float
     """The loop overhead taken off: flush, marks and copying out for one call, seen around the baseline."""
     flush_bytes: int

@@ -30,6 +30,8 @@ from pipeline.referee.memory import SharedSlot, same_bits
 from pipeline.referee.problem import LoadedProblem, tensors
 
 MIN_ROUNDS = 6
+SURE_ROUNDS = 24
+"""No candidate is said to hide work by fewer rounds than this."""
 MAX_ROUNDS = 200
 WARM_UP_SECONDS = 0.2
 IDLE_REPEATS = 5
@@ -107,12 +109,13 @@ class Stopwatch:
         settings: VerifySettings,
         device: torch.device,
         flush: loop.Flush,
+        handover: float,
         next_seed: Callable[[], int],
         reference_error: Sequence[float],
     ) -> None:
         self._loaded, self._model, self._contestant = loaded, model, contestant
         self._slots, self._settings, self._device = slots, settings, device
-        self._flush, self._next_seed = flush, next_seed
+        self._flush, self._handover, self._next_seed = flush, handover, next_seed
         self._reference_error = reference_error
         self._random = random.SystemRandom()
 
@@ -127,10 +130,16 @@ class Stopwatch:
         deadline = time.monotonic() + self._settings.measure_seconds
         while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
             timed.rounds.append(self._round(timed))
-            if self._narrow(timed.rounds) or (time.monotonic() > deadline and len(timed.rounds) >= 3):
+            enough = self._narrow(timed.rounds) or (time.monotonic() > deadline and len(timed.rounds) >= 3)
+            if enough and not (len(timed.rounds) < SURE_ROUNDS and self._clocks_differ(timed.rounds)):
                 break
         timed.after = read_state(self._device)
         return timed
+
+    def _clocks_differ(self, rounds: list[Round]) -> bool:
+        """Whether, by these rounds, work was hidden. More rounds clear who only was disturbed."""
+        allowed = allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds), self._device)
+        return unseen_ms(rounds, self._handover) > allowed
 
     def _narrow(self, rounds: list[Round]) -> bool:
         if len(rounds) < MIN_ROUNDS:
@@ -214,22 +223,31 @@ def log_ratios(rounds: Sequence[Round]) -> list[float]:
 
 def loop_cost_ms(rounds: Sequence[Round]) -> float:
     """What the loop itself costs for one call (flush, marks, copying out), seen around the baseline."""
-    return min((r.baseline_host_ms - sum(r.baseline)) / len(r.baseline) for r in rounds)
+    return median((r.baseline_host_ms - sum(r.baseline)) / len(r.baseline) for r in rounds)
 
 
 def unseen_ms(rounds: Sequence[Round], handover: float) -> float:
     """Time per call that the referee's clock saw and the contestant's did not, the loop's own cost taken off.
 
-    The quietest block of each side: hidden work is there in every block, a busy machine's pauses are not.
+    The median over the rounds, each against the baseline's block of the same round: what disturbs one side
+    of a round disturbs the other about as often, and honest rounds do not hide a majority of false ones.
     """
-    beyond = min((r.host_ms - handover - sum(r.candidate)) / len(r.candidate) for r in rounds)
-    return beyond - loop_cost_ms(rounds)
+
+    def beyond(r: Round) -> float:
+        mine = r.host_ms - handover - sum(r.candidate)
+        return (mine - (r.baseline_host_ms - sum(r.baseline))) / len(r.candidate)
+
+    return median(map(beyond, rounds))
 
 
-def allowed_unseen_ms(measurement: Measurement, device: torch.device) -> float:
+def allowed_unseen_ms(inside_ms: float, loop_ms: float, device: torch.device) -> float:
     """Most of such time that is taken for launch, scheduling and copying rather than for hidden work."""
-    loop_ms = max(0.0, measurement.overhead_ms) * HOST_LOOP_SHARE[device.type]
-    return measurement.candidate_ms * HOST_RELATIVE + HOST_ABSOLUTE_MS + loop_ms
+    return inside_ms * HOST_RELATIVE + HOST_ABSOLUTE_MS + max(0.0, loop_ms) * HOST_LOOP_SHARE[device.type]
+
+
+def inside_ms(rounds: Sequence[Round]) -> float:
+    """One call by the contestant's clock: the median of the blocks' medians."""
+    return median(median(r.candidate) for r in rounds)
 
 
 def conclude(timed: Timed, handover: float, flush_bytes: int) -> Measurement:
@@ -238,7 +256,7 @@ def conclude(timed: Timed, handover: float, flush_bytes: int) -> Measurement:
     interval = stats.exponential(stats.bootstrap_median(ratios))
     spread = stats.aa_spread([math.log(median(r.baseline)) for r in timed.rounds])
     smallest = stats.resolution(spread)
-    inside = median(median(r.candidate) for r in timed.rounds)
+    inside = inside_ms(timed.rounds)
     return Measurement(
         candidate_ms=inside,
         baseline_ms=median(median(r.baseline) for r in timed.rounds),

@@ -26,11 +26,16 @@ START_SECONDS = 120.0
 """Most seconds for Python and torch to start inside the sandbox: a slow disk, not a candidate."""
 MAX_BUILDS = 64
 """Most extensions one candidate may ask for."""
-WAITING = "passive"
-"""OpenMP threads of referee and contestant sleep between parallel regions.
-
-They take turns on the same cores; a thread that spins would hold one that the other side is timed on.
-"""
+EVEN_GROUND = {
+    # OpenMP threads sleep between parallel regions. The two take turns on the same cores; a thread that
+    # spins would hold one that the other side is timed on.
+    "OMP_WAIT_POLICY": "passive",
+    # Freed memory stays with the process. Otherwise a process that has freed large blocks before (the
+    # referee) gets its outputs from warm pages, and a fresh one pays a page fault for every 4 KiB.
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+}
+"""Variables that referee and contestant both start with, so that neither is timed on better terms."""
 _SCRIPT = "import sys; sys.path.insert(0, {root!r}); from pipeline.contestant.main import main; main()"
 
 
@@ -224,7 +229,7 @@ class _Deadlined:
 def contestant_environment() -> dict[str, str]:
     """The few variables of ours that a contestant needs: where CUDA's libraries are, nothing else."""
     kept = ("LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
-    return {"OMP_WAIT_POLICY": WAITING} | {name: os.environ[name] for name in kept if name in os.environ}
+    return EVEN_GROUND | {name: os.environ[name] for name in kept if name in os.environ}
 
 
 def _text(error: dict[str, Any], field: str) -> str:
