@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -17,6 +18,10 @@ from pipeline.nouns import Pace
 from pipeline.report.plain import clean
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
+
+NAME_WIDTH = 20
+"""Characters of a name for which a narrow screen gives up spare columns."""
+_UNBOUNDED = 10_000
 
 PROBLEM_COLUMNS = (
     *("problem_id", "problem_sha256", "level", "backend", "size", "device", "judged", "correct"),
@@ -37,8 +42,8 @@ def print_leaderboard(board: Leaderboard, console: Console, *, problems: bool = 
     for setting in _settings(board):
         console.print(Text(_setting_line(setting), style="bold"))
         if problems:
-            console.print(_problem_table([p for p in board.problems if p.setting == setting]))
-        console.print(_model_table([m for m in board.models if m.setting == setting]))
+            _print_problems([p for p in board.problems if p.setting == setting], console)
+        _print_models([m for m in board.models if m.setting == setting], console)
     if board.unfinished:
         console.print(
             f"{board.unfinished} attempts are unfinished; the same generate command continues them."
@@ -78,62 +83,137 @@ def _setting_line(setting: Setting) -> str:
     return f"{setting.backend} · {clean(setting.size)} size · {clean(setting.device or 'no device reached')}"
 
 
-def _table(*columns: tuple[str, bool]) -> Table:
-    table = Table(box=SIMPLE, pad_edge=False, show_edge=False)
-    for title, number in columns:
-        table.add_column(Text(title), justify="right" if number else "left", no_wrap=number)
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    number: bool = True
+    """Numbers stand on the right and are never broken; words stand on the left."""
+    name: bool = False
+    """A name that somebody else chose: of any length, folded over lines where it must be."""
+    spare: int = 0
+    """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
+
+
+_PROBLEM_TABLE = (
+    _Column("problem", number=False, name=True),
+    _Column("speedup"),
+    _Column("95 % interval", spare=4),
+    _Column("pace", number=False),
+    _Column("candidate ms", spare=2),
+    _Column("baseline ms", spare=1),
+    _Column("correct", spare=3),
+    _Column("model", number=False, name=True),
+    _Column("attempt"),
+)
+_MODEL_TABLE = (
+    _Column("model", number=False, name=True),
+    _Column("correct"),
+    _Column("rate"),
+    _Column("pass@1", spare=3),
+    _Column("fast_1"),
+    _Column("fast_2", spare=2),
+    _Column("geo. mean"),
+    _Column("solved", spare=4),
+    _Column("samples", spare=1),
+)
+_STATUSES = _Column("statuses", number=False, name=True)
+
+_Rows = Sequence[Sequence[Text | str]]
+
+
+def _fitting(columns: Sequence[_Column], rows: _Rows, console: Console) -> Table:
+    """The table with as many of its columns as the screen holds whole.
+
+    Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
+    """
+    table = _table(columns, rows)
+    if _width(table, console) <= console.width:
+        return table
+    kept = list(range(len(columns)))
+    spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
+    while True:
+        chosen = [columns[i] for i in kept]
+        cells = [[row[i] for i in kept] for row in rows]
+        if not spare or _width(_table(chosen, cells, NAME_WIDTH), console) <= console.width:
+            return _table(chosen, cells, console.width)
+        kept.remove(spare.pop(0))
+
+
+def _table(columns: Sequence[_Column], rows: _Rows, longest_name: int | None = None) -> Table:
+    """With `longest_name`, in characters, for a narrow screen: columns closer together."""
+    narrow = longest_name is not None
+    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=narrow)
+    for column in columns:
+        table.add_column(
+            Text(column.title),
+            justify="right" if column.number else "left",
+            no_wrap=not column.name,
+            overflow="fold",
+            max_width=longest_name if column.name else None,
+        )
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _problem_table(results: list[ProblemResult]) -> Table:
-    table = _table(
-        *(("problem", False), ("speedup", True), ("95 % interval", True), ("pace", False)),
-        *(("candidate ms", True), ("baseline ms", True), ("correct", True), ("model", False)),
-        ("attempt", True),
-    )
+def _width(table: Table, console: Console) -> int:
+    """Characters that the table takes when nothing in it is broken."""
+    return console.measure(table, options=console.options.update_width(_UNBOUNDED)).maximum
+
+
+def _print_problems(results: list[ProblemResult], console: Console) -> None:
     versions = Counter(result.problem_id for result in results)
-    for result in results:
-        name = clean(result.problem_id)
-        if versions[result.problem_id] > 1:  # an edited problem is another problem
-            name += f" @{result.problem_sha256[:8]}"
-        share = f"{result.correct}/{result.judged}"
-        best = result.best
-        if best is None:
-            table.add_row(Text(name), "-", "", "", "", "", share, "", "")
-            continue
-        table.add_row(
-            Text(name),
-            f"{best.speedup:.3f}",
-            f"{best.interval.low:.3f} to {best.interval.high:.3f}",
-            Text(best.pace, style=PACE_STYLE[best.pace]),
-            f"{best.candidate_ms:.4g}",
-            f"{best.baseline_ms:.4g}",
-            share,
-            Text(clean(best.model)),
-            f"#{best.attempt_id}",
-        )
-    return table
+    # An edited problem is another problem.
+    rows = [_problem_row(result, edited=versions[result.problem_id] > 1) for result in results]
+    console.print(_fitting(_PROBLEM_TABLE, rows, console))
 
 
-def _model_table(results: list[ModelResult]) -> Table:
-    table = _table(
-        *(("model", False), ("correct", True), ("rate", True), ("pass@1", True), ("fast_1", True)),
-        *(("fast_2", True), ("geo. mean", True), ("solved", True), ("samples", True), ("statuses", False)),
+def _problem_row(result: ProblemResult, *, edited: bool) -> list[Text | str]:
+    name = Text(clean(result.problem_id) + (f" @{result.problem_sha256[:8]}" if edited else ""))
+    share = f"{result.correct}/{result.judged}"
+    best = result.best
+    if best is None:
+        return [name, "-", "", "", "", "", share, "", ""]
+    return [
+        name,
+        f"{best.speedup:.3f}",
+        f"{best.interval.low:.3f} to {best.interval.high:.3f}",
+        Text(best.pace, style=PACE_STYLE[best.pace]),
+        f"{best.candidate_ms:.4g}",
+        f"{best.baseline_ms:.4g}",
+        share,
+        Text(clean(best.model)),
+        f"#{best.attempt_id}",
+    ]
+
+
+def _print_models(results: list[ModelResult], console: Console) -> None:
+    """One table; the statuses get their own below where the screen cannot hold them beside the figures."""
+    names = [Text(clean(m.model)) for m in results]
+    rows = [[name, *_model_figures(m)] for name, m in zip(names, results, strict=True)]
+    statuses = [", ".join(f"{count} {status}" for status, count in m.statuses.items()) for m in results]
+    whole = _table(
+        [*_MODEL_TABLE, _STATUSES], [[*row, words] for row, words in zip(rows, statuses, strict=True)]
     )
-    for m in results:
-        table.add_row(
-            Text(clean(m.model)),
-            f"{m.correct}/{m.judged}",
-            _percent(m.rate),
-            _percent(m.pass_1),
-            _percent(m.fast_1),
-            _percent(m.fast_2),
-            "-" if m.geometric_mean is None else f"{m.geometric_mean:.3f}",
-            f"{m.solved}/{m.problems}",
-            str(m.samples),
-            ", ".join(f"{count} {status}" for status, count in m.statuses.items()),
-        )
-    return table
+    if _width(whole, console) <= console.width:
+        console.print(whole)
+        return
+    console.print(_fitting(_MODEL_TABLE, rows, console))
+    beside = list(zip(names, statuses, strict=True))
+    console.print(_fitting([_MODEL_TABLE[0], _STATUSES], beside, console))
+
+
+def _model_figures(m: ModelResult) -> list[Text | str]:
+    return [
+        f"{m.correct}/{m.judged}",
+        _percent(m.rate),
+        _percent(m.pass_1),
+        _percent(m.fast_1),
+        _percent(m.fast_2),
+        "-" if m.geometric_mean is None else f"{m.geometric_mean:.3f}",
+        f"{m.solved}/{m.problems}",
+        str(m.samples),
+    ]
 
 
 def _percent(share: float | None) -> str:

@@ -7,11 +7,13 @@ import io
 import json
 
 import pytest
+from rich.console import Console
 
 from db.store import Store
 from db.views import Leaderboard
 from pipeline.errors import UsageError
 from pipeline.nouns import Status
+from pipeline.report.leaderboard import print_leaderboard
 from tests.db import samples
 from tests.report.conftest import Command
 
@@ -108,3 +110,64 @@ def test_a_workspace_without_a_store_says_what_to_do(command: Command) -> None:
 def test_json_and_csv_together_are_the_users_mistake(store: Store, command: Command) -> None:
     with pytest.raises(UsageError, match="--json and --csv"):
         command("leaderboard", "--json", "--csv")
+
+
+def printed_at(width: int, store: Store) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
+    print_leaderboard(store.leaderboard(), console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= width
+    return lines
+
+
+def heads(lines: list[str]) -> list[list[str]]:
+    """The titles of each table, found by the rule under them."""
+    return [lines[i - 1].split() for i, line in enumerate(lines) if set(line) == {"─"}]
+
+
+def test_80_columns_hold_what_matters_unbroken(store: Store) -> None:
+    run = samples.settings("replay:demo")
+    samples.judge(store, samples.problem(1), run, speedup=2.0)
+    failures = (Status.WRONG_OUTPUT, Status.BUILD_ERROR, Status.NO_CUSTOM_KERNEL, Status.CONTRACT_ERROR)
+    for sample, status in enumerate(failures, start=1):
+        samples.judge(store, samples.problem(1), run, status, sample=sample)
+    lines = printed_at(80, store)
+    problems, models, statuses = heads(lines)
+    assert " ".join(problems) == "problem speedup 95 % interval pace correct model attempt"
+    assert " ".join(models) == "model correct rate pass@1 fast_1 fast_2 geo. mean solved samples"
+    assert statuses == ["model", "statuses"]
+    first = next(line for line in lines if line.startswith("level1/1"))
+    assert first.split() == [
+        "level1/1",
+        "2.000",
+        "1.980",
+        "to",
+        "2.020",
+        "faster",
+        "1/5",
+        "replay:demo",
+        "#1",
+    ]
+    below = " ".join(" ".join(lines).split())
+    for status in (Status.CORRECT, *failures):
+        assert f"1 {status}" in below
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_long_name_is_folded_and_squeezes_nothing_out(store: Store, width: int) -> None:
+    model = "openai:an-organisation/a-model-with-a-rather-long-name-70b-instruct"
+    samples.judge(store, samples.problem(1), samples.settings(model), speedup=2.0)
+    lines = printed_at(width, store)
+    end = next(i for i, line in enumerate(lines) if line.startswith("model"))
+    titles, _, first, *more = lines[1:end]
+    for title in ("problem", "speedup", "pace", "model", "attempt"):
+        assert title in titles.split()
+    row = first.split()
+    assert row[:2] == ["level1/1", "2.000"] and "faster" in row and row[-1] == "#1"
+    assert row[-2] + "".join(line.strip() for line in more) == model
+
+
+def test_a_wide_screen_shows_every_column(filled: Store) -> None:
+    problems, models = heads(printed_at(240, filled))
+    assert "baseline" in problems and "interval" in problems
+    assert models[-2:] == ["samples", "statuses"]
