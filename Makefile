@@ -30,7 +30,8 @@ lint: .venv/test.installed .venv/lint.installed
 	$(VENV)/lint-imports
 
 bench: .venv/demo.installed
-	for benchmark in benchmarks/*.py; do $(VENV)/python $$benchmark || exit 1; done
+	$(VENV)/python -m benchmarks.startup
+	$(VENV)/python -m benchmarks.leaderboard
 
 .venv/demo.installed: pyproject.toml constraints.txt scripts/install.sh
 	scripts/system_packages.sh
