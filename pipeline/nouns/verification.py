@@ -80,9 +80,16 @@ class ErrorStatistics(Noun):
     first_bad: tuple[int, ...] | None = None
     """Index of the first element outside the tolerance."""
     expected: float | None = None
-    """The truth at `first_bad`."""
+    """The truth at `first_bad`; None when it is NaN or infinite there, for which JSON has no number."""
     got: float | None = None
-    """The candidate's value at `first_bad`."""
+    """The candidate's value at `first_bad`; None as in `expected`."""
+
+    @property
+    def first_bad_values(self) -> str:
+        """Both values at `first_bad`, in words: `expected 1.5, got NaN or infinite`."""
+        # Nine significant digits tell any two float32 values apart.
+        truth, seen = ("NaN or infinite" if v is None else f"{v:.9g}" for v in (self.expected, self.got))
+        return f"expected {truth}, got {seen}"
 
 
 class Verification(Noun):

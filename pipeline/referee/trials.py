@@ -145,10 +145,12 @@ class Trials:
         self._ledger.passed(f"values: {name}", _VALUES, _summary(self._ledger.errors[-len(sticks) :]))
 
     def _wrong(self, name: str, found: ErrorStatistics) -> Ended:
-        place = list(found.first_bad) if found.first_bad is not None else "no single element"
+        first = ""
+        if found.first_bad is not None:
+            first = f", first at {list(found.first_bad)} ({found.first_bad_values})"
         seen = (
-            f"output {found.output}: {found.wrong} of {found.count} elements wrong, first at {place} "
-            f"(expected {found.expected}, got {found.got}); relative error {found.relative_norm:.3g} in norm"
+            f"output {found.output}: {found.wrong} of {found.count} elements wrong{first}; "
+            f"relative error {found.relative_norm:.3g} in norm"
         )
         figures = found.model_dump(mode="json")
         return self._ledger.failed(Status.WRONG_OUTPUT, f"values: {name}", _VALUES, seen, figures)

@@ -183,7 +183,7 @@ def _print_errors(verification: Verification, console: Console) -> None:
     for e in verification.errors:
         where = ""
         if e.first_bad is not None:
-            where = f"{list(e.first_bad)}: expected {_figure(e.expected)}, got {_figure(e.got)}"
+            where = f"{list(e.first_bad)}: {e.first_bad_values}"
         sizes = (e.max_abs, e.max_rel, e.relative_norm, e.reference_relative_norm)
         wrong = f"{e.wrong}/{e.count}" + (f" ({e.nan} NaN)" if e.nan else "")
         table.add_row(*map(_cell, (e.trial, str(e.output), e.dtype, wrong, *map(_figure, sizes), where)))

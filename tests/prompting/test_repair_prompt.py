@@ -110,11 +110,25 @@ def test_wrong_values_come_with_their_statistics() -> None:
 
 
 def test_missing_figures_are_left_out() -> None:
-    statistics = (errors(nan=0, first_bad=(3,), expected=None, got=None), errors(count=0, wrong=0, nan=0))
+    statistics = (errors(nan=0, first_bad=None, expected=None, got=None), errors(count=0, wrong=0, nan=0))
     user = repaired(Failure(status=Status.WRONG_OUTPUT, errors=statistics)).user
-    line = next(line for line in user.splitlines() if "index [3]" in line)
-    assert line.endswith("index [3]")
-    assert "NaN" not in line
+    line = next(line for line in user.splitlines() if "`large`" in line)
+    assert line.endswith("1e-07)")
+    assert "NaN" not in line and "index" not in line
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "says"),
+    [
+        (1.5, None, "expected 1.5, got NaN or infinite"),
+        (None, 2.0, "expected NaN or infinite, got 2"),
+        (None, None, "expected NaN or infinite, got NaN or infinite"),
+    ],
+)
+def test_values_without_a_number_are_named(expected: float | None, got: float | None, says: str) -> None:
+    statistics = (errors(first_bad=(3,), expected=expected, got=got),)
+    user = repaired(Failure(status=Status.WRONG_OUTPUT, errors=statistics)).user
+    assert f"index [3]: {says}\n" in user
 
 
 def test_many_comparisons_are_cut_and_counted() -> None:
