@@ -63,7 +63,7 @@ class Status(StrEnum):
 
 _STAGE: dict[Status, Stage] = {
     Status.PROVIDER_ERROR: Stage.PROVIDER,
-    Status.REFUSED: Stage.PROVIDER,
+    Status.REFUSED: Stage.EXTRACTION,
     Status.TRUNCATED: Stage.EXTRACTION,
     Status.NO_CODE: Stage.EXTRACTION,
     Status.SYNTAX_ERROR: Stage.POLICY,
