@@ -1,6 +1,6 @@
 """The call loop: runs a forward over prepared slots, times each call, copies its outputs out.
 
-Referee and contestant both use it, so baseline and candidate pay the same overhead. The clock functions
+Candidate and baseline, each in its own process, both run it and so pay the same overhead. The clock functions
 are bound when this module is imported, before any candidate code exists in the process; they are a
 first line only, since native code can do anything in its own process: the referee holds a second clock.
 """
@@ -92,25 +92,17 @@ def copy_out(value: Any, places: Sequence[torch.Tensor]) -> bool:
     return True
 
 
-def run_block(
-    forward: Forward | None, slots: Sequence[Slot], flush: Flush, device: torch.device
-) -> list[float]:
+def run_block(forward: Forward, slots: Sequence[Slot], flush: Flush, device: torch.device) -> list[float]:
     """Calls `forward` once on each slot and returns the time of each call in milliseconds.
 
     Flush and copying lie outside the timed window; bringing a strided result into contiguous order lies
-    inside, or the copy would do that work for the forward. `forward` None runs the same loop without a
-    call, to measure what the loop itself costs. Raises whatever the forward raises, and ValueError when an
-    output does not fit its place.
+    inside, or the copy would do that work for the forward. Raises whatever the forward raises, and
+    ValueError when an output does not fit its place.
     """
     with torch.no_grad():
         if device.type == "cuda":
             return _run_device(forward, slots, flush, device)
         return _run_host(forward, slots)
-
-
-def _spare(slot: Slot) -> list[torch.Tensor]:
-    """Stand-ins for the outputs of a forward: made, copied and freed for each call, as real ones are."""
-    return [torch.empty_like(place) for place in slot.outputs]
 
 
 def _dense(value: Any) -> Any:
@@ -120,32 +112,28 @@ def _dense(value: Any) -> Any:
     return [_contiguous(leaf) if isinstance(leaf, _Tensor) else leaf for leaf in leaves(value)]
 
 
-def _run_host(forward: Forward | None, slots: Sequence[Slot]) -> list[float]:
+def _run_host(forward: Forward, slots: Sequence[Slot]) -> list[float]:
     times = []
     for slot in slots:
-        spare = None if forward else _spare(slot)
         start = perf_counter_ns()
-        value = _dense(forward(*slot.arguments)) if forward else spare
+        value = _dense(forward(*slot.arguments))
         stop = perf_counter_ns()
         times.append((stop - start) / 1e6)
         _deliver(value, slot)
-        del value, spare
+        del value
     return times
 
 
-def _run_device(
-    forward: Forward | None, slots: Sequence[Slot], flush: Flush, device: torch.device
-) -> list[float]:
+def _run_device(forward: Forward, slots: Sequence[Slot], flush: Flush, device: torch.device) -> list[float]:
     marks = []
     for slot in slots:
-        spare = None if forward else _spare(slot)
         start, stop = _timer(), _timer()
         flush()
         start.record()
-        value = _dense(forward(*slot.arguments)) if forward else spare
+        value = _dense(forward(*slot.arguments))
         stop.record()
         _deliver(value, slot)
-        del value, spare
+        del value
         marks.append((start, stop))
     _synchronize(device)
     return [start.elapsed_time(stop) for start, stop in marks]

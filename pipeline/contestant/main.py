@@ -42,7 +42,6 @@ class Runner:
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
             "attach": self._attach,
-            "idle": self._idle,
             "load": self._load,
             "construct": self._construct,
             "weights": self._weights,
@@ -91,10 +90,6 @@ class Runner:
             self._arenas[name] = arena
         return {}
 
-    def _idle(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """The timed loop without a forward: what the loop itself costs, before the candidate is loaded."""
-        return {"ms": loop.run_block(None, self._slots(message), self._flush, self._device)}
-
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         module = types.ModuleType(MODULE)
         path = Path.cwd() / f"{MODULE}.py"
@@ -109,7 +104,7 @@ class Runner:
     def _construct(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         arguments = self._decode(message["arguments"])
         torch.manual_seed(int(message["seed"]))
-        model = self._module.__dict__["ModelNew"](*arguments)
+        model = self._module.__dict__[message["class"]](*arguments)
         model = model.to(self._device)
         self._model = model
         state = model.state_dict()

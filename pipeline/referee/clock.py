@@ -1,8 +1,9 @@
 """The measurement: candidate and baseline in alternating blocks on fresh inputs, under two clocks.
 
 One round: every slot is filled with inputs never used before, outputs are poisoned, then the baseline
-(in this process) and the candidate (in its own) each walk through the same slots, in random order. The
-contestant reports a time for each call; the referee holds a clock of its own around the whole block. What
+and the candidate, each in a sandboxed process of its own, walk through the same slots, in random order.
+The two processes are alike in everything but what they run: neither is timed on better terms. A contestant
+reports a time for each call; the referee holds a clock of its own around the whole block. What
 that clock sees beyond the reported times is compared with what it sees around the baseline's blocks, which
 run through the same loop: more than that is hidden work. The contestant is held still (all its processes
 stopped) whenever it is not its turn. Outputs of a random half of the calls of every
@@ -21,7 +22,6 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant import loop
 from pipeline.nouns import ErrorStatistics, Measurement, VerifySettings
 from pipeline.referee import stats, tolerance
 from pipeline.referee.environment import Readings, read_state
@@ -34,16 +34,14 @@ SURE_ROUNDS = 24
 """No candidate is said to hide work by fewer rounds than this."""
 MAX_ROUNDS = 200
 WARM_UP_SECONDS = 0.2
-IDLE_REPEATS = 5
 SHORTEST_MS, LONGEST_MS = 1e-6, 1e9
 """A time of one call outside these (a nanosecond, eleven days) is no time."""
 HOST_RELATIVE = 0.25
 HOST_ABSOLUTE_MS = 0.1
-HOST_LOOP_SHARE = {"cuda": 0.25, "cpu": 1.0}
-"""Bound on `unseen_ms`: 25 % of the call, 0.1 ms, and this share of the loop's own cost.
+"""Bound on `unseen_ms`: 25 % of the call and of the loop's own cost, plus 0.1 ms.
 
-Copying an output out costs more when other threads have just written it than when they have not: on a CPU
-as much again was seen. Beyond the bound the inside clock is not believed.
+Both sides of the comparison pay launch, scheduling and copying alike; what is left of them stays well below
+this. Beyond the bound the inside clock is not believed.
 """
 
 
@@ -72,31 +70,6 @@ class Timed:
     after: Readings = field(default_factory=dict)
 
 
-def handover_ms(
-    contestant: Contestant,
-    slots: Sequence[SharedSlot],
-    flush: loop.Flush,
-    device: torch.device,
-    seconds: float,
-) -> float:
-    """What handing a block over to the contestant costs: messages and waking up, in milliseconds.
-
-    The loop without a forward, there and here, the quietest of a few each; measured while the contestant
-    holds no candidate yet. Raises what `Contestant.ask` raises.
-    """
-    message = {"op": "idle", "slots": [slot.message() for slot in slots]}
-    prepared = [loop.Slot(slot.local, slot.baseline) for slot in slots]
-    there = min(_timed(lambda: contestant.ask(message, seconds=seconds)) for _ in range(IDLE_REPEATS))
-    here = min(_timed(lambda: loop.run_block(None, prepared, flush, device)) for _ in range(IDLE_REPEATS))
-    return max(0.0, there - here)
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    start = time.perf_counter_ns()
-    work()
-    return (time.perf_counter_ns() - start) / 1e6
-
-
 class Stopwatch:
     """Runs the rounds of one measurement."""
 
@@ -104,18 +77,18 @@ class Stopwatch:
         self,
         loaded: LoadedProblem,
         model: torch.nn.Module,
-        contestant: Contestant,
+        candidate: Contestant,
+        baseline: Contestant,
         slots: Sequence[SharedSlot],
         settings: VerifySettings,
         device: torch.device,
-        flush: loop.Flush,
-        handover: float,
         next_seed: Callable[[], int],
         reference_error: Sequence[float],
     ) -> None:
-        self._loaded, self._model, self._contestant = loaded, model, contestant
+        self._loaded, self._model = loaded, model
+        self._candidate, self._baseline = candidate, baseline
         self._slots, self._settings, self._device = slots, settings, device
-        self._flush, self._handover, self._next_seed = flush, handover, next_seed
+        self._next_seed = next_seed
         self._reference_error = reference_error
         self._random = random.SystemRandom()
 
@@ -138,8 +111,8 @@ class Stopwatch:
 
     def _clocks_differ(self, rounds: list[Round]) -> bool:
         """Whether, by these rounds, work was hidden. More rounds clear who only was disturbed."""
-        allowed = allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds), self._device)
-        return unseen_ms(rounds, self._handover) > allowed
+        allowed = allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+        return unseen_ms(rounds) > allowed
 
     def _narrow(self, rounds: list[Round]) -> bool:
         if len(rounds) < MIN_ROUNDS:
@@ -148,7 +121,8 @@ class Stopwatch:
 
     def _round(self, timed: Timed) -> Round:
         slots = self._slots
-        self._contestant.pause()  # what it could compute from inputs before its turn would cost no time
+        self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
+        self._baseline.pause()
         watched = self._random.randrange(len(slots))
         for index, slot in enumerate(slots):
             arguments = self._loaded.draw(self._next_seed(), self._device)
@@ -162,9 +136,9 @@ class Stopwatch:
         host = baseline_host = 0.0
         for who in order:
             if who == "B":
-                baseline, baseline_host = self._baseline_block()
+                baseline, baseline_host = self._block(self._baseline)
             else:
-                candidate, host = self._candidate_block()
+                candidate, host = self._block(self._candidate)
                 if not same_bits(list(slots[watched].views), private):
                     timed.failure = "inputs_unchanged"
         if any(map(math.isnan, candidate)):
@@ -172,20 +146,16 @@ class Stopwatch:
         self._check_outputs(timed, watched, private)
         return Round(order, baseline, candidate, host, baseline_host)
 
-    def _baseline_block(self) -> tuple[list[float], float]:
-        prepared = [loop.Slot(slot.local, slot.baseline) for slot in self._slots]
-        start = time.perf_counter_ns()
-        times = loop.run_block(self._model, prepared, self._flush, self._device)
-        return times, (time.perf_counter_ns() - start) / 1e6
-
-    def _candidate_block(self) -> tuple[list[float], float]:
-        message = {"op": "time", "slots": [slot.message() for slot in self._slots]}
+    def _block(self, side: Contestant) -> tuple[list[float], float]:
+        """One side's block: its times, and the referee's clock around it, in milliseconds."""
+        is_baseline = side is self._baseline
+        message = {"op": "time", "slots": [slot.message(baseline=is_baseline) for slot in self._slots]}
         seconds = self._settings.call_seconds * len(self._slots)
         start = time.perf_counter_ns()
-        self._contestant.resume()
-        reply = self._contestant.ask(message, seconds=seconds)
+        side.resume()
+        reply = side.ask(message, seconds=seconds)
         host = (time.perf_counter_ns() - start) / 1e6
-        self._contestant.pause()
+        side.pause()
         return believable_times(reply.get("ms"), len(self._slots)), host
 
     def _check_outputs(self, timed: Timed, watched: int, private: list[Any]) -> None:
@@ -226,23 +196,23 @@ def loop_cost_ms(rounds: Sequence[Round]) -> float:
     return median((r.baseline_host_ms - sum(r.baseline)) / len(r.baseline) for r in rounds)
 
 
-def unseen_ms(rounds: Sequence[Round], handover: float) -> float:
-    """Time per call that the referee's clock saw and the contestant's did not, the loop's own cost taken off.
+def unseen_ms(rounds: Sequence[Round]) -> float:
+    """Time per call that the referee's clock saw and the candidate's did not, the loop's own cost taken off.
 
     The median over the rounds, each against the baseline's block of the same round: what disturbs one side
     of a round disturbs the other about as often, and honest rounds do not hide a majority of false ones.
     """
 
     def beyond(r: Round) -> float:
-        mine = r.host_ms - handover - sum(r.candidate)
-        return (mine - (r.baseline_host_ms - sum(r.baseline))) / len(r.candidate)
+        mine, other = r.host_ms - sum(r.candidate), r.baseline_host_ms - sum(r.baseline)
+        return (mine - other) / len(r.candidate)
 
     return median(map(beyond, rounds))
 
 
-def allowed_unseen_ms(inside_ms: float, loop_ms: float, device: torch.device) -> float:
+def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
     """Most of such time that is taken for launch, scheduling and copying rather than for hidden work."""
-    return inside_ms * HOST_RELATIVE + HOST_ABSOLUTE_MS + max(0.0, loop_ms) * HOST_LOOP_SHARE[device.type]
+    return (inside_ms + max(0.0, loop_ms)) * HOST_RELATIVE + HOST_ABSOLUTE_MS
 
 
 def inside_ms(rounds: Sequence[Round]) -> float:
@@ -250,7 +220,7 @@ def inside_ms(rounds: Sequence[Round]) -> float:
     return median(median(r.candidate) for r in rounds)
 
 
-def conclude(timed: Timed, handover: float, flush_bytes: int) -> Measurement:
+def conclude(timed: Timed, flush_bytes: int) -> Measurement:
     """The measurement that complete, believable rounds give."""
     ratios = log_ratios(timed.rounds)
     interval = stats.exponential(stats.bootstrap_median(ratios))
@@ -265,7 +235,7 @@ def conclude(timed: Timed, handover: float, flush_bytes: int) -> Measurement:
         pace=stats.pace(interval, smallest),
         resolution=smallest,
         aa_spread=spread,
-        host_ms=inside + unseen_ms(timed.rounds, handover),
+        host_ms=inside + unseen_ms(timed.rounds),
         overhead_ms=loop_cost_ms(timed.rounds),
         flush_bytes=flush_bytes,
         slots=len(timed.rounds[0].candidate),

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant import loop, wire
+from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
 from pipeline.errors import MachineError
 from pipeline.nouns import Status, Verification
-from pipeline.referee import clock
-from pipeline.referee.environment import describe_environment, minor_number
+from pipeline.referee import clock, seat
+from pipeline.referee.environment import describe_environment
 from pipeline.referee.host import BuildService, Contestant, ContestantFailed, ContestantGone
 from pipeline.referee.inputs import describe
 from pipeline.referee.ledger import Ended, Ledger
@@ -28,9 +28,6 @@ from pipeline.referee.memory import (
 from pipeline.referee.problem import LoadedProblem, ProblemError, tensors
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.trials import Trials
-
-FLUSH_MULTIPLE = 2
-"""The L2 cache is emptied by writing this many times its size."""
 
 Progress = Callable[[str], None]
 
@@ -69,6 +66,7 @@ class Bench:
         self._device = torch.device(request.device)
         self._memory = SharedMemory(self._device)
         self._contestant: Contestant | None = None
+        self._baseline: Contestant | None = None
 
     def run(self) -> None:
         """All stages; returns when the candidate is correct, raises Ended otherwise."""
@@ -100,12 +98,14 @@ class Bench:
         del arguments, sample, outputs
         with ledger.stage("start"):
             self._progress("start")
-            contestant = self._start()
-        flush = loop.Flush(self._flush_bytes(), self._device)
-        handover = clock.handover_ms(contestant, slots, flush, self._device, settings.call_seconds)
+            self._contestant = seat.start(self._build, self._memory, settings, self._device)
+            ledger.sandbox = self._contestant.sandbox
+            seat.greet(self._contestant, self._memory, seat.CANDIDATE_ARENAS, settings, self._device)
         with ledger.stage("load"):
             self._progress("load")
-            self._load(contestant, loaded, weights_seed, weights)
+            self._load(loaded, weights_seed, weights)
+        if settings.measure:  # comes up while the candidate is tried
+            self._baseline = seat.start(seat.no_builds, self._memory, settings, self._device)
         with ledger.stage("correctness"):
             self._progress("correctness")
             trials = Trials(loaded, model, slots, expected, settings, self._device, ledger, self._ask)
@@ -127,51 +127,29 @@ class Bench:
         if settings.measure:
             with ledger.stage("timing"):
                 self._progress("timing")
-                self._measure(loaded, model, slots, flush, reference_error, handover)
+                baseline = self._seated_baseline(loaded, weights, weights_seed)
+                self._measure(loaded, model, baseline, slots, reference_error)
 
     def close(self) -> None:
         """Ends the contestant and gives all memory back."""
         if self._contestant is not None:
             self._take_builds()
             self._contestant.close()
+        if self._baseline is not None:
+            self._baseline.close()
         self._memory.close()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _start(self) -> Contestant:
-        gpus = (minor_number(self._device),) if self._device.type == "cuda" else ()
-        contestant = Contestant(
-            self._build,
-            gpus=gpus,
-            # The memory it shares with us counts as its own.
-            memory_bytes=self._settings.memory_bytes + self._memory.host_bytes,
-            unsafe=self._settings.unsafe,
-        )
-        self._contestant = contestant
-        self._ledger.sandbox = contestant.sandbox
-        try:
-            contestant.wait_ready()
-            contestant.ask(
-                {
-                    "op": "hello",
-                    "device": "cuda:0" if gpus else "cpu",  # its only GPU, whatever number ours has
-                    "threads": self._settings.threads,
-                    "flush_bytes": self._flush_bytes(),
-                },
-                seconds=self._settings.load_seconds,
-            )
-            message, fds = self._memory.announce()
-            contestant.ask(message, seconds=self._settings.load_seconds, fds=fds)
-        except (ContestantFailed, ContestantGone) as error:
-            details = error.traceback if isinstance(error, ContestantFailed) else error.outcome.stderr
-            raise Ended(
-                Status.INFRASTRUCTURE_ERROR, f"the sandboxed process did not start: {error}", details
-            ) from None
-        return contestant
+    def _seated_baseline(
+        self, loaded: LoadedProblem, weights: dict[str, dict[str, Any]], seed: int
+    ) -> Contestant:
+        assert self._baseline is not None
+        seat.seat_baseline(self._baseline, loaded, self._memory, weights, seed, self._settings, self._device)
+        return self._baseline
 
     def _load(
         self,
-        contestant: Contestant,
         loaded: LoadedProblem,
         seed: int,
         weights: dict[str, dict[str, Any]],
@@ -179,8 +157,8 @@ class Bench:
         seconds = self._settings.load_seconds
         source = self._request.source
         self._ask({"op": "load", "source": source, "seed": seed}, seconds, Status.LOAD_ERROR)
-        arguments = [_plain(argument) for argument in loaded.init_arguments()]
-        message = {"op": "construct", "arguments": arguments, "seed": seed}
+        arguments = seat.init_arguments(loaded)
+        message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
         reply = self._ask(message, seconds, Status.LOAD_ERROR)
         mine = reply.get("state")
         mine = mine if isinstance(mine, dict) else {}
@@ -199,21 +177,19 @@ class Bench:
         self,
         loaded: LoadedProblem,
         model: torch.nn.Module,
+        baseline: Contestant,
         slots: list[Any],
-        flush: loop.Flush,
         reference_error: list[float],
-        handover: float,
     ) -> None:
         ledger, numbers = self._ledger, iter(range(1, 1 << 30))
         watch = clock.Stopwatch(
             loaded,
             model,
             self._require(),
+            baseline,
             slots,
             self._settings,
             self._device,
-            flush,
-            handover,
             lambda: ledger.seed(f"timed {next(numbers)}"),
             reference_error,
         )
@@ -221,9 +197,9 @@ class Bench:
             timed = watch.run()
         except (ContestantFailed, ContestantGone) as error:
             raise self._ended(error, Status.RUNTIME_ERROR) from None
-        self._judge_timed(timed, handover)
+        self._judge_timed(timed)
 
-    def _judge_timed(self, timed: clock.Timed, handover: float) -> None:
+    def _judge_timed(self, timed: clock.Timed) -> None:
         ledger = self._ledger
         asked = "Are the outputs of timed calls right?"
         if timed.failure == "timed_outputs" and timed.bad is not None:
@@ -245,10 +221,10 @@ class Bench:
                 "it reported times that no call can have taken",
             )
         ledger.passed("timed_outputs", asked, f"{timed.checked_calls} calls compared, all right")
-        measurement = clock.conclude(timed, handover, self._flush_bytes())
+        measurement = clock.conclude(timed, seat.flush_bytes(self._device))
         ledger.measurement = measurement
         inside, loop_ms = measurement.candidate_ms, measurement.overhead_ms
-        allowed = inside + clock.allowed_unseen_ms(inside, loop_ms, self._device)
+        allowed = inside + clock.allowed_unseen_ms(inside, loop_ms)
         figures = {
             "inside_ms": measurement.candidate_ms,
             "host_ms": measurement.host_ms,
@@ -298,20 +274,3 @@ class Bench:
     def _require(self) -> Contestant:
         assert self._contestant is not None
         return self._contestant
-
-    def _flush_bytes(self) -> int:
-        if self._device.type != "cuda":
-            return 0
-        return FLUSH_MULTIPLE * int(torch.cuda.get_device_properties(self._device).L2_cache_size)
-
-
-def _plain(argument: Any) -> Any:
-    """A constructor argument as JSON. Raises Ended for one that has no plain form (a tensor, an object)."""
-
-    def refuse(_: Any) -> dict[str, Any]:
-        raise TypeError("tensors as constructor arguments are not supported")
-
-    try:
-        return wire.encode(argument, refuse)
-    except TypeError as error:
-        raise Ended(Status.INFRASTRUCTURE_ERROR, f"the problem cannot be handed over: {error}") from None

@@ -12,7 +12,7 @@ import torch
 
 from pipeline.contestant import arena as arenas
 from pipeline.contestant import wire
-from pipeline.referee.problem import mapped, tensors
+from pipeline.referee.problem import tensors
 
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
@@ -31,13 +31,12 @@ class SharedSlot:
     """Encoded arguments, tensors as specs, ready to send."""
     views: tuple[torch.Tensor, ...]
     """The input tensors in shared memory."""
-    local: list[Any]
-    """The arguments with tensors in shared memory: what the baseline is called with."""
     outputs: tuple[torch.Tensor, ...]
     """Where the contestant puts its outputs."""
     output_specs: tuple[dict[str, Any], ...]
     baseline: tuple[torch.Tensor, ...]
-    """Where the referee puts the baseline's outputs; the contestant never sees this memory."""
+    """Where the baseline's process puts its outputs; the candidate never sees this memory."""
+    baseline_specs: tuple[dict[str, Any], ...]
 
     def fill(self, arguments: list[Any]) -> None:
         """Copies drawn inputs in and poisons the outputs."""
@@ -50,16 +49,17 @@ class SharedSlot:
         for place in (*self.outputs, *self.baseline):
             raw(place).fill_(POISON)
 
-    def message(self) -> dict[str, Any]:
-        """The slot as the contestant is told of it. What was written to it is in memory when this returns.
+    def message(self, *, baseline: bool = False) -> dict[str, Any]:
+        """The slot as the candidate's process (or the baseline's) is told of it.
 
-        Device work is queued: without waiting, the contestant could run before its inputs arrived, or its
-        outputs be poisoned after it wrote them.
+        What was written to it is in memory when this returns. Device work is queued: without waiting, the
+        contestant could run before its inputs arrived, or its outputs be poisoned after it wrote them.
         """
         for place in (*self.views, *self.outputs)[:1]:
             if place.is_cuda:
                 torch.cuda.synchronize(place.device)
-        return {"arguments": self.arguments, "outputs": list(self.output_specs)}
+        specs = self.baseline_specs if baseline else self.output_specs
+        return {"arguments": self.arguments, "outputs": list(specs)}
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:
@@ -97,10 +97,11 @@ class SharedMemory:
         """Bytes of all arenas in host memory."""
         return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)
 
-    def announce(self) -> tuple[dict[str, Any], list[int]]:
-        """The `attach` message for arenas not announced yet, and the descriptors to send with it."""
-        message = {"op": "attach", "arenas": [item for _, item, _ in self._arenas]}
-        return message, [fd for _, _, fd in self._arenas if fd is not None]
+    def announce(self, *names: str) -> tuple[dict[str, Any], list[int]]:
+        """The `attach` message for the arenas of these names, and the descriptors to send with it."""
+        chosen = [(item, fd) for made, item, fd in self._arenas if made.name in names]
+        message = {"op": "attach", "arenas": [item for item, _ in chosen]}
+        return message, [fd for _, fd in chosen if fd is not None]
 
     def close(self) -> None:
         """Gives everything back; no view may be used afterwards."""
@@ -139,20 +140,23 @@ def lay_out(
     output_bytes = sum(_dense_bytes(t) for t in outputs)
     shared_in = memory.arena("inputs", input_bytes * count)
     shared_out = memory.arena("outputs", output_bytes * count)
+    private_out = memory.arena("baseline", output_bytes * count)
+    dense = [_dense(t) for t in outputs]
     slots = []
     for index in range(count):
         specs = _specs(inputs, "inputs", index * input_bytes)
         views = tuple(shared_in.view(spec) for spec in specs)
-        out_specs = tuple(_specs([_dense(t) for t in outputs], "outputs", index * output_bytes))
-        pending_specs, pending_views = iter(specs), iter(views)
+        out_specs = tuple(_specs(dense, "outputs", index * output_bytes))
+        baseline_specs = tuple(_specs(dense, "baseline", index * output_bytes))
+        pending = iter(specs)
         slots.append(
             SharedSlot(
-                arguments=[wire.encode(a, _taking(pending_specs)) for a in arguments],
+                arguments=[wire.encode(a, _taking(pending)) for a in arguments],
                 views=views,
-                local=_with_tensors(arguments, pending_views),
                 outputs=tuple(shared_out.view(spec) for spec in out_specs),
                 output_specs=out_specs,
-                baseline=tuple(torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in outputs),
+                baseline=tuple(private_out.view(spec) for spec in baseline_specs),
+                baseline_specs=baseline_specs,
             )
         )
     return slots
@@ -183,10 +187,6 @@ def _layable(tensor: torch.Tensor) -> torch.Tensor:
                 return _dense(tensor)
             reach += (size - 1) * step
     return tensor
-
-
-def _with_tensors(arguments: list[Any], views: Iterator[torch.Tensor]) -> list[Any]:
-    return [mapped(argument, lambda _: next(views)) for argument in arguments]
 
 
 def _specs(items: Sequence[torch.Tensor], arena: str, offset: int) -> list[dict[str, Any]]:

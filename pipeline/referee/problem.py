@@ -42,6 +42,11 @@ class LoadedProblem:
         """What Model and ModelNew are constructed with. Raises ProblemError."""
         return list(self._guarded("get_init_inputs", self._module.get_init_inputs))
 
+    def sized_source(self) -> str:
+        """The problem's text with this size's values set at its end, for a process of its own."""
+        values = self.problem.sizes[self.size].items()
+        return "\n".join([self.problem.source, *(f"{name} = {value!r}" for name, value in values), ""])
+
     def construct(self, seed: int, device: torch.device) -> torch.nn.Module:
         """A reference model whose weights come from `seed` (drawn on the CPU), on `device`.
 

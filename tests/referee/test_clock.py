@@ -31,16 +31,24 @@ def test_possible_times_are_taken_as_they_are(value: list[float]) -> None:
     assert clock.believable_times(value, len(value)) == value
 
 
+def rounds_with(hidden: float, *, count: int, inside: float = 2.0, calls: int = 4) -> list[clock.Round]:
+    """Rounds whose loop costs half a millisecond a call, and whose candidate hides `hidden` ms a call."""
+    host, baseline_host = calls * (inside + hidden + 0.5), calls * (1.0 + 0.5)
+    return [clock.Round("BC", [1.0] * calls, [inside] * calls, host, baseline_host) for _ in range(count)]
+
+
 @given(st.floats(0, 100), st.floats(0.1, 100), st.integers(1, 16))
 def test_hidden_work_is_what_the_loop_does_not_explain(hidden: float, inside: float, calls: int) -> None:
-    host, baseline_host = 2.0 + calls * (inside + hidden + 0.5), calls * (1.0 + 0.5)
-    baseline, candidate = [1.0] * calls, [inside] * calls
-    rounds = [
-        clock.Round("BC", baseline, candidate, host_ms=host, baseline_host_ms=baseline_host + 500),
-        clock.Round("CB", baseline, candidate, host_ms=host + 500, baseline_host_ms=baseline_host),
-    ]
+    rounds = rounds_with(hidden, count=5, inside=inside, calls=calls)
+    rounds[0].host_ms += 500
+    rounds[1].baseline_host_ms += 500
     assert clock.loop_cost_ms(rounds) == pytest.approx(0.5)
-    assert clock.unseen_ms(rounds, 2.0) == pytest.approx(hidden, abs=1e-6)
+    assert clock.unseen_ms(rounds) == pytest.approx(hidden, abs=1e-6)
+
+
+def test_a_few_honest_rounds_do_not_hide_the_others() -> None:
+    rounds = rounds_with(0.0, count=4) + rounds_with(3.0, count=12)
+    assert clock.unseen_ms(rounds) == pytest.approx(3.0)
 
 
 def test_ratios_are_above_zero_where_the_candidate_is_faster() -> None:

@@ -1,0 +1,116 @@
+"""Taking a seat: a sandboxed process is started, given its device and its memory, and loads its code.
+
+Candidate and baseline take their seats the same way, so that they are timed on equal terms. The baseline's
+process runs the problem's own `Model` and is never told of the candidate, nor the candidate of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from pipeline.contestant import wire
+from pipeline.nouns import Build, BuildRequest, BuildState, Status, VerifySettings
+from pipeline.referee.environment import minor_number
+from pipeline.referee.host import BuildService, Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.ledger import Ended
+from pipeline.referee.memory import SharedMemory
+from pipeline.referee.problem import LoadedProblem
+
+FLUSH_MULTIPLE = 2
+"""The L2 cache is emptied by writing this many times its size."""
+
+CANDIDATE_ARENAS = ("inputs", "outputs", "weights")
+BASELINE_ARENAS = ("inputs", "baseline", "weights")
+
+
+def flush_bytes(device: torch.device) -> int:
+    """Bytes written between calls to empty the L2 cache; 0 on a CPU."""
+    if device.type != "cuda":
+        return 0
+    return FLUSH_MULTIPLE * int(torch.cuda.get_device_properties(device).L2_cache_size)
+
+
+def start(
+    build: BuildService, memory: SharedMemory, settings: VerifySettings, device: torch.device
+) -> Contestant:
+    """A process that comes up while the caller goes on; `greet` waits for it."""
+    return Contestant(
+        build,
+        gpus=(minor_number(device),) if device.type == "cuda" else (),
+        # The memory it shares with us counts as its own.
+        memory_bytes=settings.memory_bytes + memory.host_bytes,
+        unsafe=settings.unsafe,
+    )
+
+
+def greet(
+    contestant: Contestant,
+    memory: SharedMemory,
+    arenas: Sequence[str],
+    settings: VerifySettings,
+    device: torch.device,
+) -> None:
+    """Waits for a process and gives it device and memory. Raises Ended when it does not come up."""
+    hello = {
+        "op": "hello",
+        "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
+        "threads": settings.threads,
+        "flush_bytes": flush_bytes(device),
+    }
+    try:
+        contestant.wait_ready()
+        contestant.ask(hello, seconds=settings.load_seconds)
+        message, fds = memory.announce(*arenas)
+        contestant.ask(message, seconds=settings.load_seconds, fds=fds)
+    except (ContestantFailed, ContestantGone) as error:
+        details = error.traceback if isinstance(error, ContestantFailed) else error.outcome.stderr
+        why = f"the sandboxed process did not start: {error}"
+        raise Ended(Status.INFRASTRUCTURE_ERROR, why, details) from None
+
+
+def seat_baseline(
+    contestant: Contestant,
+    loaded: LoadedProblem,
+    memory: SharedMemory,
+    weights: dict[str, dict[str, Any]],
+    seed: int,
+    settings: VerifySettings,
+    device: torch.device,
+) -> None:
+    """Loads the problem's `Model` into a started process. Raises Ended when that fails."""
+    greet(contestant, memory, BASELINE_ARENAS, settings, device)
+    arguments = init_arguments(loaded)
+    try:
+        contestant.ask(
+            {"op": "load", "source": loaded.sized_source(), "seed": seed}, seconds=settings.load_seconds
+        )
+        construct = {"op": "construct", "class": "Model", "arguments": arguments, "seed": seed}
+        contestant.ask(construct, seconds=settings.load_seconds)
+        if weights:
+            contestant.ask({"op": "weights", "tensors": weights}, seconds=settings.load_seconds)
+    except (ContestantFailed, ContestantGone) as error:
+        why = f"the baseline's process failed: {error}"
+        raise Ended(Status.INFRASTRUCTURE_ERROR, why) from None
+
+
+def init_arguments(loaded: LoadedProblem) -> list[Any]:
+    """Constructor arguments as JSON. Raises Ended for one that has no plain form (a tensor, an object)."""
+
+    def refuse(_: Any) -> dict[str, Any]:
+        raise TypeError("tensors as constructor arguments are not supported")
+
+    try:
+        return [wire.encode(argument, refuse) for argument in loaded.init_arguments()]
+    except TypeError as error:
+        why = f"the problem cannot be handed over: {error}"
+        raise Ended(Status.INFRASTRUCTURE_ERROR, why) from None
+
+
+def no_builds(request: BuildRequest) -> Build:
+    """The baseline's build service: a reference builds nothing."""
+    return Build(
+        key="", state=BuildState.UNAVAILABLE, name=request.name, log="a reference may not build extensions"
+    )
