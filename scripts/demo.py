@@ -19,7 +19,7 @@ def main() -> int:
     """Runs the commands a user would, and says which to try next."""
     backend = default_backend()
     problems = {key.problem: None for key in ReplayProvider("demo").questions() if key.backend == backend}
-    run("generate", *problems, "--model", "replay:demo", "--samples", "2", "--turns", "2", "--seconds", "5")
+    run("generate", *problems, "--model", "replay:demo", "--samples", "2", "--turns", "2", "--seconds", "3")
     run("leaderboard", "--backend", backend)
     database = Path("db/attempts.sqlite").resolve()
     print(f"\nEvery attempt is in {database}. Try next:\n")

@@ -18,7 +18,7 @@ from typing import Any
 from pipeline.sandbox import Job, Limits, Process, probe, python_paths, remove_scratch, start
 
 KEY = "sk-canary-" + os.urandom(8).hex()
-ROOM = Path(sys.argv[1])
+ROOM = Path(sys.argv[1] if __name__ == "__main__" else ".")
 """A directory of this driver, open to everybody, for scratch directories and what lies beside them."""
 
 
