@@ -22,10 +22,11 @@ from typing import Any
 
 import torch
 
-from pipeline.nouns import ErrorStatistics, Measurement, VerifySettings
+from pipeline.nouns import ErrorStatistics, Measurement, Status, VerifySettings
 from pipeline.referee import stats, tolerance
 from pipeline.referee.environment import Readings, read_state
-from pipeline.referee.host import Contestant
+from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.ledger import Ended
 from pipeline.referee.memory import SharedSlot, same_bits
 from pipeline.referee.problem import LoadedProblem, tensors
 
@@ -153,7 +154,12 @@ class Stopwatch:
         seconds = self._settings.call_seconds * len(self._slots)
         start = time.perf_counter_ns()
         side.resume()
-        reply = side.ask(message, seconds=seconds)
+        try:
+            reply = side.ask(message, seconds=seconds)
+        except (ContestantFailed, ContestantGone) as error:
+            if is_baseline:  # no fault of the candidate's
+                raise Ended(Status.INFRASTRUCTURE_ERROR, f"the baseline's process failed: {error}") from None
+            raise
         host = (time.perf_counter_ns() - start) / 1e6
         side.pause()
         return believable_times(reply.get("ms"), len(self._slots)), host

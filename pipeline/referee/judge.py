@@ -93,7 +93,8 @@ class Bench:
         outputs = tensors(sample)
         count = slots_that_fit(slot_bytes(arguments, outputs), self._device)
         slots = lay_out(self._memory, arguments, outputs, count)
-        weights = share_weights(self._memory, model.state_dict())
+        weights = share_weights(self._memory, model.state_dict(), "weights")
+        baseline_weights = share_weights(self._memory, model.state_dict(), "baseline_weights")
         expected = loop.describe(sample)
         del arguments, sample, outputs
         with ledger.stage("start"):
@@ -127,7 +128,7 @@ class Bench:
         if settings.measure:
             with ledger.stage("timing"):
                 self._progress("timing")
-                baseline = self._seated_baseline(loaded, weights, weights_seed)
+                baseline = self._seated_baseline(loaded, baseline_weights, weights_seed)
                 self._measure(loaded, model, baseline, slots, reference_error)
 
     def close(self) -> None:

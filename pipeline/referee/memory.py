@@ -162,13 +162,15 @@ def lay_out(
     return slots
 
 
-def share_weights(memory: SharedMemory, state: dict[str, torch.Tensor]) -> dict[str, dict[str, Any]]:
-    """Puts initial weights into an arena; returns name to spec."""
+def share_weights(
+    memory: SharedMemory, state: dict[str, torch.Tensor], arena_name: str
+) -> dict[str, dict[str, Any]]:
+    """Puts initial weights into an arena of their own; returns name to spec."""
     places, offset = {}, 0
     for name, tensor in state.items():
-        places[name] = arenas.spec_of(_dense(tensor), "weights", offset)
+        places[name] = arenas.spec_of(_dense(tensor), arena_name, offset)
         offset += _dense_bytes(tensor)
-    arena = memory.arena("weights", offset)
+    arena = memory.arena(arena_name, offset)
     for name, tensor in state.items():
         arena.view(places[name]).copy_(tensor)
     return places

@@ -23,7 +23,8 @@ FLUSH_MULTIPLE = 2
 """The L2 cache is emptied by writing this many times its size."""
 
 CANDIDATE_ARENAS = ("inputs", "outputs", "weights")
-BASELINE_ARENAS = ("inputs", "baseline", "weights")
+BASELINE_ARENAS = ("inputs", "baseline", "baseline_weights")
+"""The baseline's weights lie apart: a candidate could write to its own while the baseline reads them."""
 
 
 def flush_bytes(device: torch.device) -> int:

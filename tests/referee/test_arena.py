@@ -176,7 +176,7 @@ def test_the_baselines_results_are_not_in_the_candidates_memory() -> None:
 def test_weights_arrive_under_their_names() -> None:
     memory = SharedMemory(CPU)
     state = {"a": torch.randn(3, 5), "b.c": torch.tensor(4), "d": torch.randn(4, 2).t()}
-    places = share_weights(memory, state)
+    places = share_weights(memory, state, "weights")
     arena = _attached(memory)["weights"]
     assert {name: arena.view(place).tolist() for name, place in places.items()} == {
         name: value.tolist() for name, value in state.items()
