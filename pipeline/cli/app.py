@@ -41,7 +41,12 @@ app.command()(doctor)
 
 def main() -> None:
     """Entry point of the console script."""
+    import gc
+
     from pipeline.errors import KernelproofError
+
+    # Importing makes objects by the ten thousand, and none of them is garbage.
+    gc.set_threshold(100_000, 50, 50)
 
     try:
         app(prog_name="kernelproof")
