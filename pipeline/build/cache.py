@@ -162,7 +162,7 @@ class BuildCache:
 
     @property
     def _workplaces(self) -> Path:
-        return self._root / "work"
+        return self._root / "partial"
 
     def _entry(self, key: str) -> Path:
         return self._root / key[:2] / key

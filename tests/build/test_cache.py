@@ -62,7 +62,7 @@ def test_a_builder_killed_mid_compile_leaves_nothing_in_the_way(
 ) -> None:
     request = plain(SLOW_SOURCE.replace("Tree<14", "Tree<40"))
     child = start_child(fresh_cache, request)
-    work = fresh_cache / "builds" / "work"
+    work = fresh_cache / "builds" / "partial"
     wait_until(lambda: any(work.glob("*/scratch/build.ninja")))
     child.send_signal(signal.SIGKILL)
     child.wait()

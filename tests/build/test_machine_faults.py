@@ -44,7 +44,7 @@ def test_what_was_unavailable_is_built_once_the_tool_is_there(
 def test_a_cache_that_breaks_while_in_use_is_an_infrastructure_error(
     fresh: Builder, fresh_cache: Path, plain
 ) -> None:
-    work = fresh_cache / "builds" / "work"
+    work = fresh_cache / "builds" / "partial"
     work.rmdir()
     work.write_text("")
     build = fresh.build(plain())
