@@ -100,20 +100,18 @@ class ExtensionLoader:
             raise RuntimeError("standalone programs and SYCL are not supported here")
         files = [Path(item) for item in ([sources] if isinstance(sources, str) else sources)]
         cuda = [item.read_text() for item in files if item.suffix in _CUDA_SUFFIXES]
-        request = {
-            "name": name,
-            "cpp_sources": [item.read_text() for item in files if item.suffix not in _CUDA_SUFFIXES],
-            "cuda_sources": cuda,
-            "functions": None,
-            "extra_cflags": list(extra_cflags or ()),
-            "extra_cuda_cflags": list(extra_cuda_cflags or ()),
-            "extra_ldflags": list(extra_ldflags or ()),
-            "extra_include_paths": _paths(extra_include_paths),
-            "with_cuda": bool(cuda) if with_cuda is None else with_cuda,
-            "is_python_module": is_python_module,
-            "no_implicit_headers": True,
-        }
-        return self._serve(request)
+        return self.load_inline(
+            name,
+            [item.read_text() for item in files if item.suffix not in _CUDA_SUFFIXES],
+            cuda,
+            extra_cflags=extra_cflags,
+            extra_cuda_cflags=extra_cuda_cflags,
+            extra_ldflags=extra_ldflags,
+            extra_include_paths=extra_include_paths,
+            with_cuda=with_cuda,
+            is_python_module=is_python_module,
+            no_implicit_headers=True,
+        )
 
     def _serve(self, request: dict[str, Any]) -> Any:
         name = str(request["name"])
