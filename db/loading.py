@@ -180,7 +180,9 @@ def _stored_verification(session: Session, row: models.Verification, texts: Libr
 def _verification(session: Session, row: models.Verification, texts: Library) -> Verification:
     measurement = session.get(models.Measurement, row.id)
     own = _columns(
-        row, "id", "attempt_id", "kind", "backend", "size", "environment_id", "sandbox_tier", "details_sha256"
+        row,
+        *("id", "attempt_id", "kind", "environment_id", "sandbox_tier", "details_sha256"),
+        *("backend", "size", "numerics", "purity", "own_kernel"),  # in the settings as well
     )
     return Verification(
         environment=_environment(session, row.environment_id, texts),

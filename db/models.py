@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    Boolean,
-    CheckConstraint,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    UniqueConstraint,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, mapped_column
+from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from db.types import SHA256, Json, UtcTime, Words
+from db.columns import (
+    count,
+    created_at,
+    json,
+    number,
+    position_key,
+    row_id,
+    symbol,
+    text_key,
+    truth,
+    verification_key,
+    words,
+)
+from db.types import SHA256
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -42,52 +45,15 @@ APPEND_ONLY = (
 )
 """Tables whose rows triggers protect from UPDATE and DELETE."""
 
+NUMERICS = "`fp32` or `tf32`: the arithmetic that float32 problems may use, on both sides."
+PURITY = "`any` or `own-compute`: whether compute operators of libraries are accepted."
+OWN_KERNEL = "False when no kernel of the candidate's own was required."
+
 
 class Base(DeclarativeBase):
     """What all tables share."""
 
     metadata = MetaData(naming_convention=NAMING)
-
-
-def _words(comment: str) -> MappedColumn[Any]:
-    return mapped_column(Words, comment=comment)
-
-
-def _symbol(comment: str) -> MappedColumn[Any]:
-    """A word of a closed vocabulary of ours, plain ASCII."""
-    return mapped_column(String, comment=comment)
-
-
-def _json(comment: str) -> MappedColumn[Any]:
-    return mapped_column(Json, comment=comment)
-
-
-def _number(comment: str) -> MappedColumn[Any]:
-    return mapped_column(Float, comment=comment)
-
-
-def _count(comment: str) -> MappedColumn[Any]:
-    return mapped_column(Integer, comment=comment)
-
-
-def _text_key(comment: str) -> MappedColumn[Any]:
-    return mapped_column(SHA256, ForeignKey("texts.sha256"), comment=comment)
-
-
-def _id() -> MappedColumn[int]:
-    return mapped_column(Integer, primary_key=True, comment="Row number.")
-
-
-def _created(comment: str = "When the row was written (UTC, ISO 8601).") -> MappedColumn[Any]:
-    return mapped_column(UtcTime, comment=comment)
-
-
-def _verification(comment: str = "The verification it belongs to.") -> MappedColumn[int]:
-    return mapped_column(Integer, ForeignKey("verifications.id"), primary_key=True, comment=comment)
-
-
-def _position(comment: str) -> MappedColumn[int]:
-    return mapped_column(Integer, primary_key=True, comment=comment)
 
 
 class Text(Base):
@@ -98,8 +64,8 @@ class Text(Base):
     sha256: Mapped[str] = mapped_column(
         SHA256, primary_key=True, comment="SHA-256 of the body's UTF-8 bytes."
     )
-    body: Mapped[str] = _words("The text; a BLOB where it is not valid Unicode.")
-    bytes: Mapped[int] = _count("Length of the body in UTF-8 bytes.")
+    body: Mapped[str] = words("The text; a BLOB where it is not valid Unicode.")
+    bytes: Mapped[int] = count("Length of the body in UTF-8 bytes.")
 
 
 class Problem(Base):
@@ -108,15 +74,15 @@ class Problem(Base):
     __tablename__ = "problems"
     __table_args__ = (UniqueConstraint("problem_id", "sha256"),)
 
-    id: Mapped[int] = _id()
-    problem_id: Mapped[str] = _words("`level1/23`: what people call it.")
-    suite: Mapped[str] = _words("`kernelproof`, the suite folder's name, or `file`.")
-    level: Mapped[int | None] = _count("N of a folder named `levelN`; NULL elsewhere.")
-    name: Mapped[str] = _words("The file's stem without its number.")
-    sha256: Mapped[str] = _text_key("SHA-256 of the reference's source.")
-    sizes: Mapped[dict[str, Any]] = _json("Named size presets.")
-    signature: Mapped[dict[str, Any]] = _json("Parameter names of the constructor and of forward.")
-    summary: Mapped[str] = _words("First line of its docstring.")
+    id: Mapped[int] = row_id()
+    problem_id: Mapped[str] = words("`level1/23`: what people call it.")
+    suite: Mapped[str] = words("`kernelproof`, the suite folder's name, or `file`.")
+    level: Mapped[int | None] = count("N of a folder named `levelN`; NULL elsewhere.")
+    name: Mapped[str] = words("The file's stem without its number.")
+    sha256: Mapped[str] = text_key("SHA-256 of the reference's source.")
+    sizes: Mapped[dict[str, Any]] = json("Named size presets.")
+    signature: Mapped[dict[str, Any]] = json("Parameter names of the constructor and of forward.")
+    summary: Mapped[str] = words("First line of its docstring.")
 
 
 class Environment(Base):
@@ -124,23 +90,23 @@ class Environment(Base):
 
     __tablename__ = "environments"
 
-    id: Mapped[int] = _id()
+    id: Mapped[int] = row_id()
     fingerprint: Mapped[str] = mapped_column(
         SHA256, unique=True, comment="SHA-256 of `facts` in canonical form."
     )
-    device_name: Mapped[str] = _words("The GPU's name, else the CPU's: what the leaderboard groups by.")
-    gpu_name: Mapped[str | None] = _words("GPU model; NULL on a CPU.")
-    gpu_uuid: Mapped[str | None] = _words("The very GPU.")
-    driver: Mapped[str | None] = _words("NVIDIA driver version.")
-    cuda: Mapped[str | None] = _words("CUDA version torch was built with.")
-    torch: Mapped[str] = _words("torch version.")
-    python: Mapped[str] = _words("Python version.")
-    nvcc: Mapped[str | None] = _words("nvcc version.")
-    cxx: Mapped[str | None] = _words("First line of `c++ --version`.")
-    cpu: Mapped[str] = _words("Processor model.")
-    host_sha256: Mapped[str] = _words("Tells machines apart without naming them.")
-    kernelproof: Mapped[str] = _words("kernelproof's version.")
-    facts: Mapped[dict[str, Any]] = _json(
+    device_name: Mapped[str] = words("The GPU's name, else the CPU's: what the leaderboard groups by.")
+    gpu_name: Mapped[str | None] = words("GPU model; NULL on a CPU.")
+    gpu_uuid: Mapped[str | None] = words("The very GPU.")
+    driver: Mapped[str | None] = words("NVIDIA driver version.")
+    cuda: Mapped[str | None] = words("CUDA version torch was built with.")
+    torch: Mapped[str] = words("torch version.")
+    python: Mapped[str] = words("Python version.")
+    nvcc: Mapped[str | None] = words("nvcc version.")
+    cxx: Mapped[str | None] = words("First line of `c++ --version`.")
+    cpu: Mapped[str] = words("Processor model.")
+    host_sha256: Mapped[str] = words("Tells machines apart without naming them.")
+    kernelproof: Mapped[str] = words("kernelproof's version.")
+    facts: Mapped[dict[str, Any]] = json(
         "Everything known, VBIOS, ECC, MIG, power limit and clocks included."
     )
 
@@ -150,19 +116,22 @@ class Run(Base):
 
     __tablename__ = "runs"
 
-    id: Mapped[int] = _id()
+    id: Mapped[int] = row_id()
     key: Mapped[str] = mapped_column(SHA256, unique=True, comment="SHA-256 of `settings` in canonical form.")
-    name: Mapped[str | None] = _words("The user's label.")
-    kind: Mapped[str] = _symbol("`generate`, or `verify` for candidates given as files.")
-    model: Mapped[str] = _words("`openai:MODEL`, `replay:FILE` or `file`.")
-    base_url: Mapped[str | None] = _words("The model server's address, when one was set.")
-    template: Mapped[str | None] = _words("Prompt template with its version.")
+    name: Mapped[str | None] = words("The user's label.")
+    kind: Mapped[str] = symbol("`generate`, or `verify` for candidates given as files.")
+    model: Mapped[str] = words("`openai:MODEL`, `replay:FILE` or `file`.")
+    base_url: Mapped[str | None] = words("The model server's address, when one was set.")
+    template: Mapped[str | None] = words("Prompt template with its version.")
     template_sha256: Mapped[str | None] = mapped_column(SHA256, comment="Hash of the template's files.")
-    backend: Mapped[str] = _symbol("`cuda` or `cpp`.")
-    size: Mapped[str] = _words("Size preset.")
-    turns: Mapped[int] = _count("Most turns of a sample.")
-    settings: Mapped[dict[str, Any]] = _json("All settings, the sampling settings included.")
-    created: Mapped[str] = _created()
+    backend: Mapped[str] = symbol("`cuda` or `cpp`.")
+    size: Mapped[str] = words("Size preset.")
+    numerics: Mapped[str] = symbol(NUMERICS)
+    purity: Mapped[str] = symbol(PURITY)
+    own_kernel: Mapped[bool] = truth(OWN_KERNEL)
+    turns: Mapped[int] = count("Most turns of a sample.")
+    settings: Mapped[dict[str, Any]] = json("All settings, the sampling settings included.")
+    created: Mapped[str] = created_at()
 
 
 class Prompt(Base):
@@ -176,15 +145,15 @@ class Prompt(Base):
         ),
     )
 
-    id: Mapped[int] = _id()
+    id: Mapped[int] = row_id()
     sha256: Mapped[str] = mapped_column(
         SHA256, comment="The prompt's own hash over system, history and user text."
     )
-    template: Mapped[str] = _words("Template folder's name, with its version.")
+    template: Mapped[str] = words("Template folder's name, with its version.")
     template_sha256: Mapped[str] = mapped_column(SHA256, comment="Hash of the template's files.")
-    system_sha256: Mapped[str] = _text_key("System text.")
-    user_sha256: Mapped[str] = _text_key("User text.")
-    history_sha256: Mapped[str] = _text_key("Earlier turns as JSON: a list of [role, text].")
+    system_sha256: Mapped[str] = text_key("System text.")
+    user_sha256: Mapped[str] = text_key("User text.")
+    history_sha256: Mapped[str] = text_key("Earlier turns as JSON: a list of [role, text].")
 
 
 class Attempt(Base):
@@ -196,20 +165,20 @@ class Attempt(Base):
         CheckConstraint("sample >= 0 AND turn >= 1", name="key"),
     )
 
-    id: Mapped[int] = _id()
+    id: Mapped[int] = row_id()
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), comment="The run it belongs to.")
     problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), comment="The problem asked for.")
-    sample: Mapped[int] = _count("Number of the sample, from 0.")
-    turn: Mapped[int] = _count("Turn within the sample, from 1.")
+    sample: Mapped[int] = count("Number of the sample, from 0.")
+    turn: Mapped[int] = count("Turn within the sample, from 1.")
     parent_id: Mapped[int | None] = mapped_column(
         ForeignKey("attempts.id"), comment="The attempt this one repairs or improves."
     )
     prompt: Mapped[int | None] = mapped_column(
         ForeignKey("prompts.id"), comment="What was asked; NULL for candidates given as files."
     )
-    status: Mapped[str | None] = _symbol("How it ended; NULL while in progress.")
-    created: Mapped[str] = _created()
-    finished: Mapped[str | None] = _created("When `status` was set.")
+    status: Mapped[str | None] = symbol("How it ended; NULL while in progress.")
+    created: Mapped[str] = created_at()
+    finished: Mapped[str | None] = created_at("When `status` was set.")
 
 
 class Response(Base):
@@ -218,24 +187,24 @@ class Response(Base):
     __tablename__ = "responses"
     __table_args__ = (UniqueConstraint("attempt_id", "ordinal"),)
 
-    id: Mapped[int] = _id()
+    id: Mapped[int] = row_id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt that asked.")
-    ordinal: Mapped[int] = _count("1 for the first answer or error of the attempt, and so on.")
-    error: Mapped[str | None] = _words("The provider's error message; NULL when there was an answer.")
-    raw_sha256: Mapped[str | None] = _text_key("The whole JSON body.")
-    text_sha256: Mapped[str | None] = _text_key("The answer's content, raw.")
-    reasoning_sha256: Mapped[str | None] = _text_key("The separate reasoning field.")
-    refusal: Mapped[str | None] = _words("The refusal field.")
-    finish_reason: Mapped[str | None] = _words("As the server spelled it.")
-    request_id: Mapped[str | None] = _words("The server's id of the request.")
-    served_model: Mapped[str | None] = _words("The model name in the answer.")
-    system_fingerprint: Mapped[str | None] = _words("The server's fingerprint of its configuration.")
-    prompt_tokens: Mapped[int | None] = _count("As reported; NULL for unknown.")
-    completion_tokens: Mapped[int | None] = _count("As reported, reasoning included; NULL for unknown.")
-    reasoning_tokens: Mapped[int | None] = _count("As reported; NULL for unknown.")
-    cached_tokens: Mapped[int | None] = _count("As reported; NULL for unknown.")
-    latency_s: Mapped[float | None] = _number("Seconds from question to whole answer.")
-    created: Mapped[str] = _created()
+    ordinal: Mapped[int] = count("1 for the first answer or error of the attempt, and so on.")
+    error: Mapped[str | None] = words("The provider's error message; NULL when there was an answer.")
+    raw_sha256: Mapped[str | None] = text_key("The whole JSON body.")
+    text_sha256: Mapped[str | None] = text_key("The answer's content, raw.")
+    reasoning_sha256: Mapped[str | None] = text_key("The separate reasoning field.")
+    refusal: Mapped[str | None] = words("The refusal field.")
+    finish_reason: Mapped[str | None] = words("As the server spelled it.")
+    request_id: Mapped[str | None] = words("The server's id of the request.")
+    served_model: Mapped[str | None] = words("The model name in the answer.")
+    system_fingerprint: Mapped[str | None] = words("The server's fingerprint of its configuration.")
+    prompt_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
+    completion_tokens: Mapped[int | None] = count("As reported, reasoning included; NULL for unknown.")
+    reasoning_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
+    cached_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
+    latency_s: Mapped[float | None] = number("Seconds from question to whole answer.")
+    created: Mapped[str] = created_at()
 
 
 class Candidate(Base):
@@ -243,15 +212,15 @@ class Candidate(Base):
 
     __tablename__ = "candidates"
 
-    id: Mapped[int] = _id()
+    id: Mapped[int] = row_id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), index=True, comment="Its attempt.")
-    source_sha256: Mapped[str | None] = _text_key("The program; NULL when none was found.")
-    status: Mapped[str | None] = _symbol("Why none was found.")
-    method: Mapped[str] = _words("How it was found: `fence`, `bare` ...")
-    warnings: Mapped[list[str]] = _json("What was odd about the response.")
-    span_start: Mapped[int | None] = _count("First character of the code in the response's text.")
-    span_end: Mapped[int | None] = _count("One past its last character.")
-    created: Mapped[str] = _created()
+    source_sha256: Mapped[str | None] = text_key("The program; NULL when none was found.")
+    status: Mapped[str | None] = symbol("Why none was found.")
+    method: Mapped[str] = words("How it was found: `fence`, `bare` ...")
+    warnings: Mapped[list[str]] = json("What was odd about the response.")
+    span_start: Mapped[int | None] = count("First character of the code in the response's text.")
+    span_end: Mapped[int | None] = count("One past its last character.")
+    created: Mapped[str] = created_at()
 
 
 class Verification(Base):
@@ -268,36 +237,48 @@ class Verification(Base):
             "backend",
             "size",
             "environment_id",
+            *("numerics", "purity", "own_kernel", "error_class", "flags"),
         ),
         CheckConstraint("kind IN ('first', 'again', 'reproduce')", name="kind"),
     )
 
-    id: Mapped[int] = _id()
+    id: Mapped[int] = row_id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt judged.")
-    kind: Mapped[str] = _symbol(
+    kind: Mapped[str] = symbol(
         "`first`, `again` (judged anew) or `reproduce` (never counts for the leaderboard)."
     )
-    status: Mapped[str] = _symbol("The verdict.")
-    backend: Mapped[str] = _symbol("`cuda` or `cpp`.")
-    size: Mapped[str] = _words("Size preset.")
+    status: Mapped[str] = symbol("The verdict.")
+    backend: Mapped[str] = symbol("`cuda` or `cpp`.")
+    size: Mapped[str] = words("Size preset.")
+    numerics: Mapped[str] = symbol(NUMERICS)
+    purity: Mapped[str] = symbol(PURITY)
+    own_kernel: Mapped[bool] = truth(OWN_KERNEL)
     environment_id: Mapped[int | None] = mapped_column(
         ForeignKey("environments.id"), comment="Where it ran; NULL when no process was started."
     )
-    reason: Mapped[str] = _words("One sentence: why this status.")
-    problem_id: Mapped[str] = _words("The problem, as the verifier named it.")
+    reason: Mapped[str] = words("One sentence: why this status.")
+    problem_id: Mapped[str] = words("The problem, as the verifier named it.")
     problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference it was judged by.")
     candidate_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the source that was judged.")
-    sandbox_tier: Mapped[str | None] = _words("What confined the candidate, as docs/sandbox.md names it.")
-    sandbox: Mapped[dict[str, Any] | None] = _json("Tier, layers in force, and why not a stronger one.")
-    settings: Mapped[dict[str, Any]] = _json("What the verification was asked to do.")
-    seeds: Mapped[dict[str, int]] = _json("The seeds, secret until then.")
-    inputs: Mapped[list[dict[str, Any]]] = _json("Shape, dtype and strides of each input tensor.")
-    errors: Mapped[list[dict[str, Any]]] = _json("Error statistics, one entry a trial and output.")
-    details_sha256: Mapped[str | None] = _text_key("Traceback or process output of a failed candidate.")
-    exit: Mapped[str | None] = _words("How the candidate's process ended by itself.")
-    stage_seconds: Mapped[dict[str, float]] = _json("Wall seconds by stage.")
-    verifier: Mapped[str] = _words("Version of kernelproof, and hash of the tolerance policy.")
-    created: Mapped[str] = _created("When it was made (UTC, ISO 8601), as the verifier wrote it.")
+    sandbox_tier: Mapped[str | None] = words("What confined the candidate, as docs/sandbox.md names it.")
+    sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, and why not a stronger one.")
+    settings: Mapped[dict[str, Any]] = json("What the verification was asked to do.")
+    seeds: Mapped[dict[str, int]] = json("The seeds, secret until then.")
+    inputs: Mapped[list[dict[str, Any]]] = json("Shape, dtype and strides of each input tensor.")
+    errors: Mapped[list[dict[str, Any]]] = json("Error statistics, one entry a trial and output.")
+    details_sha256: Mapped[str | None] = text_key("Traceback or process output of a failed candidate.")
+    exit: Mapped[str | None] = words("How the candidate's process ended by itself.")
+    stage_seconds: Mapped[dict[str, float]] = json("Wall seconds by stage.")
+    error_class: Mapped[str | None] = symbol(
+        "What arithmetic the results could come from, the worst of all trials; NULL where nothing says."
+    )
+    determinism: Mapped[str | None] = symbol(
+        "What a second call with the same inputs gave: `bit-equal` or `within error`; NULL where unknown."
+    )
+    flags: Mapped[list[str]] = json("What a reader should know of a correct candidate.")
+    kernels: Mapped[dict[str, Any] | None] = json("What ran in one traced call; NULL where none was traced.")
+    verifier: Mapped[str] = words("Version of kernelproof, and hash of the tolerance policy.")
+    created: Mapped[str] = created_at("When it was made (UTC, ISO 8601), as the verifier wrote it.")
 
 
 class Build(Base):
@@ -305,17 +286,17 @@ class Build(Base):
 
     __tablename__ = "builds"
 
-    verification_id: Mapped[int] = _verification()
-    position: Mapped[int] = _position("Order in which they were asked for, from 0.")
-    key: Mapped[str] = _words("SHA-256 over sources, flags, compilers, torch and architecture.")
-    state: Mapped[str] = _symbol("`ok`, `error`, `timeout`, `unavailable` or `infrastructure`.")
-    name: Mapped[str] = _words("The module's name.")
-    library: Mapped[str | None] = _words("Path of the library in the cache of the machine that built it.")
-    library_sha256: Mapped[str | None] = _words("SHA-256 of the library.")
-    cached: Mapped[bool] = mapped_column(Boolean, comment="True when nothing was compiled now.")
-    duration_s: Mapped[float] = _number("Wall seconds of the compilation.")
-    commands: Mapped[list[str]] = _json("Compiler and linker command lines.")
-    log_sha256: Mapped[str | None] = _text_key("The compilers' output; NULL when they said nothing.")
+    verification_id: Mapped[int] = verification_key()
+    position: Mapped[int] = position_key("Order in which they were asked for, from 0.")
+    key: Mapped[str] = words("SHA-256 over sources, flags, compilers, torch and architecture.")
+    state: Mapped[str] = symbol("`ok`, `error`, `timeout`, `unavailable` or `infrastructure`.")
+    name: Mapped[str] = words("The module's name.")
+    library: Mapped[str | None] = words("Path of the library in the cache of the machine that built it.")
+    library_sha256: Mapped[str | None] = words("SHA-256 of the library.")
+    cached: Mapped[bool] = truth("True when nothing was compiled now.")
+    duration_s: Mapped[float] = number("Wall seconds of the compilation.")
+    commands: Mapped[list[str]] = json("Compiler and linker command lines.")
+    log_sha256: Mapped[str | None] = text_key("The compilers' output; NULL when they said nothing.")
 
 
 class Finding(Base):
@@ -323,14 +304,14 @@ class Finding(Base):
 
     __tablename__ = "findings"
 
-    verification_id: Mapped[int] = _verification()
-    position: Mapped[int] = _position("Order, from 0.")
-    rule: Mapped[str] = _words("The rule's name.")
-    severity: Mapped[str] = _symbol("`note`, `warning` or `error`.")
-    status: Mapped[str | None] = _symbol("For an error: the status it leads to.")
-    line: Mapped[int | None] = _count("1-based line in the source.")
-    message: Mapped[str] = _words("What is wrong and what to do instead.")
-    evidence: Mapped[str] = _words("The source text that matched.")
+    verification_id: Mapped[int] = verification_key()
+    position: Mapped[int] = position_key("Order, from 0.")
+    rule: Mapped[str] = words("The rule's name.")
+    severity: Mapped[str] = symbol("`note`, `warning` or `error`.")
+    status: Mapped[str | None] = symbol("For an error: the status it leads to.")
+    line: Mapped[int | None] = count("1-based line in the source.")
+    message: Mapped[str] = words("What is wrong and what to do instead.")
+    evidence: Mapped[str] = words("The source text that matched.")
 
 
 class Check(Base):
@@ -338,13 +319,13 @@ class Check(Base):
 
     __tablename__ = "checks"
 
-    verification_id: Mapped[int] = _verification()
-    position: Mapped[int] = _position("Order, from 0.")
-    name: Mapped[str] = _words("The check's stable name.")
-    outcome: Mapped[str] = _symbol("`pass`, `fail` or `not_applicable`.")
-    asked: Mapped[str] = _words("The question.")
-    seen: Mapped[str] = _words("The answer with its figures.")
-    figures: Mapped[dict[str, Any]] = _json("The same for machines.")
+    verification_id: Mapped[int] = verification_key()
+    position: Mapped[int] = position_key("Order, from 0.")
+    name: Mapped[str] = words("The check's stable name.")
+    outcome: Mapped[str] = symbol("`pass`, `fail` or `not_applicable`.")
+    asked: Mapped[str] = words("The question.")
+    seen: Mapped[str] = words("The answer with its figures.")
+    figures: Mapped[dict[str, Any]] = json("The same for machines.")
 
 
 class Measurement(Base):
@@ -360,27 +341,36 @@ class Measurement(Base):
         ),
     )
 
-    verification_id: Mapped[int] = _verification()
-    baseline: Mapped[str] = _words("What the candidate was measured against: `eager`.")
-    candidate_ms: Mapped[float] = _number("Median time of one call of the candidate.")
-    baseline_ms: Mapped[float] = _number("Median time of one call of the baseline.")
-    speedup: Mapped[float] = _number("Median over blocks of baseline / candidate.")
-    speedup_low: Mapped[float] = _number("Lower end of the speedup's 95 % interval.")
-    speedup_high: Mapped[float] = _number("Upper end of the speedup's 95 % interval.")
-    pace: Mapped[str] = _symbol("`faster`, `same`, `slower` or `unresolved`.")
-    resolution: Mapped[float] = _number("Smallest relative difference the measurement claims.")
-    aa_spread: Mapped[float] = _number("Baseline against itself: half-width of the interval, as a fraction.")
-    host_ms: Mapped[float] = _number("The referee's own clock for one candidate call.")
-    overhead_ms: Mapped[float] = _number("The loop overhead taken off.")
-    flush_bytes: Mapped[int] = _count("Bytes written between calls to empty the L2 cache; 0: warm.")
-    slots: Mapped[int] = _count("Distinct input sets a block walks through.")
-    order: Mapped[list[str]] = _json("For each block `BC` (baseline first) or `CB`.")
-    clocks_before: Mapped[dict[str, Any]] = _json(
+    verification_id: Mapped[int] = verification_key()
+    baseline: Mapped[str] = words("What the candidate was measured against: `eager`.")
+    candidate_ms: Mapped[float] = number("Time of one call of the candidate: the slower of the two clocks'.")
+    baseline_ms: Mapped[float] = number("Median time of one call of the baseline.")
+    speedup: Mapped[float] = number("Median over blocks of baseline / candidate.")
+    speedup_low: Mapped[float] = number("Lower end of the speedup's 95 % interval.")
+    speedup_high: Mapped[float] = number("Upper end of the speedup's 95 % interval.")
+    pace: Mapped[str] = symbol("`faster`, `same`, `slower` or `unresolved`.")
+    resolution: Mapped[float] = number("Smallest relative difference the measurement claims.")
+    aa_spread: Mapped[float] = number("Baseline against itself: half-width of the interval, as a fraction.")
+    host_ms: Mapped[float] = number("The referee's own clock for one candidate call.")
+    overhead_ms: Mapped[float] = number("The loop overhead taken off.")
+    flush_bytes: Mapped[int] = count("Bytes written between calls to empty the L2 cache; 0: warm.")
+    slots: Mapped[int] = count("Distinct input sets a block walks through.")
+    order: Mapped[list[str]] = json("For each block `BC` (baseline first) or `CB`.")
+    clocks_before: Mapped[dict[str, Any]] = json(
         "Clocks, temperature, power, throttle reasons or load before."
     )
-    clocks_after: Mapped[dict[str, Any]] = _json("The same after.")
-    candidate_samples_ms: Mapped[list[list[float]]] = _json("Raw times of the candidate, a list a block.")
-    baseline_samples_ms: Mapped[list[list[float]]] = _json("Raw times of the baseline, a list a block.")
+    clocks_after: Mapped[dict[str, Any]] = json("The same after.")
+    candidate_samples_ms: Mapped[list[list[float]]] = json("Raw times of the candidate, a list a block.")
+    baseline_samples_ms: Mapped[list[list[float]]] = json("Raw times of the baseline, a list a block.")
+    inside_ms: Mapped[float | None] = number("The contestant's own clock for one candidate call.")
+    unseen_ms: Mapped[float] = number("What only the referee's clock saw of it: part of `candidate_ms`.")
+    sessions: Mapped[list[int]] = json("For each block the pair of processes it ran in, from 0; [] for one.")
+    calls: Mapped[list[int]] = json("For each block its secret number of calls.")
+    disturbed: Mapped[list[str]] = json("Why blocks were repeated, an entry a block.")
+    launch_bound: Mapped[bool] = truth("True when launching takes longer than computing.")
+    replayed: Mapped[dict[str, Any] | None] = json("Times of one call replayed as a CUDA graph.")
+    against: Mapped[list[dict[str, Any]]] = json("Further baselines, with the speedup against each.")
+    roofline: Mapped[dict[str, Any] | None] = json("Bytes, operations, ceilings and the fraction reached.")
 
 
 class Retraction(Base):
@@ -388,6 +378,6 @@ class Retraction(Base):
 
     __tablename__ = "retractions"
 
-    verification_id: Mapped[int] = _verification("The verification retracted.")
-    reason: Mapped[str] = _words("Why, in the words of whoever retracted it.")
-    created: Mapped[str] = _created()
+    verification_id: Mapped[int] = verification_key("The verification retracted.")
+    reason: Mapped[str] = words("Why, in the words of whoever retracted it.")
+    created: Mapped[str] = created_at()

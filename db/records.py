@@ -23,6 +23,7 @@ from pipeline.nouns import (
     RunSettings,
     Usage,
     Verification,
+    VerifySettings,
 )
 
 
@@ -35,25 +36,31 @@ def run_row(session: Session, settings: RunSettings) -> int:
         insert(models.Run)
         .values(
             key=settings.key,
-            backend=settings.verify.backend,
-            size=settings.verify.size,
             settings=settings.model_dump(mode="json"),
             created=utc_now(),
             **columns,
+            **_rules(settings.verify),
         )
         .on_conflict_do_nothing()
     )
     return session.scalars(select(models.Run.id).where(models.Run.key == settings.key)).one()
 
 
-def problem_row(session: Session, problem: Problem) -> None:
-    """The problem, unless one with the same id and source is there."""
+def problem_row(session: Session, problem: Problem) -> int:
+    """The problem's row, made unless one with the same id and source is there."""
     keep(session, problem.source)
     session.execute(
         insert(models.Problem)
         .values(problem_id=problem.id, **problem.model_dump(exclude={"id", "source"}))
         .on_conflict_do_nothing()
     )
+    return problem_number(session, problem.id, problem.sha256)
+
+
+def problem_number(session: Session, problem_id: str, sha256: str) -> int:
+    """The row of the problem with this id and source, which must be there."""
+    p = models.Problem
+    return session.scalars(select(p.id).where(p.problem_id == problem_id, p.sha256 == sha256)).one()
 
 
 def prompt_row(session: Session, prompt: Prompt) -> int:
@@ -131,8 +138,6 @@ def verification_rows(
     row = models.Verification(
         attempt_id=attempt_id,
         kind=kind,
-        backend=v.settings.backend,
-        size=v.settings.size,
         environment_id=environment_row(session, v.environment) if v.environment else None,
         sandbox_tier=v.sandbox.tier if v.sandbox else None,
         sandbox=v.sandbox.model_dump() if v.sandbox else None,
@@ -140,16 +145,22 @@ def verification_rows(
         errors=[statistics.model_dump() for statistics in v.errors],
         details_sha256=keep(session, v.details) if v.details else None,
         **v.model_dump(
-            include={
-                *("status", "reason", "problem_id", "problem_sha256", "candidate_sha256", "seeds", "inputs"),
-                *("exit", "stage_seconds", "verifier", "created"),
+            exclude={
+                *("settings", "environment", "sandbox", "errors", "details"),
+                *("findings", "builds", "checks", "measurement"),
             }
         ),
+        **_rules(v.settings),
     )
     session.add(row)
     session.flush()
     session.add_all(_evidence(session, row.id, v))
     return row.id
+
+
+def _rules(settings: VerifySettings) -> dict[str, Any]:
+    """What the leaderboard keeps apart, as columns of its own."""
+    return settings.model_dump(include={"backend", "size", "numerics", "purity", "own_kernel"})
 
 
 def _evidence(session: Session, verification_id: int, v: Verification) -> list[models.Base]:

@@ -104,10 +104,8 @@ class Store:
         """
 
         def begin(session: Session) -> int:
-            p, a = models.Problem, models.Attempt
-            problem = session.scalars(
-                select(p.id).where(p.problem_id == key.problem_id, p.sha256 == key.problem_sha256)
-            ).one()
+            a = models.Attempt
+            problem = records.problem_number(session, key.problem_id, key.problem_sha256)
             prompt_id = records.prompt_row(session, prompt) if prompt else None
             row = session.scalars(
                 select(a).where(
@@ -125,23 +123,37 @@ class Store:
 
         return self._database.write(begin)
 
-    def begin_next_sample(self, run_id: int, problem: Problem) -> int:
-        """The id of a new attempt at `problem`: the run's next sample, whichever process asks first."""
+    def add_finished(
+        self,
+        settings: RunSettings,
+        problem: Problem,
+        response: Response,
+        extraction: Extraction,
+        verification: Verification | None,
+        status: Status,
+    ) -> int:
+        """The id of a new attempt that is over: the next sample of its run, whichever process asks first.
 
-        def begin(session: Session) -> int:
-            a, p = models.Attempt, models.Problem
-            records.problem_row(session, problem)
-            stored = session.scalars(
-                select(p.id).where(p.problem_id == problem.id, p.sha256 == problem.sha256)
-            ).one()
-            last = session.scalar(select(func.max(a.sample)).where(a.run_id == run_id, a.problem == stored))
-            row = a(run_id=run_id, problem=stored, turn=1, created=utc_now())
+        Run, problem, attempt and everything about it in one transaction: a kill leaves the whole or nothing.
+        """
+
+        def add(session: Session) -> int:
+            a = models.Attempt
+            run_id = records.run_row(session, settings)
+            number = records.problem_row(session, problem)
+            last = session.scalar(select(func.max(a.sample)).where(a.run_id == run_id, a.problem == number))
+            row = a(run_id=run_id, problem=number, turn=1, created=utc_now())
             row.sample = 0 if last is None else last + 1
+            row.status, row.finished = status, utc_now()
             session.add(row)
             session.flush()
+            _append(session, row.id, records.response_row(session, response))
+            session.add(records.candidate_row(session, row.id, extraction))
+            if verification is not None:
+                records.verification_rows(session, row.id, verification, "first")
             return row.id
 
-        return self._database.write(begin)
+        return self._database.write(add)
 
     def record_response(self, attempt_id: int, response: Response) -> None:
         """Appends an answer; call it before anything is parsed."""

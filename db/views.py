@@ -8,7 +8,9 @@ from pydantic import Field
 
 from pipeline.nouns import (
     AttemptKey,
+    ErrorClass,
     Extraction,
+    Flag,
     Interval,
     Noun,
     Pace,
@@ -114,6 +116,12 @@ class LeaderboardFilters(Noun):
     run: str | None = None
     """A run's name, exactly."""
     kind: Literal["generate", "verify"] | None = None
+    numerics: str | None = None
+    purity: str | None = None
+    without: tuple[Flag, ...] = ()
+    """Correct candidates with one of these flags do not count as correct."""
+    error_class: ErrorClass | None = None
+    """Correct candidates of a worse class do not count as correct; those of an unknown class do."""
 
 
 class Setting(Noun):
@@ -123,6 +131,12 @@ class Setting(Noun):
     size: str
     device: str | None
     """None when no attempt of the run reached a device."""
+    numerics: str
+    """`fp32` or `tf32`."""
+    purity: str
+    """`any` or `own-compute`."""
+    own_kernel: bool
+    """False when no kernel of the candidate's own was required."""
 
 
 class BestResult(Noun):
@@ -136,6 +150,9 @@ class BestResult(Noun):
     candidate_ms: float
     baseline_ms: float
     baseline: str
+    error_class: ErrorClass | None
+    """None when nothing says."""
+    flags: tuple[Flag, ...]
 
 
 class ProblemResult(Noun):
@@ -192,5 +209,7 @@ class Leaderboard(Noun):
     """Best rate first."""
     unfinished: int = Field(ge=0)
     """Attempts still in progress."""
+    refused: int = Field(ge=0)
+    """Correct attempts that do not count as such, by the filters `without` and `error_class`."""
     retracted: int = Field(ge=0)
     """Attempts all of whose verifications were retracted: in no count above."""

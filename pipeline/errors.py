@@ -33,6 +33,10 @@ class SandboxError(MachineError):
     """No sandbox of sufficient strength can be made here."""
 
 
+class DeviceUnfit(MachineError):
+    """A GPU failed its canary and was quarantined: what was judged on it has to be judged on another."""
+
+
 class ProviderError(KernelproofError):
     """A model's server did not give an answer for this one sample; it may on another try.
 

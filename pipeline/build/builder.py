@@ -162,8 +162,6 @@ class Builder:
     def _compile(self, scratch: Path, seconds: float, memory_bytes: int) -> Outcome:
         """Run ninja over `scratch` in a sandbox that sees the compilers and torch's headers, nothing else."""
         chain = self.toolchain
-        tools = [Path(tool).parent for tool in (chain.cxx, chain.nvcc) if tool]
-        folders = dict.fromkeys([*map(str, tools), "/usr/local/bin", "/usr/bin", "/bin"])
         # Without -k ninja stops at the first failure, and which of two failing files that is depends on
         # who finishes first: the log would differ from run to run.
         command = (str(chain.ninja), "-k", "0", "-j", str(self._jobs))
@@ -177,7 +175,7 @@ class Builder:
             scratch_bytes=SCRATCH_BYTES,
             address_space_bytes=memory_bytes,
         )
-        env = {"PATH": ":".join(folders), "LC_ALL": "C.UTF-8"}
+        env = {"PATH": chain.search_path, "LC_ALL": "C.UTF-8"}
         job = Job(command, scratch, read_only=chain.read_only_paths, env=env, limits=limits)
         return self._group.run(job, unsafe=self._unsafe)
 

@@ -181,6 +181,8 @@ def _words(kind: str, flags: tuple[str, ...], *, split: bool = True) -> list[str
     nothing else that a shell does is done for a candidate."""
     if sum(map(len, flags)) > MAX_FLAG_CHARS:
         raise FlagError(f"{kind}: more than {MAX_FLAG_CHARS} characters")
+    if any("\ud800" <= character <= "\udfff" for flag in flags for character in flag):
+        raise FlagError(f"{kind}: a flag holds half a character, which no encoding has: {flags!a:.500}")
     try:
         words = [word for flag in flags for word in (shlex.split(flag) if split else [flag.strip()])]
     except ValueError as error:

@@ -125,6 +125,12 @@ class Toolchain(Noun):
         return tuple(path for path in wanted if not any(path != p and path.is_relative_to(p) for p in wanted))
 
     @property
+    def search_path(self) -> str:
+        """`PATH` of a compilation: where the compilers are, then the system's directories."""
+        tools = [str(Path(tool).parent) for tool in (self.cxx, self.nvcc) if tool]
+        return os.pathsep.join(dict.fromkeys([*tools, "/usr/local/bin", "/usr/bin", "/bin"]))
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What of this decides a build's output and does not show in its command lines."""
         return {

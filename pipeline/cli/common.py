@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 OPTION_OF = {"measure_seconds": "--seconds"}
 """Options whose name is not that of the setting."""
 
+# The words of the nouns' own types, which are not imported here: `--help` would wait for pydantic.
+
+
+class Backend(StrEnum):
+    """Where candidates run."""
+
+    CUDA = "cuda"
+    CPP = "cpp"
+
 
 class BackendChoice(StrEnum):
     """`auto` is cuda where there is a GPU, else cpp."""
@@ -23,6 +32,51 @@ class BackendChoice(StrEnum):
     AUTO = "auto"
     CUDA = "cuda"
     CPP = "cpp"
+
+
+class RigorChoice(StrEnum):
+    """How narrow the speedup's interval has to be."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    PUBLISH = "publish"
+
+
+class NumericsChoice(StrEnum):
+    """The arithmetic of float32 problems."""
+
+    FP32 = "fp32"
+    TF32 = "tf32"
+
+
+class PurityChoice(StrEnum):
+    """Whether libraries may compute."""
+
+    ANY = "any"
+    OWN_COMPUTE = "own-compute"
+
+
+class BaselineChoice(StrEnum):
+    """Baselines beside the eager one."""
+
+    COMPILE = "compile"
+    MAX_AUTOTUNE = "max-autotune"
+
+
+class FlagChoice(StrEnum):
+    """What is said of a correct candidate."""
+
+    SHAPE_SPECIALISED = "shape_specialised"
+    LAYOUT_SPECIALISED = "layout_specialised"
+
+
+class ErrorClassChoice(StrEnum):
+    """Error classes, best first."""
+
+    FP32_EQUIVALENT = "fp32-equivalent"
+    TF32_CLASS = "tf32-class"
+    HALF_CLASS = "half-class"
+    WORSE = "worse"
 
 
 WorkspaceOption = Annotated[
@@ -42,6 +96,28 @@ SizeOption = Annotated[
 SecondsOption = Annotated[float, typer.Option(help="Most seconds for the timed blocks of one candidate.")]
 TrialsOption = Annotated[int, typer.Option(help="Correctness trials on drawn inputs, variants apart.")]
 MeasureOption = Annotated[bool, typer.Option(help="Time what is correct.")]
+RigorOption = Annotated[
+    RigorChoice,
+    typer.Option(help="How narrow the speedup's interval: quick 3 %, standard 1 %, publish 0.5 %."),
+]
+NumericsOption = Annotated[
+    NumericsChoice,
+    typer.Option(help="tf32: TF32 passes for float32, and the baseline runs with TF32 too."),
+]
+PurityOption = Annotated[
+    PurityChoice,
+    typer.Option(help="own-compute: nothing is computed by operators of libraries."),
+]
+BaselineOption = Annotated[
+    list[BaselineChoice] | None,
+    typer.Option(
+        metavar="<compile|max-autotune>", help="Measure against torch.compile as well; may be repeated."
+    ),
+]
+OwnKernelOption = Annotated[
+    bool,
+    typer.Option(help="Require a kernel of its own; without, a reference can be measured against itself."),
+]
 UnsafeOption = Annotated[
     bool, typer.Option("--unsafe", help="Accept the weakest sandbox tier. Only for code you trust.")
 ]
@@ -56,11 +132,17 @@ def verify_settings(
     seconds: float,
     trials: int,
     measure: bool,
+    rigor: RigorChoice,
+    numerics: NumericsChoice,
+    purity: PurityChoice,
+    baseline: list[BaselineChoice] | None,
+    own_kernel: bool,
     unsafe: bool,
 ) -> VerifySettings:
     """The settings that the options stand for.
 
-    Raises UsageError for values that make no sense and for a size that one of `problems` has not.
+    Raises UsageError for values that make no sense, alone or together, and for a size that one of `problems`
+    has not.
     """
     from pydantic import ValidationError
 
@@ -69,6 +151,11 @@ def verify_settings(
     from pipeline.execution.sizes import choose_size
     from pipeline.nouns import VerifySettings
 
+    baselines = [choice.value for choice in BaselineChoice if choice in (baseline or ())]
+    if baselines and not measure:
+        raise UsageError("--baseline is for measuring; leave it out, or leave out --no-measure")
+    if purity is PurityChoice.OWN_COMPUTE and not own_kernel:
+        raise UsageError("--purity own-compute asks for kernels of its own; leave out --no-own-kernel")
     chosen = default_backend() if backend is BackendChoice.AUTO else backend.value
     try:
         return VerifySettings.model_validate(
@@ -78,6 +165,11 @@ def verify_settings(
                 "measure_seconds": seconds,
                 "trials": trials,
                 "measure": measure,
+                "rigor": rigor.value,
+                "numerics": numerics.value,
+                "purity": purity.value,
+                "baselines": baselines,
+                "own_kernel": own_kernel,
                 "unsafe": unsafe,
             }
         )

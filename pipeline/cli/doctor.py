@@ -13,6 +13,10 @@ def doctor(
     noise: Annotated[
         bool, typer.Option(help="Measure the A/A noise: a reference against itself (about 20 s).")
     ] = True,
+    lift_quarantine: Annotated[
+        bool,
+        typer.Option("--lift-quarantine", help="Look at quarantined GPUs again; those that pass are used."),
+    ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
@@ -23,12 +27,14 @@ def doctor(
     """
     import json
 
-    from pipeline.execution.doctor import examine
+    from pipeline.execution import doctor as room
     from pipeline.report.doctor import print_findings
     from pipeline.report.plain import screen
     from pipeline.workspace import open_workspace
 
-    findings = examine(open_workspace(workspace), noise=noise, unsafe=unsafe)
+    place = open_workspace(workspace)
+    lifted = room.lift_quarantine(lambda text: typer.echo(text, err=True)) if lift_quarantine else []
+    findings = lifted + room.examine(place, noise=noise, unsafe=unsafe)
     if as_json:
         print(json.dumps([finding.model_dump(mode="json") for finding in findings], indent=1))
     else:

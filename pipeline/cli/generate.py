@@ -10,7 +10,15 @@ import typer
 from pipeline.cli.common import (
     BackendChoice,
     BackendOption,
+    BaselineOption,
     MeasureOption,
+    NumericsChoice,
+    NumericsOption,
+    OwnKernelOption,
+    PurityChoice,
+    PurityOption,
+    RigorChoice,
+    RigorOption,
     SecondsOption,
     SizeOption,
     SuiteOption,
@@ -48,6 +56,11 @@ def generate(
     seconds: SecondsOption = 10.0,
     trials: TrialsOption = 3,
     measure: MeasureOption = True,
+    rigor: RigorOption = RigorChoice.STANDARD,
+    baseline: BaselineOption = None,
+    numerics: NumericsOption = NumericsChoice.FP32,
+    purity: PurityOption = PurityChoice.ANY,
+    own_kernel: OwnKernelOption = True,
     plain: Annotated[bool, typer.Option("--plain", help="One line an attempt, no progress bar.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, ask nothing.")] = False,
     unsafe: UnsafeOption = False,
@@ -61,7 +74,18 @@ def generate(
 
     chosen = open_suite(suite).select(problems)
     settings = verify_settings(
-        chosen, backend, size, seconds=seconds, trials=trials, measure=measure, unsafe=unsafe
+        chosen,
+        backend,
+        size,
+        seconds=seconds,
+        trials=trials,
+        measure=measure,
+        rigor=rigor,
+        numerics=numerics,
+        purity=purity,
+        baseline=baseline,
+        own_kernel=own_kernel,
+        unsafe=unsafe,
     )
     sampling = {
         "temperature": temperature,
@@ -109,6 +133,7 @@ def _run_settings(
 
 def _say_plan(plan: Plan) -> None:
     from pipeline.prompting import first_prompt
+    from pipeline.report.verification import rules
 
     verify, run = plan.settings.verify, plan.settings
     count = len(plan.problems) * plan.samples
@@ -116,8 +141,14 @@ def _say_plan(plan: Plan) -> None:
     typer.echo(f"problems   {len(plan.problems)}: {', '.join(problem.id for problem in plan.problems)}")
     typer.echo(f"questions  {count} first turns, at most {count * run.turns} in all")
     typer.echo(f"backend    {verify.backend}, size {verify.size}, template {run.template}")
+    typer.echo(f"rules      {rules(verify)}")
     first = first_prompt(
-        plan.problems[0], backend=verify.backend, size=verify.size, template=run.template or ""
+        plan.problems[0],
+        backend=verify.backend,
+        size=verify.size,
+        template=run.template or "",
+        numerics=verify.numerics,
+        purity=verify.purity,
     )
     characters = len(first.system) + len(first.user)
     typer.echo(f"prompt     {characters} characters for {plan.problems[0].id}; see kernelproof prompt")
@@ -144,7 +175,7 @@ def _run(plan: Plan, provider: Provider, workspace: Path | None, plain: bool) ->
 
     total = len(plan.problems) * plan.samples
     unsafe = plan.settings.verify.unsafe
-    with open_store(place.database) as store, Engine(unsafe=unsafe) as engine:
+    with open_store(place.database) as store, Engine(unsafe=unsafe, many=True) as engine:
         with BatchDisplay(total, plain=plain) as display:
             outcome = anyio.run(work)
         display.summary(outcome, place.database)

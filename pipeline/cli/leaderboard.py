@@ -8,12 +8,7 @@ from typing import Annotated
 
 import typer
 
-
-class Backend(StrEnum):
-    """The backends a leaderboard can be narrowed to."""
-
-    CUDA = "cuda"
-    CPP = "cpp"
+from pipeline.cli.common import Backend, ErrorClassChoice, FlagChoice, NumericsChoice, PurityChoice
 
 
 class Kind(StrEnum):
@@ -36,6 +31,18 @@ def leaderboard(
     kind: Annotated[
         Kind | None, typer.Option(help="Answers of models, or candidates given as files.")
     ] = None,
+    numerics: Annotated[NumericsChoice | None, typer.Option(help="Runs with these numerics only.")] = None,
+    purity: Annotated[PurityChoice | None, typer.Option(help="Runs with this purity only.")] = None,
+    without: Annotated[
+        list[FlagChoice] | None,
+        typer.Option(
+            metavar="<shape_specialised|layout_specialised>",
+            help="Correct ones with this flag do not count; may be repeated.",
+        ),
+    ] = None,
+    error_class: Annotated[
+        ErrorClassChoice | None, typer.Option(help="Correct ones of a worse error class do not count.")
+    ] = None,
     models: Annotated[bool, typer.Option("--models", help="Only the table of the models.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="The problems (or --models) as CSV.")] = False,
@@ -51,15 +58,21 @@ def leaderboard(
 
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other; give one of them")
-    filters = LeaderboardFilters(
-        problem=problem,
-        level=level,
-        model=model,
-        device=gpu,
-        backend=backend,
-        size=size,
-        run=run,
-        kind=kind.value if kind else None,
+    filters = LeaderboardFilters.model_validate(
+        {
+            "problem": problem,
+            "level": level,
+            "model": model,
+            "device": gpu,
+            "backend": backend,
+            "size": size,
+            "run": run,
+            "kind": kind,
+            "numerics": numerics,
+            "purity": purity,
+            "without": [flag for flag in FlagChoice if flag in (without or ())],
+            "error_class": error_class,
+        }
     )
     with open_store(open_workspace(workspace).database, create=False) as store:
         board = store.leaderboard(filters)

@@ -10,8 +10,16 @@ import typer
 from pipeline.cli.common import (
     BackendChoice,
     BackendOption,
+    BaselineOption,
     JsonOption,
     MeasureOption,
+    NumericsChoice,
+    NumericsOption,
+    OwnKernelOption,
+    PurityChoice,
+    PurityOption,
+    RigorChoice,
+    RigorOption,
     SecondsOption,
     SizeOption,
     SuiteOption,
@@ -33,6 +41,11 @@ def verify(
     seconds: SecondsOption = 10.0,
     trials: TrialsOption = 3,
     measure: MeasureOption = True,
+    rigor: RigorOption = RigorChoice.STANDARD,
+    baseline: BaselineOption = None,
+    numerics: NumericsOption = NumericsChoice.FP32,
+    purity: PurityOption = PurityChoice.ANY,
+    own_kernel: OwnKernelOption = True,
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
@@ -53,7 +66,18 @@ def verify(
     text = read_text(file)
     chosen = open_suite(suite).find(problem)
     settings = verify_settings(
-        [chosen], backend, size, seconds=seconds, trials=trials, measure=measure, unsafe=unsafe
+        [chosen],
+        backend,
+        size,
+        seconds=seconds,
+        trials=trials,
+        measure=measure,
+        rigor=rigor,
+        numerics=numerics,
+        purity=purity,
+        baseline=baseline,
+        own_kernel=own_kernel,
+        unsafe=unsafe,
     )
     require_device(settings.backend)
     with ExitStack() as stack:

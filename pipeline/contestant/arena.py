@@ -7,6 +7,7 @@ in a message. A tensor in an arena is a spec: arena, byte offset, dtype, shape, 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -18,6 +19,9 @@ from pipeline.contestant.wire import WireError, dtype_name, dtype_of
 
 ALIGNMENT = 512
 """Bytes: every tensor starts on such a boundary, as torch's own CUDA allocations do."""
+
+_PERSISTING_L2_LIMIT = 6
+"""cudaLimitPersistingL2CacheSize."""
 
 
 class Arena:
@@ -147,6 +151,17 @@ def attach_device(name: str, handle_hex: str, nbytes: int, device: torch.device)
         runtime.call("cudaIpcOpenMemHandle", ctypes.byref(pointer), handle, ctypes.c_uint(1))
         block = _DeviceBlock(runtime, int(pointer.value or 0), nbytes, "cudaIpcCloseMemHandle")
         return Arena(name, torch.as_tensor(block, device=device), block)
+
+
+def forget_persisting_lines() -> None:
+    """Takes back what L2 lines were set aside to survive a flush, and the right to set any aside.
+
+    Devices without that feature refuse; there is nothing to forget then.
+    """
+    runtime = _CudaRuntime()
+    with contextlib.suppress(RuntimeError):
+        runtime.call("cudaCtxResetPersistingL2Cache")
+        runtime.call("cudaDeviceSetLimit", ctypes.c_int(_PERSISTING_L2_LIMIT), ctypes.c_size_t(0))
 
 
 def release(arena: Arena) -> None:

@@ -20,6 +20,9 @@ import torch.utils.cpp_extension as torch_cpp_extension
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 """Sends a build request; returns the reply and the library's descriptor."""
 
+BUILT: dict[str, list[Path]] = {}
+"""Name of each extension that was built in this process, to its libraries: what the profiler looks for."""
+
 _CUDA_SUFFIXES = (".cu", ".cuh")
 
 
@@ -124,6 +127,7 @@ class ExtensionLoader:
             place.mkdir(parents=True)
             library = place / f"{name}.so"
             _copy(descriptor, library)
+            BUILT.setdefault(name, []).append(library)
         finally:
             os.close(descriptor)
         if not request["is_python_module"]:

@@ -1,8 +1,9 @@
 """The call loop: runs a forward over prepared slots, times each call, copies its outputs out.
 
-Candidate and baseline, each in its own process, both run it and so pay the same overhead. The clock functions
-are bound when this module is imported, before any candidate code exists in the process; they are a
-first line only, since native code can do anything in its own process: the referee holds a second clock.
+Candidate and baseline, each in its own process, both run it and so pay the same overhead. The clock is
+bound when this module is imported, before any candidate code exists in the process: on a GPU it is methods
+of torch's event type, which is written in C and which no Python code can change. That is a first line only,
+since native code can do anything in its own process: the referee holds a second clock.
 """
 
 from __future__ import annotations
@@ -14,23 +15,35 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.wire import dtype_name, leaves, structure
+from pipeline.contestant.wire import dtype_name, leaves, ordered, structure
 
 Forward = Callable[..., Any]
 
-_Event = torch.cuda.Event
+_Event: Any = getattr(torch._C, "_CudaEventBase", None)
+_record: Any = getattr(_Event, "record", None)
+_elapsed: Any = getattr(_Event, "elapsed_time", None)
 _synchronize = torch.cuda.synchronize
+_current_stream = torch.cuda.current_stream
+_set_stream = torch.cuda.set_stream
 _Tensor = torch.Tensor
 _copy = torch.Tensor.copy_
+_fill = torch.Tensor.fill_
 _contiguous = torch.Tensor.contiguous
+
+REPLAYS = 20
+"""Timed replays of a captured call."""
 
 
 @dataclass
 class Slot:
-    """One prepared call: its arguments and where its output leaves go."""
+    """One prepared call. Where its results go is not known before it is made."""
 
     arguments: Sequence[Any]
-    outputs: Sequence[torch.Tensor]
+
+
+Places = Callable[[], Sequence[Sequence[torch.Tensor]]]
+"""Asks where the output leaves of each call go. A forward that knew before could save the copy, and hide as
+much work as that costs the baseline."""
 
 
 @dataclass
@@ -60,89 +73,171 @@ class Flush:
 
 
 def describe(value: Any) -> OutputMeta:
-    """Type, shape, dtype, device and stride of every output leaf; scalars with their value."""
-    described: list[dict[str, Any]] = []
-    for leaf in leaves(value):
-        if isinstance(leaf, _Tensor):
-            described.append(
-                {
-                    "type": "Tensor" if type(leaf) is _Tensor else type(leaf).__name__,
-                    "dtype": dtype_name(leaf.dtype),
-                    "shape": list(leaf.shape),
-                    "stride": list(leaf.stride()) if leaf.layout == torch.strided else [],
-                    "device": leaf.device.type,
-                    "requires_grad": leaf.requires_grad,
-                }
-            )
-        else:
-            plain = isinstance(leaf, bool | int | str) or leaf is None
-            described.append({"type": type(leaf).__name__, "value": leaf if plain else repr(leaf)[:200]})
-    return OutputMeta(structure(value), described)
+    """Type, shape, dtype, device and stride of every output leaf; words and None with their value.
+
+    Numbers have no value here: they are copied out like tensors, so that they are compared by what they are.
+    """
+    value = ordered(value)
+    return OutputMeta(structure(value), [_described(leaf) for leaf in leaves(value)])
+
+
+def _described(leaf: Any) -> dict[str, Any]:
+    if not isinstance(leaf, _Tensor):
+        kind = type(leaf).__name__[:200]
+        if is_number(leaf):
+            return {"type": kind}
+        return {"type": kind, "value": leaf if leaf is None or isinstance(leaf, str) else repr(leaf)[:200]}
+    return {
+        "type": "Tensor" if type(leaf) is _Tensor else type(leaf).__name__[:200],
+        "dtype": dtype_name(leaf.dtype),
+        "shape": list(leaf.shape),
+        "stride": list(leaf.stride()) if leaf.layout == torch.strided else [],
+        "device": leaf.device.type,
+        "requires_grad": leaf.requires_grad,
+    }
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether an output leaf is a Python number: it travels as a tensor without dimensions."""
+    return isinstance(leaf, bool | int | float)
 
 
 def copy_out(value: Any, places: Sequence[torch.Tensor]) -> bool:
     """Copies output leaves to their places; False (and nothing more copied) where one does not fit."""
-    found = [leaf for leaf in leaves(value) if isinstance(leaf, _Tensor)]
+    found = [leaf for leaf in leaves(ordered(value)) if isinstance(leaf, _Tensor) or is_number(leaf)]
     if len(found) != len(places):
         return False
     for leaf, place in zip(found, places, strict=True):
+        if not isinstance(leaf, _Tensor):
+            if place.dim():
+                return False
+            _fill(place, leaf)
+            continue
         if leaf.shape != place.shape or leaf.dtype != place.dtype or leaf.device != place.device:
             return False
         _copy(place, leaf)
     return True
 
 
-def run_block(forward: Forward, slots: Sequence[Slot], flush: Flush, device: torch.device) -> list[float]:
+def run_block(
+    forward: Forward,
+    slots: Sequence[Slot],
+    flush: Flush,
+    device: torch.device,
+    places: Places,
+    *,
+    at_once: bool = False,
+) -> list[float]:
     """Calls `forward` once on each slot and returns the time of each call in milliseconds.
 
-    Flush and copying lie outside the timed window; bringing a strided result into contiguous order lies
-    inside, or the copy would do that work for the forward. Raises whatever the forward raises, and
-    ValueError when an output does not fit its place.
+    Results stay alive until all calls are made, and are copied to their places then; with `at_once` each is
+    copied before the next call, for a trusted forward that reuses its memory. Flush and copying lie
+    outside the timed windows; bringing a strided result into contiguous order lies inside, or the copy would
+    do that work for the forward. Raises whatever the forward raises, and ValueError when an output does not
+    fit its place.
     """
     with torch.no_grad():
+        known = iter(places()) if at_once else None
+        values: list[Any] = []
+
+        def take(value: Any) -> None:
+            if known is None:
+                values.append(value)
+            else:
+                _deliver(value, next(known))
+
         if device.type == "cuda":
-            return _run_device(forward, slots, flush, device)
-        return _run_host(forward, slots)
+            times = _run_device(forward, slots, flush, device, take)
+        else:
+            times = _run_host(forward, slots, take)
+        if known is None:
+            for value, place in zip(values, places(), strict=True):
+                _deliver(value, place)
+        if device.type == "cuda":
+            _synchronize(device)
+        return times
+
+
+def replay(
+    forward: Forward,
+    slot: Slot,
+    outputs: Sequence[torch.Tensor],
+    flush: Flush,
+    device: torch.device,
+) -> list[float]:
+    """Times of `REPLAYS` replays of one call captured as a CUDA graph, in milliseconds.
+
+    The last result is copied out. Raises what the capture raises: not every forward can be captured.
+    """
+    with torch.no_grad():
+        main, side = _current_stream(device), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                forward(*slot.arguments)
+        main.wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            value = _dense(forward(*slot.arguments))
+        marks = []
+        for _ in range(REPLAYS):
+            flush()
+            marks.append(_timed(graph.replay, main))
+        _deliver(value, outputs)
+        _synchronize(device)
+        return [_elapsed(start, stop) for start, stop in marks]
 
 
 def _dense(value: Any) -> Any:
     """The output with contiguous tensors (the same ones where they are); nested outputs as a flat list."""
     if isinstance(value, _Tensor):
         return _contiguous(value)
-    return [_contiguous(leaf) if isinstance(leaf, _Tensor) else leaf for leaf in leaves(value)]
+    return [_contiguous(leaf) if isinstance(leaf, _Tensor) else leaf for leaf in leaves(ordered(value))]
 
 
-def _run_host(forward: Forward, slots: Sequence[Slot]) -> list[float]:
+def _run_host(forward: Forward, slots: Sequence[Slot], take: Callable[[Any], None]) -> list[float]:
     times = []
     for slot in slots:
         start = perf_counter_ns()
         value = _dense(forward(*slot.arguments))
         stop = perf_counter_ns()
         times.append((stop - start) / 1e6)
-        _deliver(value, slot)
+        take(value)
         del value
     return times
 
 
-def _run_device(forward: Forward, slots: Sequence[Slot], flush: Flush, device: torch.device) -> list[float]:
-    marks = []
+def _run_device(
+    forward: Forward,
+    slots: Sequence[Slot],
+    flush: Flush,
+    device: torch.device,
+    take: Callable[[Any], None],
+) -> list[float]:
+    stream, marks = _current_stream(device), []
     for slot in slots:
-        start, stop = _timer(), _timer()
+        start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
         flush()
-        start.record()
+        _record(start, stream)
         value = _dense(forward(*slot.arguments))
-        stop.record()
-        _deliver(value, slot)
+        _record(stop, stream)
+        _set_stream(stream)  # a forward that leaves another stream current must not move what follows to it
+        take(value)
         del value
         marks.append((start, stop))
-    _synchronize(device)
-    return [start.elapsed_time(stop) for start, stop in marks]
+        # So the outer clock sees all of a short call: else the device would do it while the next is queued.
+        _synchronize(device)
+    return [_elapsed(start, stop) for start, stop in marks]
 
 
-def _timer() -> torch.cuda.Event:
-    return _Event(enable_timing=True)  # type: ignore[no-untyped-call]
+def _timed(work: Callable[[], Any], stream: Any) -> tuple[Any, Any]:
+    start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
+    _record(start, stream)
+    work()
+    _record(stop, stream)
+    return start, stop
 
 
-def _deliver(value: Any, slot: Slot) -> None:
-    if not copy_out(value, slot.outputs):
+def _deliver(value: Any, places: Sequence[torch.Tensor]) -> None:
+    if not copy_out(value, places):
         raise ValueError("an output of a timed call has another shape or dtype than in the trials")

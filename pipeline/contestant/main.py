@@ -18,12 +18,14 @@ from typing import Any
 import torch
 
 from pipeline.contestant import arena as arenas
-from pipeline.contestant import loop, wire
+from pipeline.contestant import compiled, loop, wire
 from pipeline.contestant.extensions import ExtensionLoader
+from pipeline.contestant.profiling import Watched
 
 MODULE = "candidate"
 """The candidate's module name."""
 MAX_TRACEBACK = 16_000
+DEFAULT_THREADS = torch.get_num_threads()
 _NO_HOST_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 """How torch says that host memory is short: a RuntimeError without a type of its own."""
 
@@ -39,15 +41,21 @@ class Runner:
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._kept: Any = None
+        self._compiled = False
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
             "attach": self._attach,
+            "detach": self._detach,
             "load": self._load,
             "construct": self._construct,
             "weights": self._weights,
+            "compile": self._compile,
             "call": self._call,
-            "recheck": self._recheck,
+            "again": self._again,
+            "state": self._state,
             "time": self._time,
+            "replay": self._replay,
+            "profile": self._profile,
         }
 
     def serve(self) -> None:
@@ -73,7 +81,10 @@ class Runner:
 
     def _hello(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._device = torch.device(message["device"])
-        configure_torch(int(message["threads"]))
+        cores = message.get("cores")
+        if cores:
+            os.sched_setaffinity(0, cores)
+        configure_torch(int(message["threads"]), tf32=bool(message.get("tf32")))
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
@@ -88,6 +99,14 @@ class Runner:
             else:
                 arena = arenas.attach_shared(name, fds.pop(0))
             self._arenas[name] = arena
+        return {}
+
+    def _detach(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Gives shared memory back: the same device memory cannot be opened twice."""
+        self._kept = None
+        self._settle()
+        for name in message["arenas"]:
+            arenas.release(self._arenas.pop(name))
         return {}
 
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -118,8 +137,25 @@ class Runner:
                 state[name].copy_(self._tensor(spec))
         return {}
 
+    def _compile(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Puts the compiled model in the model's place, warmed up: for baselines only."""
+        slots, self._compiled = self._slots(message), True
+        self._model, seen = compiled.compile_model(self._model, message["kind"], slots, self._device)
+        return seen
+
+    def _state(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Copies the candidate's parameters and buffers of these names to where the referee reads them."""
+        state = self._model.state_dict()
+        wanted = message["tensors"]
+        for name, spec in wanted.items():
+            if name in state:
+                self._tensor(spec).copy_(state[name])
+        self._settle()
+        return {"missing": [name for name in wanted if name not in state]}
+
     def _call(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One untimed call. The result stays alive, so that `recheck` can see a later call overwrite it."""
+        """One untimed call. The result stays alive, so that `again` can see it change; with `hold` the one
+        before stays instead."""
         arguments, places = self._decode(message["arguments"]), self._places(message)
         torch.manual_seed(int(message["seed"]))
         with torch.no_grad():
@@ -127,30 +163,51 @@ class Runner:
         meta = loop.describe(value)
         copied = loop.copy_out(value, places)
         self._settle()
-        self._kept = value
+        if not message.get("hold"):
+            self._kept = value
         return {"output": meta.as_json(), "copied": copied}
 
-    def _recheck(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Copies the last call's result out again, after another call has been made in between."""
-        kept = self._kept
-        reply = self._call(message, fds)
-        loop.copy_out(kept, self._places(message))
+    def _again(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Copies the kept result out once more."""
+        copied = loop.copy_out(self._kept, self._places(message))
         self._settle()
-        return reply
+        return {"copied": copied}
 
     def _time(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._kept = None
-        return {"ms": loop.run_block(self._model, self._slots(message), self._flush, self._device)}
+        if self._device.type == "cuda":
+            arenas.forget_persisting_lines()
+        slots = self._slots(message)
+        times = loop.run_block(
+            self._model, slots, self._flush, self._device, self._ask_for_places, at_once=self._compiled
+        )
+        return {"ms": times}
+
+    def _ask_for_places(self) -> list[list[torch.Tensor]]:
+        """Where the results of a block go: told when all its calls are made."""
+        wire.send(self._sock, {"op": "places"})
+        reply, _ = wire.receive(self._sock)
+        return [[self._tensor(spec) for spec in outputs] for outputs in reply["places"]]
+
+    def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        (slot,) = self._slots(message)
+        return {"ms": loop.replay(self._model, slot, self._places(message), self._flush, self._device)}
+
+    def _profile(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """One untimed call as in `call`, and what ran in it."""
+        plain, watched = self._model, Watched(self._model, self._device)
+        self._model = watched
+        try:
+            return self._call(message, fds) | {"profile": watched.report}
+        finally:
+            self._model = plain
 
     def _settle(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
     def _slots(self, message: dict[str, Any]) -> list[loop.Slot]:
-        return [
-            loop.Slot(self._decode(item["arguments"]), [self._tensor(spec) for spec in item["outputs"]])
-            for item in message["slots"]
-        ]
+        return [loop.Slot(self._decode(arguments)) for arguments in message["slots"]]
 
     def _places(self, message: dict[str, Any]) -> list[torch.Tensor]:
         return [self._tensor(spec) for spec in message["outputs"]]
@@ -162,12 +219,11 @@ class Runner:
         return self._arenas[spec["arena"]].view(spec)
 
 
-def configure_torch(threads: int) -> None:
-    """Threads and float32 precision, the same in referee and contestant: no TF32 behind float32."""
-    if threads:
-        torch.set_num_threads(threads)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+def configure_torch(threads: int, *, tf32: bool = False) -> None:
+    """Threads (0: torch's own choice) and float32 precision, the same in referee and contestants."""
+    torch.set_num_threads(threads or DEFAULT_THREADS)
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:

@@ -181,6 +181,17 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
+def ordered(value: Any) -> Any:
+    """`value` with its dicts in the order of their keys' words: a caller takes what they hold by name."""
+    if isinstance(value, tuple):
+        return tuple(ordered(item) for item in value)
+    if isinstance(value, list):
+        return [ordered(item) for item in value]
+    if isinstance(value, dict):
+        return {key: ordered(value[key]) for key in sorted(value, key=str)}
+    return value
+
+
 def structure(value: Any) -> Any:
     """The nesting as JSON: `["tuple", [..]]`, `["dict", [[key, ..]]]`, `"tensor"`, or a type's name.
 

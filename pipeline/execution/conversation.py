@@ -186,6 +186,8 @@ class Conversation:
             backend=self._settings.backend,
             size=self._settings.size,
             template=self._stages.settings.template or "",
+            numerics=self._settings.numerics,
+            purity=self._settings.purity,
         )
 
     def _repair(self, prompt: Prompt, response: Response, failure: Failure) -> Prompt:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from db.store import open_store
 from pipeline.build import learn_toolchain
-from pipeline.errors import KernelproofError
-from pipeline.execution.devices import default_backend, device_for, gpu_count
+from pipeline.errors import KernelproofError, MachineError
+from pipeline.execution.devices import Gpu, default_backend, environment_for, gpus, quarantined
 from pipeline.execution.engine import Engine
 from pipeline.nouns import Diagnosis, Status, VerifySettings
 from pipeline.problems import open_suite
+from pipeline.referee import canary, exclusive, quarantine, quiet
 from pipeline.sandbox import probe
 from pipeline.version import __version__
 from pipeline.workspace import Workspace, cache_directory
 
 AA_PROBLEM = "level1/2"
 AA_SECONDS = 10.0
+_SHARED = "a directory with mode 1777 and name it in KERNELPROOF_LOCKS"
 
 
 def examine(workspace: Workspace, *, noise: bool, unsafe: bool) -> list[Diagnosis]:
@@ -30,7 +33,8 @@ def examine(workspace: Workspace, *, noise: bool, unsafe: bool) -> list[Diagnosi
 def _findings(workspace: Workspace, noise: bool, unsafe: bool) -> Iterator[Diagnosis]:
     yield Diagnosis(name="kernelproof", ok=True, seen=__version__)
     yield from _compilers()
-    yield _gpu()
+    yield from _gpu()
+    yield from _guards()
     sandbox = _sandbox(unsafe)
     yield sandbox
     yield _database(workspace)
@@ -59,20 +63,117 @@ def _compilers() -> Iterator[Diagnosis]:
         yield Diagnosis(name=name, ok=not missing, seen=missing or seen, essential=not cuda, remedy="")
 
 
-def _gpu() -> Diagnosis:
-    count = gpu_count()
-    if not count:
-        return Diagnosis(
+def _gpu() -> Iterator[Diagnosis]:
+    if not gpus():
+        yield Diagnosis(
             name="gpu",
             ok=False,
             seen="no CUDA device",
             remedy="the cpp backend works without one; CUDA candidates are built, not run",
         )
+        return
     import pynvml
 
-    name = pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0))
     driver = pynvml.nvmlSystemGetDriverVersion()
-    return Diagnosis(name="gpu", ok=True, seen=f"{count} x {name}, driver {driver}")
+    yield Diagnosis(name="gpu", ok=True, seen=f"{len(gpus())} x {gpus()[0].name}, driver {driver}")
+    for gpu, record in quarantined():
+        yield Diagnosis(
+            name=f"gpu {gpu.index}",
+            ok=False,
+            seen=f"quarantined since {record.since}: {record.reason} ({gpu.uuid})",
+            remedy=f"{_mend(gpu)}; then `kernelproof doctor --lift-quarantine`",
+        )
+    for gpu in gpus():
+        if errors := _memory_errors(gpu):
+            yield Diagnosis(name=f"gpu {gpu.index}", ok=False, seen=errors, remedy=_mend(gpu))
+
+
+def _mend(gpu: Gpu) -> str:
+    return (
+        f"look for `Xid` in the kernel's log and at `nvidia-smi -q -i {gpu.index}`; as root "
+        f"`nvidia-smi --gpu-reset -i {gpu.index}` while nothing uses it, or restart the machine"
+    )
+
+
+def _memory_errors(gpu: Gpu) -> str:
+    """What the GPU says of its own memory; empty when nothing, or when it keeps no such books."""
+    import pynvml
+
+    found = []
+    with suppress(pynvml.NVMLError):
+        kind, since = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+        handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+        if errors := pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, since):
+            found.append(f"{errors} uncorrected memory errors since the driver was loaded")
+        if pynvml.nvmlDeviceGetRemappedRows(handle)[2]:
+            found.append("memory rows wait for a reset to be replaced")
+    return "; ".join(found)
+
+
+def _guards() -> Iterator[Diagnosis]:
+    """What keeps a measurement alone, and shows when it was not."""
+    trouble = exclusive.trouble()
+    yield Diagnosis(
+        name="lock",
+        ok=trouble is None,
+        seen=trouble or f"{exclusive.directory()}, for all users of this host",
+        remedy="" if trouble is None else f"without it two runs disturb each other; make {_SHARED}",
+    )
+    waits = quiet.waits_readable()
+    yield Diagnosis(
+        name="waits",
+        ok=waits,
+        seen="waiting for a core is seen" if waits else "this kernel has no usable /proc/PID/schedstat",
+        remedy="" if waits else "other programs' load on the cores is not noticed: keep the machine quiet",
+    )
+    if gpus():
+        unread = _unread_by_driver()
+        yield Diagnosis(
+            name="nvml",
+            ok=not unread,
+            seen=f"not readable: {', '.join(unread)}" if unread else "clocks, limits and users are readable",
+            remedy="a GPU that slows down, or is used by others, is not noticed" if unread else "",
+        )
+
+
+def _unread_by_driver() -> list[str]:
+    import pynvml
+
+    questions = {
+        "SM clock": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
+        "what limits the clock": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons,
+        "processes": pynvml.nvmlDeviceGetComputeRunningProcesses,
+    }
+    unread = []
+    for what, ask in questions.items():
+        try:
+            ask(pynvml.nvmlDeviceGetHandleByUUID(gpus()[0].uuid))
+        except pynvml.NVMLError:
+            unread.append(what)
+    return unread
+
+
+def lift_quarantine(say: Callable[[str], None]) -> list[Diagnosis]:
+    """Looks at every quarantined GPU again, and lifts the quarantine of those that pass the canary.
+
+    `say` is told what is waited for.
+    """
+    return [_looked_at_again(gpu, say) for gpu, _ in quarantined()] or [
+        Diagnosis(name="quarantine", ok=True, seen="no GPU is quarantined")
+    ]
+
+
+def _looked_at_again(gpu: Gpu, say: Callable[[str], None]) -> Diagnosis:
+    name = "quarantine"
+    with exclusive.held(gpu.uuid, say):
+        trouble = canary.check("cuda:0", environment=environment_for(gpu))
+        if trouble is not None:
+            return Diagnosis(name=name, ok=False, seen=f"{gpu} stays: {trouble}", remedy=_mend(gpu))
+        trouble = quarantine.lift(gpu.uuid)
+    if trouble is not None:
+        remedy = "ask the user who owns that file, or root"
+        return Diagnosis(name=name, ok=False, seen=f"{gpu} passed, but {trouble}", remedy=remedy)
+    return Diagnosis(name=name, ok=True, seen=f"{gpu} passed the canary and may be used again")
 
 
 def _sandbox(unsafe: bool) -> Diagnosis:
@@ -131,7 +232,7 @@ def _noise(unsafe: bool) -> Diagnosis:
     backend = default_backend()
     settings = VerifySettings(
         backend=backend,
-        size="full" if device_for("cuda") else "small",
+        size="full" if backend == "cuda" else "small",
         trials=1,
         measure_seconds=AA_SECONDS,
         own_kernel=False,
@@ -139,8 +240,11 @@ def _noise(unsafe: bool) -> Diagnosis:
     )
     problem = open_suite().find(AA_PROBLEM)
     source = f"{problem.source}\n\nModelNew = Model\n"
-    with Engine(unsafe=unsafe) as engine:
-        verdict = engine.verify(source, problem, settings)
+    try:
+        with Engine(unsafe=unsafe) as engine:
+            verdict = engine.verify(source, problem, settings)
+    except MachineError as error:
+        return Diagnosis(name="noise", ok=False, seen=str(error))
     measured = verdict.measurement
     if verdict.status is not Status.CORRECT or measured is None:
         return Diagnosis(name="noise", ok=False, seen=f"{verdict.status}: {verdict.reason}")

@@ -1,7 +1,8 @@
 """The engine: everything between a candidate's source and its verification, on this machine.
 
 Policy, build and referee in a row. Builds run in as many threads as callers bring; the one referee takes
-candidates in turn. A referee that is lost is replaced, and its candidate tried again.
+candidates in turn. A referee that is lost is replaced, and its candidate tried again; so is one whose GPU
+failed its canary, on the next GPU.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.build import Builder
-from pipeline.errors import MachineError
+from pipeline.errors import DeviceUnfit, MachineError
 from pipeline.execution.cores import Cores
-from pipeline.execution.devices import device_for
+from pipeline.execution.devices import chosen_gpu, device_for, environment_for, is_fit, set_aside
 from pipeline.execution.prebuild import Prebuilt, prebuild
 from pipeline.execution.referee_process import OnStage, RefereeLost, RefereeProcess
 from pipeline.hashing import sha256_text
@@ -31,6 +32,7 @@ from pipeline.nouns import (
     VerifySettings,
 )
 from pipeline.policy import review
+from pipeline.referee import canary, exclusive
 from pipeline.referee.request import VerifyRequest
 from pipeline.sandbox import Group, sweep
 from pipeline.version import __version__
@@ -38,13 +40,24 @@ from pipeline.workspace import cache_directory
 
 MAX_TRIES = 3
 """A verification that fails for our reasons is tried this often before it is recorded as such."""
+MAX_GPUS = 2
+"""A candidate after which so many GPUs failed their canary is not let near another."""
 
 
 class Engine:
     """Verifies candidates. Thread-safe; use as a context manager, so that no process outlives it."""
 
-    def __init__(self, cache: Path | None = None, *, unsafe: bool = False, builders: int = 0) -> None:
-        """`builders`: candidates built at the same time; 0: one for each core."""
+    def __init__(
+        self,
+        cache: Path | None = None,
+        *,
+        unsafe: bool = False,
+        builders: int = 0,
+        many: bool = False,
+    ) -> None:
+        """`builders`: candidates built at the same time; 0: one for each core. `many`: processes for the next
+        candidate are kept ready."""
+        self._many = many
         self._cache = cache or cache_directory()
         self._unsafe = unsafe
         self._jobs = Group()
@@ -133,20 +146,39 @@ class Engine:
         return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
 
     def _judged(self, record: _Record, request: VerifyRequest, on_stage: OnStage) -> Verification:
-        trouble = ""
+        trouble, unfit = "", 0
         for _ in range(MAX_TRIES):
             if self._closed:
                 raise RefereeLost("the engine was closed")
             referee = self._current_referee()
             try:
-                verdict = referee.verify(request, self._current_builder().toolchain, on_stage)
+                verdict = self._asked(referee, request, on_stage)
             except RefereeLost as error:
                 trouble = str(error)
-                self._replace(referee)
+                continue
+            except DeviceUnfit as error:
+                unfit += 1
+                self._give_up(referee, str(error))
+                device_for(request.settings.backend)  # raises MachineError when no healthy GPU is left
+                if unfit == MAX_GPUS:
+                    why = f"after it {unfit} GPUs failed their canary; the last: {error}"
+                    return record.ended(Status.INFRASTRUCTURE_ERROR, why)
                 continue
             self._environment = verdict.environment or self._environment
             return verdict
         return record.ended(Status.INFRASTRUCTURE_ERROR, f"{trouble}, {MAX_TRIES} times")
+
+    def _asked(self, referee: RefereeProcess, request: VerifyRequest, on_stage: OnStage) -> Verification:
+        """The referee's verdict. One that is lost is replaced, and its GPU looked at: it may hang there."""
+        try:
+            return referee.verify(request, self._current_builder().toolchain, on_stage, more=self._many)
+        except RefereeLost:
+            self._replace(referee)
+            if referee.gpu is not None and request.device != "cpu" and not self._closed:
+                with exclusive.held(referee.gpu.uuid, on_stage):
+                    environment = environment_for(referee.gpu)
+                    canary.confirm(request.device, referee.gpu.uuid, "the loss of a referee", environment)
+            raise
 
     def _with_environment(self, verdict: Verification) -> Verification:
         return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
@@ -158,6 +190,10 @@ class Engine:
             return self._builder
 
     def _current_referee(self) -> RefereeProcess:
+        with self._lock:
+            outdated = self._referee
+        if outdated is not None and not _fits(outdated):  # another process put its GPU aside, or lifted that
+            self._replace(outdated)
         with self._lock:
             if self._closed:
                 raise RefereeLost("the engine was closed")
@@ -173,8 +209,19 @@ class Engine:
     def _replace(self, lost: RefereeProcess) -> None:
         with self._lock:
             if self._referee is lost:
-                self._referee = None
+                self._referee = self._environment = None
         lost.close()
+
+    def _give_up(self, referee: RefereeProcess, reason: str) -> None:
+        """Never uses the referee's GPU again."""
+        if referee.gpu is not None:
+            set_aside(referee.gpu.uuid, reason)
+        self._replace(referee)
+
+
+def _fits(referee: RefereeProcess) -> bool:
+    """Whether a referee has the GPU that a new one would be given, or still a healthy one."""
+    return is_fit(referee.gpu.uuid) if referee.gpu is not None else chosen_gpu() is None
 
 
 class _Record:

@@ -15,12 +15,15 @@ from typing import Any
 from pipeline import version
 from pipeline.build import Toolchain
 from pipeline.contestant import wire
-from pipeline.errors import KernelproofError, MachineError, UsageError
+from pipeline.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
+from pipeline.execution.devices import chosen_gpu, environment_for
 from pipeline.nouns import Environment, Verification
 from pipeline.referee.host import EVEN_GROUND
 from pipeline.referee.request import VerifyRequest
 
 START_SECONDS = 300.0
+GOODBYE_SECONDS = 10.0
+"""Most seconds for a referee to end what it keeps ready."""
 VERIFY_SECONDS = 3600.0
 """Most seconds for one verification, whatever its own limits: a referee that hangs is our failure."""
 
@@ -39,6 +42,8 @@ class RefereeProcess:
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
+        self.gpu = chosen_gpu()
+        """The GPU that it sees, its `cuda:0`; None when there is no healthy one."""
         self._turn = threading.Lock()
         self._closed = False
         ours, theirs = socket.socketpair()
@@ -49,7 +54,7 @@ class RefereeProcess:
                 [sys.executable, "-m", "pipeline.referee", str(theirs.fileno()), str(lifeline_read)],
                 pass_fds=(theirs.fileno(), lifeline_read),
                 stdin=subprocess.DEVNULL,
-                env=referee_environment(),
+                env=referee_environment(cache) | environment_for(self.gpu),
                 start_new_session=True,  # a Ctrl-C is for the orchestrator, which ends us in order
             )
         finally:
@@ -63,17 +68,26 @@ class RefereeProcess:
         return Environment.model_validate(reply["environment"])
 
     def verify(
-        self, request: VerifyRequest, toolchain: Toolchain, on_stage: OnStage = lambda _: None
+        self,
+        request: VerifyRequest,
+        toolchain: Toolchain,
+        on_stage: OnStage = lambda _: None,
+        *,
+        more: bool = False,
     ) -> Verification:
         """Judges one candidate; what it still wants built is built with `toolchain`, as the rest was.
 
-        Raises RefereeLost; UsageError or MachineError for what the user must mend.
+        `more`: another one of this kind is likely to follow; processes for it come up meanwhile.
+
+        Raises RefereeLost; DeviceUnfit when its GPU had to be given up; UsageError or MachineError for what
+        the user must mend.
         """
         message = {
             "op": "verify",
             "request": request.model_dump(mode="json"),
             "toolchain": toolchain.model_dump(mode="json"),
             "cache": str(self._cache),
+            "more": more,
         }
         return Verification.model_validate(self._ask(message, VERIFY_SECONDS, on_stage)["verification"])
 
@@ -82,12 +96,26 @@ class RefereeProcess:
         if self._closed:
             return
         self._closed = True
+        self._say_goodbye()
         os.close(self._lifeline)  # its watcher kills it, and its sandboxes die with it
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         self._process.kill()
         self._process.wait()
         self._sock.close()
+
+    def _say_goodbye(self) -> None:
+        """Lets a referee that is not at work put away what it keeps ready; another is killed as it is."""
+        if not self._turn.acquire(blocking=False):
+            return
+        try:
+            if self._ready:
+                wire.send(self._sock, {"op": "bye"})
+                self._process.wait(GOODBYE_SECONDS)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        finally:
+            self._turn.release()
 
     def _ask(
         self, message: dict[str, Any], seconds: float, on_stage: OnStage = lambda _: None
@@ -109,19 +137,24 @@ class RefereeProcess:
                 why = str(error) or type(error).__name__
                 raise RefereeLost(f"the referee's process was lost ({why})") from None
         if "error" in reply:
+            if reply.get("unfit"):
+                raise DeviceUnfit(str(reply["error"]))
             kind = MachineError if reply.get("exit_code") == MachineError.exit_code else UsageError
             raise kind(str(reply["error"]))
         return reply
 
 
-def referee_environment() -> dict[str, str]:
-    """The variables a referee gets: no API key of the user's is among them."""
+def referee_environment(cache: Path) -> dict[str, str]:
+    """The variables a referee gets: no API key of the user's is among them.
+
+    `cache`: where what torch keeps by itself goes, which is otherwise left behind in the temporary directory.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
         if name in KEPT_NAMES or name.startswith(KEPT_PREFIXES)
     }
-    kept |= EVEN_GROUND
+    kept |= EVEN_GROUND | {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
     root = str(Path(version.__file__).parent.parent)
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, (root, kept.get("PYTHONPATH"))))
     return kept

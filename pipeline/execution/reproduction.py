@@ -16,12 +16,8 @@ from pipeline.nouns import ReproductionFinding as Finding
 DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof")
 """Environment fields that must agree before two times are compared; on a CPU also these:"""
 DECISIVE_CPU = ("cpu", "cores")
-SESSION_SPREAD = {"cuda": 0.02, "cpp": 0.05}
-"""How far two measurements of one thing may lie apart, as a fraction, besides their intervals.
-
-Another process, another place in memory, another minute: an interval from within one process does not
-hold these. 2 % on a GPU, 5 % on a CPU whose cores others share.
-"""
+DECISIVE_SETTINGS = ("backend", "size", "numerics", "purity", "own_kernel", "threads")
+"""Settings that decide what a result means; how long and how narrowly was measured is none of them."""
 TOO_WIDE = 0.25
 """Where more than this has to be allowed, nothing is said about the times."""
 
@@ -82,26 +78,35 @@ def _source_changed(stored: StoredAttempt, then: Verification) -> tuple[str, ...
 
 def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
     """What a new verification says about an old one of the same candidate, with the reason."""
+    other = [name for name in DECISIVE_SETTINGS if _setting(then, name) != _setting(now, name)]
+    if other:
+        said = [f"{name} {_setting(then, name)} then, {_setting(now, name)} now" for name in other]
+        return Finding.NOT_COMPARABLE, f"judged by other rules: {'; '.join(said)}"
     if now.status is not then.status:
-        said = f"{then.status} then, {now.status} now: {now.reason}"
+        said_both = f"{then.status} then, {now.status} now: {now.reason}"
         if now.status in (Status.INFRASTRUCTURE_ERROR, Status.BUILT_NOT_RUN):
-            return Finding.NOT_COMPARABLE, said
+            return Finding.NOT_COMPARABLE, said_both
         if then.status is Status.CORRECT:
-            return Finding.NOW_WRONG, said
-        return (Finding.NOW_RIGHT if now.status is Status.CORRECT else Finding.OTHER_FAILURE), said
+            return Finding.NOW_WRONG, said_both
+        return (Finding.NOW_RIGHT if now.status is Status.CORRECT else Finding.OTHER_FAILURE), said_both
     if then.measurement is None or now.measurement is None:
         return Finding.SAME, f"{now.status} both times"
     decisive = [*DECISIVE, *(DECISIVE_CPU if now.settings.backend == "cpp" else ())]
     changed = [name for name in environment_differences(then, now) if name in decisive]
     if changed:
         return Finding.NOT_COMPARABLE, f"correct both times; other {', '.join(changed)}"
-    return _compare_times(then.measurement, now.measurement, SESSION_SPREAD[now.settings.backend])
+    return _compare_times(then.measurement, now.measurement)
 
 
-def _compare_times(then: Measurement, now: Measurement, spread: float) -> tuple[Finding, str]:
+def _setting(verification: Verification, name: str) -> object:
+    return getattr(verification.settings, name)
+
+
+def _compare_times(then: Measurement, now: Measurement) -> tuple[Finding, str]:
+    """By the two intervals, which hold what another pair of processes changes, and the resolutions."""
     change = math.log(now.speedup / then.speedup)
     joint = math.hypot(_half(then), _half(now))
-    allowed = max(joint, then.resolution, now.resolution) + spread
+    allowed = max(joint, then.resolution, now.resolution)
     said = f"speedup {then.speedup:.3f} then, {now.speedup:.3f} now ({change:+.1%}, +-{allowed:.1%} allowed)"
     if abs(change) <= allowed:
         finding = Finding.SAME if allowed <= TOO_WIDE else Finding.AMBIGUOUS

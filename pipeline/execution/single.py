@@ -58,15 +58,5 @@ def verify_text(
     if store is None:
         return done
     run = RunSettings(name=label, kind="verify", model=FILE_MODEL, verify=settings)
-    return replace(done, attempt_id=_keep(store, run, problem, text, done))
-
-
-def _keep(store: Store, run: RunSettings, problem: Problem, text: str, done: Verified) -> int:
-    """Stores a finished verification: one that was interrupted can be repeated from the user's file."""
-    attempt_id = store.begin_next_sample(store.begin_run(run), problem)
-    store.record_response(attempt_id, Response(text=text))
-    store.record_extraction(attempt_id, done.extraction)
-    if done.verification is not None:
-        store.record_verification(attempt_id, done.verification)
-    store.finish_attempt(attempt_id, done.status)
-    return attempt_id
+    number = store.add_finished(run, problem, Response(text=text), extraction, verification, status)
+    return replace(done, attempt_id=number)

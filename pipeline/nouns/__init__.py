@@ -7,40 +7,64 @@ from pipeline.nouns.base import Noun
 from pipeline.nouns.build import Build, BuildRequest, BuildState
 from pipeline.nouns.candidate import Candidate, Extraction
 from pipeline.nouns.check import Check, CheckOutcome
+from pipeline.nouns.device_health import Quarantine
 from pipeline.nouns.diagnosis import Diagnosis
 from pipeline.nouns.environment import Environment, GpuInfo
 from pipeline.nouns.exchange import Prompt, Response, Usage
 from pipeline.nouns.finding import Finding, Severity
-from pipeline.nouns.measurement import Interval, Measurement, Pace
+from pipeline.nouns.kernels import Kernels, Launch, Origin
+from pipeline.nouns.measurement import Against, Interval, Measurement, Pace, Replayed
 from pipeline.nouns.problem import Problem, Signature
 from pipeline.nouns.reproduction import Reproduction, ReproductionFinding
+from pipeline.nouns.roofline import Ceilings, Roofline
 from pipeline.nouns.run import AttemptKey, RunSettings
 from pipeline.nouns.status import Stage, Status
-from pipeline.nouns.verification import ErrorStatistics, SandboxReport, Verification, VerifySettings
+from pipeline.nouns.verification import (
+    Determinism,
+    ErrorClass,
+    ErrorStatistics,
+    Flag,
+    Rigor,
+    SandboxReport,
+    Verification,
+    VerifySettings,
+)
 
 __all__ = [
+    "Against",
     "AttemptKey",
     "Build",
     "BuildRequest",
     "BuildState",
     "Candidate",
+    "Ceilings",
     "Check",
     "CheckOutcome",
+    "Determinism",
     "Diagnosis",
     "Environment",
+    "ErrorClass",
     "ErrorStatistics",
     "Extraction",
     "Finding",
+    "Flag",
     "GpuInfo",
     "Interval",
+    "Kernels",
+    "Launch",
     "Measurement",
     "Noun",
+    "Origin",
     "Pace",
     "Problem",
     "Prompt",
+    "Quarantine",
+    "Replayed",
     "Reproduction",
     "ReproductionFinding",
     "Response",
+    "Rigor",
+    "Roofline",
     "RunSettings",
     "SandboxReport",
     "Severity",

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from pipeline.nouns.base import Noun
+from pipeline.nouns.roofline import Roofline
 
 
 class Pace(StrEnum):
@@ -25,13 +26,35 @@ class Interval(Noun):
     high: float
 
 
+class Against(Noun):
+    """The candidate against one more baseline, through the eager one that both were measured against."""
+
+    baseline: str
+    """`compile` or `max-autotune`: torch.compile's default mode, or the one that searches."""
+    baseline_ms: float
+    speedup: float
+    """Its time over the candidate's; above 1 the candidate is faster."""
+    speedup_interval: Interval
+    pace: Pace
+    measured: str
+    """When this baseline was measured (UTC, ISO 8601): earlier, when it came from the cache."""
+
+
+class Replayed(Noun):
+    """One call replayed as a CUDA graph: what is left of a launch-bound time without the launches."""
+
+    candidate_ms: float | None
+    """None when the candidate cannot be captured."""
+    baseline_ms: float | None
+
+
 class Measurement(Noun):
     """Times in milliseconds for one call of forward, measured in alternating blocks."""
 
     baseline: str = "eager"
     """What the candidate was measured against: `eager`."""
     candidate_ms: float
-    """Median time of one call of the candidate."""
+    """Time of one call of the candidate: the slower of the two clocks'."""
     baseline_ms: float
     """Median time of one call of the baseline, measured in the same minutes."""
     speedup: float
@@ -43,7 +66,7 @@ class Measurement(Noun):
     aa_spread: float
     """Half-width of the interval of baseline against itself, as a fraction."""
     host_ms: float
-    """One candidate call by the referee's own clock, loop overhead taken off: median over blocks."""
+    """One candidate call by the referee's own clock, loop overhead taken off."""
     overhead_ms: float
     """The loop overhead taken off: flush, marks and copying out for one call, seen around the baseline."""
     flush_bytes: int
@@ -58,3 +81,20 @@ class Measurement(Noun):
     clocks_before: dict[str, float | int | str | None] = Field(default_factory=dict)
     """GPU clocks, temperature, power and throttle reasons read before; load averages on a CPU."""
     clocks_after: dict[str, float | int | str | None] = Field(default_factory=dict)
+    inside_ms: float | None = None
+    """One candidate call by the contestant's clock alone."""
+    unseen_ms: float = 0.0
+    """Time of a call that the median inside does not show, as far as certain: part of `candidate_ms`."""
+    sessions: tuple[int, ...] = ()
+    """For each block the number of the process pair it ran in, from 0; empty for a single pair."""
+    calls: tuple[int, ...] = ()
+    """For each block its secret number of calls; empty in records of 0.2 and before."""
+    disturbed: tuple[str, ...] = ()
+    """Why blocks were thrown away and repeated, one entry a block."""
+    launch_bound: bool = False
+    """Whether launching takes longer than computing (about 20 us and less)."""
+    replayed: Replayed | None = None
+    """Given for launch-bound calls on a GPU."""
+    against: tuple[Against, ...] = ()
+    """Further baselines."""
+    roofline: Roofline | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -11,8 +12,64 @@ from pipeline.nouns.build import Build
 from pipeline.nouns.check import Check
 from pipeline.nouns.environment import Environment
 from pipeline.nouns.finding import Finding
+from pipeline.nouns.kernels import Kernels
 from pipeline.nouns.measurement import Measurement
 from pipeline.nouns.status import Status
+
+
+class Rigor(StrEnum):
+    """How narrow the speedup's interval has to be: half-widths of 3 %, 1 % and 0.5 %."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    PUBLISH = "publish"
+    """Three fresh pairs of processes."""
+
+    @property
+    def half_width(self) -> float:
+        """Target half-width of the speedup's 95 % interval, as a fraction."""
+        return {Rigor.QUICK: 0.03, Rigor.STANDARD: 0.01, Rigor.PUBLISH: 0.005}[self]
+
+    @property
+    def sessions(self) -> int:
+        """Pairs of fresh processes that are measured, at least."""
+        return 3 if self is Rigor.PUBLISH else 1
+
+
+class ErrorClass(StrEnum):
+    """What arithmetic a float32 result could come from, by its error against float64; best first."""
+
+    FP32_EQUIVALENT = "fp32-equivalent"
+    TF32_CLASS = "tf32-class"
+    HALF_CLASS = "half-class"
+    WORSE = "worse"
+
+
+class Determinism(StrEnum):
+    """What a second call with the same inputs gave."""
+
+    BIT_EQUAL = "bit-equal"
+    WITHIN_ERROR = "within error"
+
+
+class Flag(StrEnum):
+    """What a reader should know of a correct candidate; the leaderboard can leave such out."""
+
+    SHAPE_SPECIALISED = "shape_specialised"
+    """Right at the declared sizes only: another batch size raised an error or gave a wrong result."""
+    LAYOUT_SPECIALISED = "layout_specialised"
+    """Right for contiguous inputs only: strided or offset views raised an error or gave a wrong result."""
+
+    @property
+    def meaning(self) -> str:
+        """A few words for `show` and the documentation."""
+        return _FLAG_MEANING[self]
+
+
+_FLAG_MEANING = {
+    Flag.SHAPE_SPECIALISED: "right at the declared sizes only",
+    Flag.LAYOUT_SPECIALISED: "right for contiguous inputs only",
+}
 
 
 class VerifySettings(Noun):
@@ -28,8 +85,16 @@ class VerifySettings(Noun):
     """Time the candidate when it is correct."""
     measure_seconds: float = Field(default=10.0, gt=0, le=600)
     """Most seconds the timed blocks may take."""
-    target_half_width: float = Field(default=0.01, gt=0, lt=1)
-    """Stop timing when the speedup's 95 % interval is this narrow (as a fraction, either side)."""
+    rigor: Rigor = Rigor.STANDARD
+    """How narrow the speedup's interval has to be before timing stops."""
+    target_half_width: float | None = Field(default=None, gt=0, lt=1)
+    """A half-width in place of the rigor's."""
+    numerics: Literal["fp32", "tf32"] = "fp32"
+    """`tf32`: TF32-class errors are accepted for float32, and the baseline runs with TF32 too."""
+    purity: Literal["any", "own-compute"] = "any"
+    """`own-compute`: compute operators of libraries are not accepted, the candidate's kernels do the work."""
+    baselines: tuple[Literal["compile", "max-autotune"], ...] = ()
+    """Baselines beside the eager one."""
     own_kernel: bool = True
     """Require that the candidate builds an extension; off for measuring a reference against itself."""
     threads: int = Field(default=0, ge=0)
@@ -44,6 +109,11 @@ class VerifySettings(Noun):
     """Most host memory the candidate's processes may use."""
     unsafe: bool = False
     """Accept the weakest sandbox tier."""
+
+    @property
+    def half_width(self) -> float:
+        """Timing stops when the speedup's 95 % interval is this narrow (a fraction, either side)."""
+        return self.target_half_width or self.rigor.half_width
 
 
 class SandboxReport(Noun):
@@ -119,7 +189,13 @@ class Verification(Noun):
     exit: str | None = None
     """How the candidate's process ended when it did so by itself: `signal SIGSEGV`, `exit 0` ..."""
     stage_seconds: dict[str, float] = Field(default_factory=dict)
-    """Wall seconds by stage: `build`, `start`, `load`, `correctness`, `timing`."""
+    """Wall seconds by stage: `build`, `start`, `load`, `correctness`, `timing`, `probes` ..."""
+    error_class: ErrorClass | None = None
+    """The worst of all trials; None before any trial passed, and for outputs that are not float32."""
+    determinism: Determinism | None = None
+    flags: tuple[Flag, ...] = ()
+    kernels: Kernels | None = None
+    """What ran in one traced call."""
     verifier: str
     """Version of kernelproof, and hash of the tolerance policy."""
     created: str

@@ -29,11 +29,14 @@ def first_prompt(
     reference_ms: float | None = None,
     target: float | None = None,
     profile: str | None = None,
+    numerics: str = "fp32",
+    purity: str = "any",
 ) -> Prompt:
     """The first question about `problem`.
 
     `template` is a packaged template's name or the path of a folder. `hardware`, `reference_ms`
     (milliseconds of one call of the reference), `target` (a speedup) and `profile` (text) each add a section.
+    `numerics` and `purity` are the rules that the answer will be judged by.
     Raises UsageError for an unknown backend, size preset or template, and for a mistake in a template.
     """
     chosen = open_template(template)
@@ -42,6 +45,8 @@ def first_prompt(
         "reference_ms": reference_ms,
         "target": target,
         "profile": profile,
+        "numerics": numerics,
+        "purity": purity,
     }
     answer = example(backend)
     variables |= {"example_model": answer["model.py"], "example_answer": answer[f"{backend}.py"]}

@@ -6,6 +6,7 @@ process dies at once, and its sandboxes with it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -18,11 +19,13 @@ import torch
 
 from pipeline.build import Builder, Toolchain
 from pipeline.contestant import wire
-from pipeline.errors import KernelproofError
+from pipeline.errors import DeviceUnfit, KernelproofError
 from pipeline.nouns import Build, BuildRequest
 from pipeline.referee.environment import describe_environment
-from pipeline.referee.judge import judge
+from pipeline.referee.judge import Tools, judge
 from pipeline.referee.request import VerifyRequest
+from pipeline.referee.seat import gpus
+from pipeline.referee.spares import Spares
 
 
 def main() -> None:
@@ -30,6 +33,14 @@ def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     wire.send(sock, {"ready": True, "torch": torch.__version__})
+    spares = Spares()
+    try:
+        _serve(sock, spares)
+    finally:
+        spares.close()
+
+
+def _serve(sock: socket.socket, spares: Spares) -> None:
     while True:
         try:
             message, _ = wire.receive(sock)
@@ -38,21 +49,21 @@ def main() -> None:
         if message.get("op") == "bye":
             return
         try:
-            wire.send(sock, _answer(message, sock))
+            wire.send(sock, _answer(message, sock, spares))
         except KernelproofError as error:
-            wire.send(sock, {"error": str(error), "exit_code": error.exit_code})
+            unfit = isinstance(error, DeviceUnfit)
+            wire.send(sock, {"error": str(error), "exit_code": error.exit_code, "unfit": unfit})
+        if message.get("more"):
+            _refill(spares, VerifyRequest.model_validate(message["request"]))
 
 
-def _answer(message: dict[str, Any], sock: socket.socket) -> dict[str, Any]:
+def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dict[str, Any]:
     if message["op"] == "environment":
         environment = describe_environment(torch.device(message["device"]))
         return {"environment": environment.model_dump(mode="json")}
     request = VerifyRequest.model_validate(message["request"])
-    builder = Builder(
-        Path(message["cache"]),
-        toolchain=Toolchain.model_validate(message["toolchain"]),
-        unsafe=request.settings.unsafe,
-    )
+    cache, toolchain = Path(message["cache"]), Toolchain.model_validate(message["toolchain"])
+    builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe)
 
     def build(wanted: BuildRequest) -> Build:
         return builder.build(wanted, seconds=request.settings.build_seconds)
@@ -60,7 +71,14 @@ def _answer(message: dict[str, Any], sock: socket.socket) -> dict[str, Any]:
     def progress(stage: str) -> None:
         wire.send(sock, {"stage": stage})
 
-    return {"verification": judge(request, build, progress).model_dump(mode="json")}
+    verdict = judge(request, Tools(build, progress, cache, toolchain, spares))
+    return {"verification": verdict.model_dump(mode="json")}
+
+
+def _refill(spares: Spares, request: VerifyRequest) -> None:
+    settings = request.settings
+    with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
+        spares.refill(gpus(torch.device(request.device)), settings.memory_bytes, unsafe=settings.unsafe)
 
 
 def _die_with(lifeline: int) -> None:

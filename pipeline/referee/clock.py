@@ -1,49 +1,48 @@
-"""The measurement: candidate and baseline in alternating blocks on fresh inputs, under two clocks.
+"""The figures of a measurement: what the rounds of `pipeline.referee.rounds` say.
 
-One round: every slot is filled with inputs never used before, outputs are poisoned, then the baseline
-and the candidate, each in a sandboxed process of its own, walk through the same slots, in random order.
-The two processes are alike in everything but what they run: neither is timed on better terms. A contestant
-reports a time for each call; the referee holds a clock of its own around the whole block. What
-that clock sees beyond the reported times is compared with what it sees around the baseline's blocks, which
-run through the same loop: more than that is hidden work. The contestant is held still (all its processes
-stopped) whenever it is not its turn. Outputs of a random half of the calls of every
-round are compared with the baseline's on the same inputs.
+Two clocks see every call: the contestant's (events on a GPU), and the referee's around whole blocks of
+secret, varying length. Both sides run the same loop in the same kind of process, so what a further call adds
+to the referee's clock beyond the reported times must be the same for both; what it adds for the candidate
+alone is work that its own clock did not see. The slower clock is the claim: what is certainly unseen is
+added to the other.
 """
 
 from __future__ import annotations
 
 import math
-import random
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from statistics import median
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
 
-import torch
+from pipeline.nouns import Interval, Measurement, Pace
+from pipeline.referee import stats
 
-from pipeline.nouns import ErrorStatistics, Measurement, Status, VerifySettings
-from pipeline.referee import stats, tolerance
-from pipeline.referee.environment import Readings, read_state
-from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
-from pipeline.referee.ledger import Ended
-from pipeline.referee.memory import SharedSlot, same_bits
-from pipeline.referee.problem import LoadedProblem, tensors
-
-MIN_ROUNDS = 6
-SURE_ROUNDS = 24
-"""No candidate is said to hide work by fewer rounds than this."""
-MAX_ROUNDS = 200
-WARM_UP_SECONDS = 0.2
 SHORTEST_MS, LONGEST_MS = 1e-6, 1e9
 """A time of one call outside these (a nanosecond, eleven days) is no time."""
-HOST_RELATIVE = 0.25
+HOST_RELATIVE = 0.10
 HOST_ABSOLUTE_MS = 0.1
-"""Bound on `unseen_ms`: 25 % of the call and of the loop's own cost, plus 0.1 ms.
+"""Certainly unseen time of more than 10 % of a call and of the loop's own cost, plus 0.1 ms, is hidden work.
 
-Both sides of the comparison pay launch, scheduling and copying alike; what is left of them stays well below
-this. Beyond the bound the inside clock is not believed.
+Launches of a forward that are queued while the cache is emptied are honest and unseen: up to about 0.06 ms.
 """
+BLOCK_MS = 1.0
+"""Most milliseconds that a block of the candidate's may take longer than one of the baseline's, calls apart:
+waking up, messages."""
+BLURRED = 3.0
+"""Beyond so many times the bound, with nothing certain, a machine is too busy to be believed."""
+SESSION_SPREAD = {"cuda": (0.002, 0.0002), "cpp": (0.01, 0.002)}
+"""What another pair of processes, other addresses and another minute change, by backend: a fraction of the
+ratio, and milliseconds of a call. Measured; see docs/measurement.md."""
+SLOWED = {"cuda": 0.05, "cpp": 0.15}
+"""A baseline that is faster by more than this fraction once the candidate is gone counts as fast as then."""
+SLOWED_BY_FORCE = 0.5
+"""A baseline faster by more than this was disturbed on purpose."""
+SLOWED_MS = 0.03
+"""And by more than this: launches alone may take so much longer right after a process was let go on."""
+CLOSE_CALL = 0.05
+"""A log-ratio smaller than this is claimed only when a second pair of processes agrees."""
+LAUNCH_BOUND_MS = 0.02
+"""Below this, launching a kernel takes about as long as the kernel."""
 
 
 @dataclass
@@ -57,131 +56,7 @@ class Round:
     """The referee's clock around the candidate's block."""
     baseline_host_ms: float
     """The same around the baseline's."""
-
-
-@dataclass
-class Timed:
-    """What the rounds gave; `failure` names the check that ended them early."""
-
-    rounds: list[Round] = field(default_factory=list)
-    checked_calls: int = 0
-    failure: str | None = None
-    bad: ErrorStatistics | None = None
-    before: Readings = field(default_factory=dict)
-    after: Readings = field(default_factory=dict)
-
-
-class Stopwatch:
-    """Runs the rounds of one measurement."""
-
-    def __init__(
-        self,
-        loaded: LoadedProblem,
-        model: torch.nn.Module,
-        candidate: Contestant,
-        baseline: Contestant,
-        slots: Sequence[SharedSlot],
-        settings: VerifySettings,
-        device: torch.device,
-        next_seed: Callable[[], int],
-        reference_error: Sequence[float],
-    ) -> None:
-        self._loaded, self._model = loaded, model
-        self._candidate, self._baseline = candidate, baseline
-        self._slots, self._settings, self._device = slots, settings, device
-        self._next_seed = next_seed
-        self._reference_error = reference_error
-        self._random = random.SystemRandom()
-
-    def run(self) -> Timed:
-        """Rounds until the interval is narrow enough or time is up. Raises what `Contestant.ask` raises."""
-        timed = Timed(before=read_state(self._device))
-        warm_until = time.monotonic() + WARM_UP_SECONDS
-        while True:
-            self._round(Timed())
-            if time.monotonic() > warm_until:
-                break
-        deadline = time.monotonic() + self._settings.measure_seconds
-        while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
-            timed.rounds.append(self._round(timed))
-            enough = self._narrow(timed.rounds) or (time.monotonic() > deadline and len(timed.rounds) >= 3)
-            if enough and not (len(timed.rounds) < SURE_ROUNDS and self._clocks_differ(timed.rounds)):
-                break
-        timed.after = read_state(self._device)
-        return timed
-
-    def _clocks_differ(self, rounds: list[Round]) -> bool:
-        """Whether, by these rounds, work was hidden. More rounds clear who only was disturbed."""
-        allowed = allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
-        return unseen_ms(rounds) > allowed
-
-    def _narrow(self, rounds: list[Round]) -> bool:
-        if len(rounds) < MIN_ROUNDS:
-            return False
-        return stats.half_width(stats.bootstrap_median(log_ratios(rounds))) < self._settings.target_half_width
-
-    def _round(self, timed: Timed) -> Round:
-        slots = self._slots
-        self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
-        self._baseline.pause()
-        watched = self._random.randrange(len(slots))
-        for index, slot in enumerate(slots):
-            arguments = self._loaded.draw(self._next_seed(), self._device)
-            slot.fill(arguments)
-            if index == watched:
-                private = arguments
-            del arguments
-        order = self._random.choice(["BC", "CB"])
-        baseline: list[float] = []
-        candidate: list[float] = []
-        host = baseline_host = 0.0
-        for who in order:
-            if who == "B":
-                baseline, baseline_host = self._block(self._baseline)
-            else:
-                candidate, host = self._block(self._candidate)
-                if not same_bits(list(slots[watched].views), private):
-                    timed.failure = "inputs_unchanged"
-        if any(map(math.isnan, candidate)):
-            timed.failure = timed.failure or "inside_clock"
-        self._check_outputs(timed, watched, private)
-        return Round(order, baseline, candidate, host, baseline_host)
-
-    def _block(self, side: Contestant) -> tuple[list[float], float]:
-        """One side's block: its times, and the referee's clock around it, in milliseconds."""
-        is_baseline = side is self._baseline
-        message = {"op": "time", "slots": [slot.message(baseline=is_baseline) for slot in self._slots]}
-        seconds = self._settings.call_seconds * len(self._slots)
-        start = time.perf_counter_ns()
-        side.resume()
-        try:
-            reply = side.ask(message, seconds=seconds)
-        except (ContestantFailed, ContestantGone) as error:
-            if is_baseline:  # no fault of the candidate's
-                raise Ended(Status.INFRASTRUCTURE_ERROR, f"the baseline's process failed: {error}") from None
-            raise
-        host = (time.perf_counter_ns() - start) / 1e6
-        side.pause()
-        return believable_times(reply.get("ms"), len(self._slots)), host
-
-    def _check_outputs(self, timed: Timed, watched: int, private: list[Any]) -> None:
-        """Compares the outputs of a random half of the slots, the watched one always among them.
-
-        The watched slot's inputs also exist in memory that the contestant cannot reach, and its output is
-        compared with the reference on those: inputs changed under the baseline and put back are seen.
-        """
-        true = tuple(tensors(self._loaded.run(self._model, private, 0)))
-        others = [index for index in range(len(self._slots)) if index != watched]
-        chosen = self._random.sample(others, len(others) // 2)
-        pairs = [(self._slots[watched].outputs, true)]
-        pairs += [(self._slots[index].outputs, self._slots[index].baseline) for index in chosen]
-        for mine, wanted in pairs:
-            for output, (value, native) in enumerate(zip(mine, wanted, strict=True)):
-                floor = tolerance.timed_floor(native.dtype, self._reference_error[output])
-                found = tolerance.compare(value, native, None, trial="timed", output=output, floor=floor)
-                if found.wrong and timed.failure is None:
-                    timed.failure, timed.bad = "timed_outputs", found
-        timed.checked_calls += len(pairs)
+    session: int = 0
 
 
 def believable_times(value: object, count: int) -> list[float]:
@@ -197,23 +72,57 @@ def log_ratios(rounds: Sequence[Round]) -> list[float]:
     return [math.log(median(r.baseline) / median(r.candidate)) for r in rounds]
 
 
+def inside_ms(rounds: Sequence[Round]) -> float:
+    """One call by the contestant's clock: the median of the blocks' medians."""
+    return median(median(r.candidate) for r in rounds)
+
+
+def baseline_ms(rounds: Sequence[Round]) -> float:
+    """One call of the baseline: the median of the blocks' medians."""
+    return median(median(r.baseline) for r in rounds)
+
+
 def loop_cost_ms(rounds: Sequence[Round]) -> float:
     """What the loop itself costs for one call (flush, marks, copying out), seen around the baseline."""
-    return median((r.baseline_host_ms - sum(r.baseline)) / len(r.baseline) for r in rounds)
+    totals = [(len(r.baseline), r.baseline_host_ms - sum(r.baseline)) for r in rounds]
+    return stats.two_level_slope(totals)[0]
 
 
-def unseen_ms(rounds: Sequence[Round]) -> float:
-    """Time per call that the referee's clock saw and the candidate's did not, the loop's own cost taken off.
+def unseen_ms(rounds: Sequence[Round]) -> tuple[float, Interval]:
+    """Time of a call that is on the referee's clock and not on the candidate's, the loop's own cost off:
+    estimate, and where it surely lies.
 
-    The median over the rounds, each against the baseline's block of the same round: what disturbs one side
-    of a round disturbs the other about as often, and honest rounds do not hide a majority of false ones.
+    What each further call adds; or, if that is more, what the longest blocks have beyond `BLOCK_MS`.
     """
 
     def beyond(r: Round) -> float:
-        mine, other = r.host_ms - sum(r.candidate), r.baseline_host_ms - sum(r.baseline)
-        return (mine - other) / len(r.candidate)
+        return (r.host_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
 
-    return median(map(beyond, rounds))
+    totals = [(len(r.candidate), beyond(r)) for r in rounds]
+    slope, sure = stats.two_level_slope(totals)
+    # Short blocks that idle until they take as long as long ones have no slope, but all the more beside it.
+    many = max(count for count, _ in totals)
+    longest = [total - BLOCK_MS for count, total in totals if count == many]
+    level, least = median(longest) / many, stats.sure_median(longest).low / many
+    return max(slope, level), Interval(low=max(sure.low, least), high=max(sure.high, level))
+
+
+def certainly_unseen_ms(rounds: Sequence[Round]) -> float:
+    """The lower end of `unseen_ms`, not below 0: what is added to the candidate's time."""
+    return max(0.0, unseen_ms(rounds)[1].low)
+
+
+def certainly_uneven_ms(rounds: Sequence[Round]) -> float:
+    """By how much the mean of a block's calls certainly exceeds their median, the baseline's excess off.
+
+    A call that does the work of the others leaves the median alone, and shows here: this too is added to the
+    candidate's time. The lower end of where the median over rounds surely lies, not below 0.
+    """
+
+    def uneven(r: Round) -> float:
+        return (fmean(r.candidate) - median(r.candidate)) - (fmean(r.baseline) - median(r.baseline))
+
+    return max(0.0, stats.sure_median([uneven(r) for r in rounds]).low)
 
 
 def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
@@ -221,33 +130,99 @@ def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
     return (inside_ms + max(0.0, loop_ms)) * HOST_RELATIVE + HOST_ABSOLUTE_MS
 
 
-def inside_ms(rounds: Sequence[Round]) -> float:
-    """One call by the contestant's clock: the median of the blocks' medians."""
-    return median(median(r.candidate) for r in rounds)
+def blurred(rounds: Sequence[Round]) -> bool:
+    """Whether the clocks are so far apart, with nothing certain, that neither can be believed."""
+    allowed = allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+    return unseen_ms(rounds)[0] > BLURRED * allowed
 
 
-def conclude(timed: Timed, flush_bytes: int) -> Measurement:
-    """The measurement that complete, believable rounds give."""
-    ratios = log_ratios(timed.rounds)
-    interval = stats.exponential(stats.bootstrap_median(ratios))
-    spread = stats.aa_spread([math.log(median(r.baseline)) for r in timed.rounds])
-    smallest = stats.resolution(spread)
-    inside = inside_ms(timed.rounds)
+def in_dispute(rounds: Sequence[Round]) -> bool:
+    """Whether the clocks seem to disagree by more than is allowed, certain or not. More rounds clear who only
+    was disturbed."""
+    return unseen_ms(rounds)[0] > allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+
+
+def hides_work(rounds: Sequence[Round]) -> bool:
+    """Whether, by these rounds, work was certainly hidden."""
+    return certainly_unseen_ms(rounds) > allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+
+
+def narrow(rounds: Sequence[Round], half_width: float) -> bool:
+    """Whether the interval of the log-ratio is as narrow as was asked for."""
+    return stats.half_width(stats.bootstrap_median(log_ratios(rounds))) < half_width
+
+
+def close_call(rounds: Sequence[Round], backend: str) -> bool:
+    """Whether these rounds show a difference so small that another pair of processes must confirm it."""
+    told = conclude(rounds, backend=backend)
+    small = abs(math.log(told.speedup)) < CLOSE_CALL
+    return small and told.pace in (Pace.FASTER, Pace.SLOWER)
+
+
+def slowed_by(rounds: Sequence[Round], alone_ms: Sequence[float]) -> float:
+    """How much faster the baseline is without the candidate about, as a fraction; 0 or more.
+
+    By the fastest quarter of the rounds: what disturbs now and then leaves that alone, a candidate that
+    always disturbs does not.
+    """
+    if not alone_ms:
+        return 0.0
+    times, alone = sorted(median(r.baseline) for r in rounds), median(alone_ms)
+    beside = times[len(times) // 4]
+    return max(0.0, beside / alone - 1) if beside - alone > SLOWED_MS else 0.0
+
+
+def conclude(
+    rounds: Sequence[Round], *, backend: str, alone_ms: Sequence[float] = (), device_spread: float = 0.0
+) -> Measurement:
+    """The measurement that complete, believable rounds give.
+
+    While the clocks are in dispute the outer one is the claim; the interval reaches up to the inner one's.
+
+    `alone_ms`: the baseline's block medians after the candidate was gone. `device_spread`: today's A/A spread
+    of the device, a fraction.
+    """
+    ratios, inside, unseen = log_ratios(rounds), inside_ms(rounds), unseen_ms(rounds)
+    hidden = certainly_unseen_ms(rounds) + certainly_uneven_ms(rounds)
+    slowed = slowed_by(rounds, alone_ms)
+    slowed = slowed if slowed > SLOWED[backend] else 0.0
+    correction = math.log(inside / (inside + hidden)) - math.log1p(slowed)
+    interval = _log_interval(rounds, backend, inside + hidden)
+    doubt = math.log1p(max(0.0, unseen[0] - hidden) / (inside + hidden)) if in_dispute(rounds) else 0.0
+    interval = Interval(low=interval.low + correction - doubt, high=interval.high + correction)
+    interval = stats.exponential(interval)
+    spread = stats.aa_spread([(len(r.baseline), math.log(median(r.baseline))) for r in rounds])
+    smallest = stats.resolution(spread, device_spread)
     return Measurement(
-        candidate_ms=inside,
-        baseline_ms=median(median(r.baseline) for r in timed.rounds),
-        speedup=math.exp(median(ratios)),
+        candidate_ms=inside + hidden,
+        baseline_ms=baseline_ms(rounds) / (1 + slowed),
+        speedup=math.exp(median(ratios) + correction - doubt),
         speedup_interval=interval,
         pace=stats.pace(interval, smallest),
         resolution=smallest,
         aa_spread=spread,
-        host_ms=inside + unseen_ms(timed.rounds),
-        overhead_ms=loop_cost_ms(timed.rounds),
-        flush_bytes=flush_bytes,
-        slots=len(timed.rounds[0].candidate),
-        candidate_samples_ms=tuple(tuple(r.candidate) for r in timed.rounds),
-        baseline_samples_ms=tuple(tuple(r.baseline) for r in timed.rounds),
-        order=tuple(r.order for r in timed.rounds),
-        clocks_before=timed.before,
-        clocks_after=timed.after,
+        host_ms=inside + unseen[0],
+        inside_ms=inside,
+        unseen_ms=hidden,
+        overhead_ms=loop_cost_ms(rounds),
+        flush_bytes=0,
+        slots=max(len(r.candidate) for r in rounds),
+        candidate_samples_ms=tuple(tuple(r.candidate) for r in rounds),
+        baseline_samples_ms=tuple(tuple(r.baseline) for r in rounds),
+        order=tuple(r.order for r in rounds),
+        sessions=tuple(r.session for r in rounds),
+        calls=tuple(len(r.candidate) for r in rounds),
+        launch_bound=backend == "cuda" and inside < LAUNCH_BOUND_MS,
     )
+
+
+def _log_interval(rounds: Sequence[Round], backend: str, candidate_ms: float) -> Interval:
+    """The interval of the log-ratio: of each pair of processes, widened by what another pair would change;
+    of several pairs from the lowest end to the highest, so that pairs that disagree decide nothing."""
+    relative, absolute_ms = SESSION_SPREAD[backend]
+    spread = relative + absolute_ms / candidate_ms
+    found = []
+    for session in sorted({r.session for r in rounds}):
+        ratios = log_ratios([r for r in rounds if r.session == session])
+        found.append(stats.widened(stats.bootstrap_median(ratios), median(ratios), spread))
+    return Interval(low=min(each.low for each in found), high=max(each.high for each in found))

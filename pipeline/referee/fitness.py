@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 import torch
 
+from pipeline.contestant.main import configure_torch
 from pipeline.nouns import Problem
 from pipeline.problems.check import NO_DEVICE, Fitness, FitnessFinding, Unfit
 from pipeline.referee.problem import LoadedProblem, ProblemError, mapped, tensors, truth
@@ -64,6 +65,7 @@ class Subject:
 def examine(problem: Problem, size: str, device: torch.device) -> Fitness:
     """Everything that is wrong with `problem` at `size`; never raises for what the problem does."""
     started = time.monotonic()
+    configure_torch(0)  # the precision that candidates are judged in: no TF32 behind float32
     findings: list[FitnessFinding] = []
     try:
         for finding in _findings(LoadedProblem(problem, size), device):

@@ -9,16 +9,16 @@ import contextlib
 import os
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline import version
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport
-from pipeline.sandbox import Group, Job, Limits, Outcome, Process, Scratch, python_paths
+from pipeline.sandbox import Group, Job, Limits, Outcome, Scratch, python_paths
 
 BuildService = Callable[[BuildRequest], Build]
 
@@ -36,7 +36,38 @@ EVEN_GROUND = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
 }
 """Variables that referee and contestant both start with, so that neither is timed on better terms."""
-_SCRIPT = "import sys; sys.path.insert(0, {root!r}); from pipeline.contestant.main import main; main()"
+_SCRIPT = """
+import sys, types
+from importlib.util import module_from_spec, spec_from_file_location
+sys.modules["pipeline"] = types.ModuleType("pipeline")
+sys.modules["pipeline"].__path__ = []
+folder = {folder!r}
+spec = spec_from_file_location(
+    "pipeline.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
+)
+sys.modules[spec.name] = sys.modules["pipeline"].contestant = module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+from pipeline.contestant.main import main
+main()
+"""
+"""Finds our one room by its file: some sandboxes do not let a process list the folder that it lies in."""
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a contestant's process may see and use. The default is a candidate's: no compiler of ours."""
+
+    read_only: tuple[Path, ...] = ()
+    """Paths of the host beside those that Python needs."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside `contestant_environment`."""
+    processes: int = 256 + 4 * (os.cpu_count() or 1)
+    """Processes and threads at one time. Several of its libraries start a thread for each core."""
+    cpu_s: float = 3600.0
+    """Processor seconds in all."""
+
+
+CANDIDATE_EQUIPMENT = Equipment()
 
 
 class ContestantFailed(Exception):
@@ -73,16 +104,23 @@ class Contestant:
         memory_bytes: int,
         unsafe: bool = False,
         jobs: Group | None = None,
+        equipment: Equipment = CANDIDATE_EQUIPMENT,
     ) -> None:
-        """`jobs`: the group that it is started in, if another thread may have to end it."""
+        """`jobs`: the group that it is started in, if another thread may have to end it.
+
+        `equipment`: anything but a candidate's is for code that is trusted.
+        """
         self._build = build
         self.builds: list[Build] = []
         self.outcome: Outcome | None = None
+        self._ready = False
+        self._closing = threading.Lock()
         self._scratch = Scratch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock = ours
         try:
-            self._process = self._start(jobs or Group(), theirs.fileno(), gpus, memory_bytes, unsafe)
+            job = self._job(theirs.fileno(), gpus, memory_bytes, equipment)
+            self._process = (jobs or Group()).start(job, unsafe=unsafe)
         except BaseException:
             ours.close()
             self._scratch.remove()
@@ -90,62 +128,90 @@ class Contestant:
         finally:
             theirs.close()
 
-    def _start(self, jobs: Group, descriptor: int, gpus: Sequence[int], memory: int, unsafe: bool) -> Process:
-        package = Path(version.__file__).parent
-        job = Job(
+    def _job(self, descriptor: int, gpus: Sequence[int], memory: int, equipment: Equipment) -> Job:
+        room = Path(wire.__file__).parent
+        return Job(
             argv=(
                 sys.executable,
                 "-I",
                 "-B",
                 "-c",
-                _SCRIPT.format(root=str(package.parent)),
+                _SCRIPT.format(folder=str(room)),
                 str(descriptor),
             ),
             scratch=self._scratch.path,
             read_only=(
                 *python_paths(),
-                package / "__init__.py",
-                package / "version.py",
-                package / "contestant",
+                room,
+                *equipment.read_only,
             ),
             gpus=tuple(gpus),
-            env=contestant_environment(),
+            env={**contestant_environment(), **equipment.env},
             pass_fds=(descriptor,),
-            limits=Limits(wall_s=None, cpu_s=3600, memory_bytes=memory, processes=256),
+            limits=Limits(
+                wall_s=None, cpu_s=equipment.cpu_s, memory_bytes=memory, processes=equipment.processes
+            ),
         )
-        return jobs.start(job, unsafe=unsafe)
 
     @property
     def sandbox(self) -> SandboxReport:
         """What holds the candidate, for the record."""
         return SandboxReport.model_validate(asdict(self._process.confinement))
 
+    @property
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        return self.outcome is None and self._process.wait(0) is None
+
     def wait_ready(self) -> None:
         """Waits until the runner is up. Raises ContestantGone when it does not come."""
-        self._receive(time.monotonic() + START_SECONDS)
+        if not self._ready:
+            self._receive(time.monotonic() + START_SECONDS)
+            self._ready = True
 
-    def ask(self, message: dict[str, Any], *, seconds: float, fds: Sequence[int] = ()) -> dict[str, Any]:
+    def serve_builds_with(self, build: BuildService) -> None:
+        """Replaces who serves its builds, before anything is asked of it."""
+        self._build = build
+
+    def ask(
+        self,
+        message: dict[str, Any],
+        *,
+        seconds: float,
+        fds: Sequence[int] = (),
+        places: Sequence[Any] | None = None,
+    ) -> dict[str, Any]:
         """Sends a request and returns the reply; build requests in between are served, off the clock.
 
-        Raises ContestantFailed when the candidate raised, ContestantGone when its process ended, spoke
-        nonsense, or took longer than `seconds` (it is killed then).
+        `places`: told once, when the contestant asks for them. Raises ContestantFailed when the candidate
+        raised, ContestantGone when its process ended, spoke nonsense, or took longer than `seconds` (it is
+        killed then).
         """
         deadline = time.monotonic() + seconds
-        try:
-            wire.send(self._sock, message, fds)
-        except OSError:
-            raise self._gone("the process ended") from None
+        self._send(message, fds)
         while True:
             reply = self._receive(deadline)
-            if reply.get("op") != "build":
+            if reply.get("op") == "places" and places is not None:
+                self._send({"places": list(places)})
+                places = None
+            elif reply.get("op") == "build":
+                began = time.monotonic()
+                self._serve_build(reply.get("request"))
+                deadline += time.monotonic() - began
+            else:
                 break
-            began = time.monotonic()
-            self._serve_build(reply.get("request"))
-            deadline += time.monotonic() - began
         error = reply.get("error")
         if error is not None:
             raise ContestantFailed(error if isinstance(error, dict) else {})
         return reply
+
+    def allow_memory(self, nbytes: int) -> None:
+        """Sets another limit on the memory of its processes."""
+        self._process.allow_memory(nbytes)
+
+    def pids(self) -> tuple[int, ...]:
+        """All its processes now, as this process numbers them."""
+        return self._process.pids()
 
     def pause(self) -> None:
         """Holds the candidate still: no thread of it runs until `resume`."""
@@ -156,19 +222,30 @@ class Contestant:
         self._process.resume()
 
     def close(self) -> Outcome:
-        """Kills whatever is left and removes the scratch directory. Safe to call twice."""
-        if self.outcome is None:
-            with contextlib.suppress(OSError):
+        """Kills whatever is left and removes the scratch directory. Safe to call twice, from any thread.
+
+        A thread that waits for an answer meanwhile gets ContestantGone.
+        """
+        with self._closing:
+            if self.outcome is None:
+                with contextlib.suppress(OSError):
+                    self._sock.shutdown(socket.SHUT_RDWR)
+                self.outcome = self._process.kill("closed")
+                self._scratch.remove()
                 self._sock.close()
-            self.outcome = self._process.kill("closed")
-            self._scratch.remove()
-        return self.outcome
+            return self.outcome
 
     def __enter__(self) -> Contestant:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        try:
+            wire.send(self._sock, message, fds)
+        except OSError:
+            raise self._gone("the process ended") from None
 
     def _receive(self, deadline: float) -> dict[str, Any]:
         try:
@@ -233,5 +310,6 @@ def contestant_environment() -> dict[str, str]:
 
 
 def _text(error: dict[str, Any], field: str) -> str:
+    """Untrusted text, bounded. JSON can bring halves of characters, which cannot be written as UTF-8."""
     value = error.get(field)
-    return value[:20_000] if isinstance(value, str) else ""
+    return value[:20_000].encode("utf-8", "replace").decode() if isinstance(value, str) else ""

@@ -9,7 +9,7 @@ and agrees with its own float64 result, so an unmet precondition never costs an 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,16 @@ import torch
 
 from pipeline.referee.problem import mapped, tensors
 
-LARGE = 16.0
+LARGE, LARGE_HALF = 64.0, 16.0
+"""Factors of `large`: exp of 64 times a normal value overflows float32; float16 ends at 65504."""
+BELOW = 16.0
+"""How far below zero `negative` goes at least: row maxima, running maxima and one-sided bounds see it."""
 TINY = 2.0**-10
 TIE_STEP = 0.5
-WELL_CONDITIONED = 1e-3
-"""A variant is used when the native reference's relative error in norm is below this (see `usable`)."""
+KEPT_SHARE = 0.1
+"""Share of elements that `sparse` does not set to zero."""
+ACCURATE = 1e-3
+"""A variant is used when the native reference's relative error in norm is below this."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +58,72 @@ def _signed(tensor: torch.Tensor) -> torch.Tensor:
     return torch.randn_like(tensor) * spread.clamp(min=0.5).to(tensor.dtype)
 
 
+def _large(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor * (LARGE_HALF if tensor.dtype == torch.float16 else LARGE)
+
+
+def _constant(tensor: torch.Tensor) -> torch.Tensor:
+    value = float(torch.randn(()))  # one secret value
+    return torch.full_like(tensor, value + (0.5 if value > 0 else -0.5))
+
+
 VARIANTS: tuple[Variant, ...] = (
     Variant("signed", "both signs, whatever get_inputs draws", _signed),
-    Variant("large", f"{LARGE:g} times as large", lambda tensor: tensor * LARGE),
+    Variant("large", f"{LARGE:g} times as large (float16: {LARGE_HALF:g})", _large),
+    Variant("negative", f"all far below zero: -{BELOW:g} and less", lambda t: -BELOW * (1 + t.abs())),
     Variant("tiny", "1024 times smaller", lambda tensor: tensor * TINY),
     Variant(
         "ties",
         f"normal, rounded to multiples of {TIE_STEP:g}, so that many are equal",
         lambda tensor: (torch.randn_like(tensor) / TIE_STEP).round_() * TIE_STEP,
     ),
+    Variant("constant", "one value everywhere", _constant),
+    Variant(
+        "sparse",
+        "nine of ten elements are zero",
+        lambda tensor: tensor * (torch.rand_like(tensor) < KEPT_SHARE),
+    ),
 )
+
+
+def other_batches(arguments: list[Any]) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Other batch sizes, each with the ways to get there: in all tensors that share the first one's
+    leading size, or in the first tensor alone."""
+    leaves = tensors(arguments)
+    if not leaves or leaves[0].dim() == 0:
+        return
+    size = leaves[0].shape[0]
+    for other in sorted({1, size // 2 + 1} - {size}) if size > 1 else [2]:
+        ways = [_resized(arguments, size, other, alone=False)]
+        if sum(leaf.dim() > 0 and leaf.shape[0] == size for leaf in leaves) > 1:
+            ways.append(_resized(arguments, size, other, alone=True))
+        yield f"batch {other}", ways
+
+
+def _resized(arguments: list[Any], size: int, other: int, *, alone: bool) -> list[Any]:
+    done = False
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal done
+        if tensor.dim() == 0 or tensor.shape[0] != size or (alone and done):
+            return tensor
+        done = True
+        return tensor[:other].clone() if other <= size else torch.cat([tensor, tensor[: other - size]])
+
+    return [mapped(argument, change) for argument in arguments]
+
+
+def strided(arguments: list[Any]) -> list[Any] | None:
+    """The same values in memory whose last two dimensions are swapped; None where no tensor has two."""
+    if not any(t.dim() >= 2 and t.numel() > 1 for t in tensors(arguments)):
+        return None
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dim() < 2:
+            return tensor
+        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+    return [mapped(argument, change) for argument in arguments]
 
 
 def free(tensor: torch.Tensor) -> bool:

@@ -2,276 +2,300 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import traceback
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
+from pipeline.build import Toolchain
 from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
-from pipeline.errors import MachineError
+from pipeline.errors import KernelproofError
 from pipeline.nouns import Status, Verification
-from pipeline.referee import clock, seat
+from pipeline.referee import canary, exclusive, seat
+from pipeline.referee.candidate import Candidate
 from pipeline.referee.environment import describe_environment
-from pipeline.referee.host import BuildService, Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.host import BuildService, Contestant
 from pipeline.referee.inputs import describe
+from pipeline.referee.kernels import check_kernels
 from pipeline.referee.ledger import Ended, Ledger
+from pipeline.referee.measuring import Measuring
 from pipeline.referee.memory import (
     SharedMemory,
+    SharedSlot,
+    SharedWeights,
     lay_out,
     same_bits,
     share_weights,
     slot_bytes,
     slots_that_fit,
 )
-from pipeline.referee.problem import LoadedProblem, ProblemError, tensors
+from pipeline.referee.probes import Probes
+from pipeline.referee.problem import LoadedProblem, ProblemError, outputs_of, tensors
 from pipeline.referee.request import VerifyRequest
+from pipeline.referee.spares import Spares
 from pipeline.referee.trials import Trials
 
 Progress = Callable[[str], None]
 
+DISORDER = {
+    Status.CRASH: "a crash",
+    Status.TIMEOUT: "a call that did not end",
+    Status.OUT_OF_MEMORY: "running out of memory",
+    Status.RUNTIME_ERROR: "an error on the GPU",
+}
+"""After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
+BROKEN = 70
+"""Exit code of a referee whose own CUDA context is of no more use: it is replaced, and the GPU looked at."""
 
-def judge(request: VerifyRequest, build: BuildService, progress: Progress) -> Verification:
-    """Judges one candidate. Never raises for what a candidate or a problem does: that is in the record."""
+
+@dataclass(frozen=True)
+class Tools:
+    """What a verification uses of this machine."""
+
+    build: BuildService
+    progress: Progress
+    cache: Path
+    toolchain: Toolchain
+    spares: Spares
+
+
+def judge(request: VerifyRequest, tools: Tools) -> Verification:
+    """Judges one candidate. Never raises for what a candidate or a problem does: that is in the record.
+
+    Raises MachineError for what this machine lacks, DeviceUnfit when the GPU no longer computes right.
+    """
     ledger = Ledger(request)
-    bench = Bench(request, ledger, build, progress)
-    try:
-        bench.run()
-        verdict = Ended(Status.CORRECT, "every check passed")
-    except Ended as ended:
-        verdict = ended
-    except ProblemError as error:
-        verdict = Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
-    except torch.OutOfMemoryError as error:
-        verdict = Ended(Status.INFRASTRUCTURE_ERROR, f"the referee ran out of device memory: {error}")
-    except MachineError:
-        raise
-    except Exception as error:  # a bug of ours must cost one verification, not the referee
-        why = f"a bug in the referee: {type(error).__name__}: {error}"
-        verdict = Ended(Status.INFRASTRUCTURE_ERROR, why, traceback.format_exc())
-    finally:
-        bench.close()
+    ledger.environment = describe_environment(torch.device(request.device))
+    gpu = ledger.environment.gpu
+    # Whatever runs on a GPU disturbs what is timed there; on a CPU only the timing itself is alone.
+    with _alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
+        verdict = _verdict(request, ledger, tools)
+        if gpu is not None and _disorder(verdict):
+            canary.confirm(request.device, gpu.uuid, DISORDER[verdict.status])
     return ledger.close(verdict.status, verdict.reason, verdict.details)
 
 
-class Bench:
-    """What one verification needs: the loaded problem, the contestant, the memory they share."""
+def _disorder(verdict: Ended) -> bool:
+    ours = verdict.status is not Status.RUNTIME_ERROR
+    return verdict.status in DISORDER and (ours or "CUDA" in verdict.reason + verdict.details)
 
-    def __init__(
-        self, request: VerifyRequest, ledger: Ledger, build: BuildService, progress: Progress
-    ) -> None:
-        self._request, self._ledger, self._build, self._progress = request, ledger, build, progress
+
+@contextmanager
+def _alone(key: str, ledger: Ledger, tools: Tools) -> Iterator[None]:
+    with exclusive.held(key, tools.progress) as note:
+        asked = "Is the device used by this verification alone?"
+        if note is not None:
+            ledger.skipped("exclusive", asked, note)
+        else:
+            ledger.passed("exclusive", asked, "it held the lock that all kernelproof processes here respect")
+        yield
+
+
+def _verdict(request: VerifyRequest, ledger: Ledger, tools: Tools) -> Ended:
+    bench = Bench(request, ledger, tools)
+    try:
+        bench.run()
+        flags = ", ".join(sorted(ledger.flags))
+        return Ended(Status.CORRECT, f"every check passed{f'; {flags}' if flags else ''}")
+    except Ended as ended:
+        return ended
+    except ProblemError as error:
+        return Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
+    except torch.OutOfMemoryError as error:
+        return Ended(Status.INFRASTRUCTURE_ERROR, f"the referee ran out of device memory: {error}")
+    except KernelproofError:
+        raise
+    except Exception as error:  # a bug of ours must cost one verification, not the referee
+        _leave_if_broken(torch.device(request.device))
+        why = f"a bug in the referee: {type(error).__name__}: {error}"
+        return Ended(Status.INFRASTRUCTURE_ERROR, why, traceback.format_exc())
+    finally:
+        bench.close()
+
+
+def _leave_if_broken(device: torch.device) -> None:
+    """Ends this process when CUDA answers it no more: no error can be cleared in a context that has one."""
+    if device.type == "cuda":
+        try:
+            torch.cuda.synchronize(device)
+        except RuntimeError:
+            os._exit(BROKEN)
+
+
+class Bench:
+    """What one verification needs: the loaded problem, the two contestants, the memory they share."""
+
+    def __init__(self, request: VerifyRequest, ledger: Ledger, tools: Tools) -> None:
+        self._request, self._ledger, self._tools = request, ledger, tools
         self._settings = request.settings
         self._device = torch.device(request.device)
         self._memory = SharedMemory(self._device)
-        self._contestant: Contestant | None = None
+        self._candidate: Candidate | None = None
         self._baseline: Contestant | None = None
+        self._seating = ThreadPoolExecutor(1, thread_name_prefix="baseline")
+        self._weights_seed = ledger.seed("weights")
 
     def run(self) -> None:
         """All stages; returns when the candidate is correct, raises Ended otherwise."""
-        ledger, settings = self._ledger, self._settings
-        configure_torch(settings.threads)
-        ledger.environment = describe_environment(self._device)
+        ledger, settings, progress = self._ledger, self._settings, self._tools.progress
+        configure_torch(settings.threads, tf32=settings.numerics == "tf32")
         loaded = LoadedProblem(self._request.problem, settings.size)
-        weights_seed = ledger.seed("weights")
         with ledger.stage("reference"):
-            self._progress("reference")
-            model = loaded.construct(weights_seed, self._device)
-            arguments = loaded.draw(ledger.seed("layout"), self._device)
-            sample = loaded.run(model, arguments, 0)
-            ledger.inputs = describe(arguments)
-            if any(leaf["type"] == "float" for leaf in loop.describe(sample).leaves):
-                why = "the problem cannot be judged: it returns Python floats; return tensors"
-                raise Ended(Status.INFRASTRUCTURE_ERROR, why)
-            if not same_bits(arguments, loaded.draw(ledger.seeds["layout"], self._device)):
-                raise Ended(
-                    Status.INFRASTRUCTURE_ERROR,
-                    "the problem cannot be judged: its forward changes its inputs, "
-                    "or get_inputs depends on more than the seed",
-                )
-        outputs = tensors(sample)
-        count = slots_that_fit(slot_bytes(arguments, outputs), self._device)
-        slots = lay_out(self._memory, arguments, outputs, count)
-        weights = share_weights(self._memory, model.state_dict(), "weights")
-        baseline_weights = share_weights(self._memory, model.state_dict(), "baseline_weights")
-        expected = loop.describe(sample)
-        del arguments, sample, outputs
+            progress("reference")
+            candidate = self._started()  # both come up while the reference runs
+            if settings.measure:
+                self._baseline = self._started_baseline()
+            model, slots, form, aliased = self._reference(loaded)
+            weights = share_weights(self._memory, model.state_dict(), "weights")
+            pristine = share_weights(self._memory, model.state_dict(), "baseline_weights")
+            if settings.measure:  # seated while the candidate is tried
+                seated = self._seating.submit(self._seat_baseline, loaded, pristine)
         with ledger.stage("start"):
-            self._progress("start")
-            self._contestant = seat.start(self._build, self._memory, settings, self._device)
-            ledger.sandbox = self._contestant.sandbox
-            seat.greet(self._contestant, self._memory, seat.CANDIDATE_ARENAS, settings, self._device)
+            progress("start")
+            candidate.sit()
         with ledger.stage("load"):
-            self._progress("load")
-            self._load(loaded, weights_seed, weights)
-        if settings.measure:  # comes up while the candidate is tried
-            self._baseline = seat.start(seat.no_builds, self._memory, settings, self._device)
+            progress("load")
+            candidate.load(self._request.source, loaded, self._weights_seed, weights, pristine)
         with ledger.stage("correctness"):
-            self._progress("correctness")
-            trials = Trials(loaded, model, slots, expected, settings, self._device, ledger, self._ask)
-            reference_error = trials.run()
-        self._take_builds()
-        if settings.own_kernel and not ledger.builds:
-            raise ledger.failed(
-                Status.NO_CUSTOM_KERNEL,
-                "own_kernel",
-                "Did the candidate build a kernel of its own?",
-                "it is right, but it built no extension",
-            )
-        if settings.own_kernel:
-            ledger.passed(
-                "own_kernel",
-                "Did the candidate build a kernel of its own?",
-                f"it built {len(ledger.builds)} extension(s)",
-            )
-        if settings.measure:
-            with ledger.stage("timing"):
-                self._progress("timing")
-                baseline = self._seated_baseline(loaded, baseline_weights, weights_seed)
-                self._measure(loaded, model, baseline, slots, reference_error)
+            progress("correctness")
+            trials = Trials(loaded, model, slots, form, settings, self._device, ledger, candidate.ask)
+            trials.run(aliased=aliased)
+            candidate.check_state(weights, pristine, model.state_dict())
+        candidate.take_builds()
+        with ledger.stage("kernels"):
+            check_kernels(candidate.ask, slots[0], loaded.draw, ledger, settings, self._device)
+        probes = Probes(loaded, model, self._memory, form, self._request, self._device, ledger)
+        if not settings.measure:
+            with ledger.stage("probes"):
+                probes.run(candidate)
+            return
+        measuring = Measuring(
+            loaded=loaded,
+            model=model,
+            slots=slots,
+            settings=settings,
+            device=self._device,
+            ledger=ledger,
+            memory=self._memory,
+            pristine=pristine,
+            weights_seed=self._weights_seed,
+            reference_error=trials.reference_error,
+            open_indices=trials.open_indices,
+            cache=self._tools.cache,
+            toolchain=self._tools.toolchain,
+            spares=self._tools.spares,
+        )
+        with _alone(exclusive.CPU, ledger, self._tools) if self._device.type == "cpu" else nullcontext():
+            self._timed(loaded, measuring, probes, seated, weights, pristine)
+
+    def _timed(
+        self,
+        loaded: LoadedProblem,
+        measuring: Measuring,
+        probes: Probes,
+        seated: Future[None],
+        weights: SharedWeights,
+        pristine: SharedWeights,
+    ) -> None:
+        """Timing, and what else needs the candidate's process after it."""
+        ledger, progress = self._ledger, self._tools.progress
+        with ledger.stage("timing"):
+            progress("timing")
+            seated.result()
+            self._tools.spares.settle()
+            measuring.pair(self._require(), self._seated(), 0)
+            for number in itertools.count(1):
+                if not measuring.wants_pair(number):
+                    break
+                self._reseat(loaded, weights, pristine)
+                measuring.pair(self._require(), self._seated(), number)
+        with ledger.stage("probes"):
+            self._require().contestant.resume()
+            measuring.replays(self._require(), self._seated())
+            probes.run(self._require())
+        with ledger.stage("timing"):
+            self._require().close()
+            measuring.conclude(self._seated())
+        with ledger.stage("baselines"):
+            measuring.further_baselines(self._seated(), progress)
 
     def close(self) -> None:
-        """Ends the contestant and gives all memory back."""
-        if self._contestant is not None:
-            self._take_builds()
-            self._contestant.close()
+        """Ends the contestants and gives all memory back."""
+        if self._candidate is not None:
+            self._candidate.close()
         if self._baseline is not None:
             self._baseline.close()
+        self._seating.shutdown()
         self._memory.close()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _seated_baseline(
-        self, loaded: LoadedProblem, weights: dict[str, dict[str, Any]], seed: int
-    ) -> Contestant:
+    def _started(self) -> Candidate:
+        contestant = seat.start(self._tools.spares, self._tools.build, self._settings, self._device)
+        self._candidate = Candidate(contestant, self._memory, self._settings, self._device, self._ledger)
+        return self._candidate
+
+    def _started_baseline(self) -> Contestant:
+        return seat.start(self._tools.spares, seat.no_builds, self._settings, self._device)
+
+    def _require(self) -> Candidate:
+        assert self._candidate is not None
+        return self._candidate
+
+    def _seated(self) -> Contestant:
         assert self._baseline is not None
-        seat.seat_baseline(self._baseline, loaded, self._memory, weights, seed, self._settings, self._device)
         return self._baseline
 
-    def _load(
-        self,
-        loaded: LoadedProblem,
-        seed: int,
-        weights: dict[str, dict[str, Any]],
-    ) -> None:
-        seconds = self._settings.load_seconds
-        source = self._request.source
-        self._ask({"op": "load", "source": source, "seed": seed}, seconds, Status.LOAD_ERROR)
-        arguments = seat.init_arguments(loaded)
-        message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
-        reply = self._ask(message, seconds, Status.LOAD_ERROR)
-        mine = reply.get("state")
-        mine = mine if isinstance(mine, dict) else {}
-        shared = {k: v for k, v in weights.items() if mine.get(k) == [v["dtype"], v["shape"]]}
-        if shared:
-            self._ask({"op": "weights", "tensors": shared}, seconds, Status.LOAD_ERROR)
-        asked = "Do the candidate's parameters start where the reference's do?"
-        figures = {"reference": len(weights), "candidate": len(mine), "copied": len(shared)}
-        if not weights:
-            self._ledger.skipped("weights", asked, "the reference has no parameters", figures)
-        else:
-            seen = f"{len(shared)} of {len(weights)} tensors match by name and shape and were copied over"
-            self._ledger.passed("weights", asked, seen, figures)
+    def _reseat(self, loaded: LoadedProblem, weights: SharedWeights, pristine: SharedWeights) -> None:
+        """Another pair of fresh processes for candidate and baseline."""
+        self._require().close()
+        if self._baseline is not None:
+            self._baseline.close()
+        candidate = self._started()
+        self._baseline = self._started_baseline()
+        seated = self._seating.submit(self._seat_baseline, loaded, pristine)
+        candidate.sit()
+        for name, view in weights.views.items():
+            view.copy_(pristine.views[name])
+        candidate.load(self._request.source, loaded, self._weights_seed, weights, pristine)
+        seated.result()
 
-    def _measure(
-        self,
-        loaded: LoadedProblem,
-        model: torch.nn.Module,
-        baseline: Contestant,
-        slots: list[Any],
-        reference_error: list[float],
-    ) -> None:
-        ledger, numbers = self._ledger, iter(range(1, 1 << 30))
-        watch = clock.Stopwatch(
+    def _seat_baseline(self, loaded: LoadedProblem, pristine: SharedWeights) -> None:
+        seat.seat_baseline(
+            self._seated(),
             loaded,
-            model,
-            self._require(),
-            baseline,
-            slots,
+            self._memory,
+            pristine.specs,
+            self._weights_seed,
             self._settings,
             self._device,
-            lambda: ledger.seed(f"timed {next(numbers)}"),
-            reference_error,
         )
-        try:
-            timed = watch.run()
-        except (ContestantFailed, ContestantGone) as error:
-            raise self._ended(error, Status.RUNTIME_ERROR) from None
-        self._judge_timed(timed)
 
-    def _judge_timed(self, timed: clock.Timed) -> None:
-        ledger = self._ledger
-        asked = "Are the outputs of timed calls right?"
-        if timed.failure == "timed_outputs" and timed.bad is not None:
-            ledger.errors.append(timed.bad)
-            seen = f"{timed.bad.wrong} of {timed.bad.count} elements of a timed call's output are wrong"
-            raise ledger.failed(Status.WRONG_OUTPUT, "timed_outputs", asked, seen)
-        if timed.failure == "inputs_unchanged":
-            raise ledger.failed(
-                Status.MUTATED_INPUT,
-                "timed_inputs",
-                "Are the inputs of timed calls unchanged?",
-                "an input of a timed call was changed",
-            )
-        if timed.failure == "inside_clock":
-            raise ledger.failed(
-                Status.CHEATING,
-                "inside_clock",
-                "Are the times of the contestant's clock possible?",
-                "it reported times that no call can have taken",
-            )
-        ledger.passed("timed_outputs", asked, f"{timed.checked_calls} calls compared, all right")
-        measurement = clock.conclude(timed, seat.flush_bytes(self._device))
-        ledger.measurement = measurement
-        inside, loop_ms = measurement.candidate_ms, measurement.overhead_ms
-        allowed = inside + clock.allowed_unseen_ms(inside, loop_ms)
-        figures = {
-            "inside_ms": measurement.candidate_ms,
-            "host_ms": measurement.host_ms,
-            "allowed_ms": allowed,
-        }
-        asked = "Does the referee's own clock agree with the contestant's?"
-        seen = f"inside {measurement.candidate_ms:.4g} ms, outside {measurement.host_ms:.4g} ms a call"
-        if measurement.host_ms > allowed:
-            raise ledger.failed(Status.CHEATING, "host_clock", asked, f"{seen}: timer mismatch", figures)
-        ledger.passed("host_clock", asked, seen, figures)
-
-    def _ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
-        """Asks the contestant; what goes wrong there ends the verification with the fitting status."""
-        try:
-            return self._require().ask(message, seconds=seconds)
-        except (ContestantFailed, ContestantGone) as error:
-            raise self._ended(error, failure) from None
-
-    def _ended(self, error: ContestantFailed | ContestantGone, failure: Status) -> Ended:
-        self._take_builds()
-        if isinstance(error, ContestantFailed):
-            if error.kind == "oom":
-                return Ended(Status.OUT_OF_MEMORY, f"it ran out of memory: {error.message}", error.traceback)
-            broken = self._ledger.build_failure()
-            if broken is not None:
-                return broken
-            return Ended(failure, f"{error.type}: {error.message}"[:500], error.traceback)
-        outcome = error.outcome
-        if outcome.state in ("ok", "error", "crash"):  # its own end, not ours
-            ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
-            self._ledger.exit = ending
-        else:
-            ending = "stopped by us" if outcome.state == "killed" else outcome.reason
-        details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
-        if error.timed_out:
-            return Ended(Status.TIMEOUT, "it did not answer within its time limit", details)
-        if outcome.state == "memory":
-            return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
-        if outcome.state in ("timeout", "cpu"):
-            return Ended(Status.TIMEOUT, f"it exceeded its {outcome.state} limit", details)
-        return Ended(Status.CRASH, f"{error} ({ending})", details)
-
-    def _take_builds(self) -> None:
-        if self._contestant is not None:
-            self._ledger.builds[:] = self._contestant.builds
-
-    def _require(self) -> Contestant:
-        assert self._contestant is not None
-        return self._contestant
+    def _reference(
+        self, loaded: LoadedProblem
+    ) -> tuple[torch.nn.Module, list[SharedSlot], loop.OutputMeta, bool]:
+        """The reference at work once: its model, slots laid out for its inputs and outputs, the form of its
+        result, and whether that lies in its inputs. Raises Ended for a problem that cannot be judged."""
+        ledger, device = self._ledger, self._device
+        model = loaded.construct(self._weights_seed, device)
+        arguments = loaded.draw(ledger.seed("layout"), device)
+        sample = loaded.run(model, arguments, 0)
+        ledger.inputs = describe(arguments)
+        outputs, form = outputs_of(sample, device), loop.describe(sample)
+        places = {t.untyped_storage().data_ptr() for t in tensors(arguments)}
+        aliased = any(t.untyped_storage().data_ptr() in places for t in outputs)
+        count = slots_that_fit(slot_bytes(arguments, outputs), device)
+        del sample
+        slots = lay_out(self._memory, arguments, outputs, count)
+        del outputs
+        if not same_bits(arguments, loaded.draw(ledger.seeds["layout"], device)):
+            why = "its forward changes its inputs, or get_inputs depends on more than the seed"
+            raise Ended(Status.INFRASTRUCTURE_ERROR, f"the problem cannot be judged: {why}")
+        return model, slots, form, aliased

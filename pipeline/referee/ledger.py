@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +14,12 @@ from pipeline.nouns import (
     Build,
     Check,
     CheckOutcome,
+    Determinism,
     Environment,
+    ErrorClass,
     ErrorStatistics,
+    Flag,
+    Kernels,
     Measurement,
     SandboxReport,
     Status,
@@ -51,12 +55,40 @@ class Ledger:
         self.sandbox: SandboxReport | None = None
         self.measurement: Measurement | None = None
         self.exit: str | None = None
+        self.error_class: ErrorClass | None = None
+        self.determinism: Determinism | None = None
+        self.flags: set[Flag] = set()
+        self.kernels: Kernels | None = None
+        self._strides: dict[int, tuple[str, str]] = {}
 
     def seed(self, name: str) -> int:
         """A fresh secret seed, written down under `name`."""
         value = secrets.randbits(62)
         self.seeds[name] = value
         return value
+
+    def saw_class(self, classes: Iterable[ErrorClass | None]) -> None:
+        """Notes the error classes of a trial's outputs; the worst of all trials counts."""
+        order = list(ErrorClass)
+        for found in classes:
+            if found is not None:
+                worst = max(order.index(found), order.index(self.error_class or found))
+                self.error_class = order[worst]
+
+    def note_strides(self, output: int, found: str, expected: str) -> None:
+        """Notes that an output has other strides than the reference's, which harms nobody."""
+        self._strides[output] = (found, expected)
+
+    def strides_said(self) -> None:
+        """Records what was noted about strides."""
+        asked = "Have the outputs the reference's strides?"
+        if not self._strides:
+            self.passed("output_strides", asked, "the same")
+            return
+        figures = {f"output {i}": f"{found}, expected {other}" for i, (found, other) in self._strides.items()}
+        self.passed(
+            "output_strides", asked, "others, which is harmless: values are compared by index", figures
+        )
 
     def passed(self, name: str, asked: str, seen: str, figures: Figures | None = None) -> None:
         """Records a check that passed."""
@@ -81,7 +113,8 @@ class Ledger:
     def _check(
         self, outcome: CheckOutcome, name: str, asked: str, seen: str, figures: Figures | None
     ) -> None:
-        self.checks.append(Check(name=name, outcome=outcome, asked=asked, seen=seen, figures=figures or {}))
+        said, numbers = clean(seen), {key: _cleaned(value) for key, value in (figures or {}).items()}
+        self.checks.append(Check(name=name, outcome=outcome, asked=asked, seen=said, figures=numbers))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -105,7 +138,7 @@ class Ledger:
         ranked = status in (Status.CORRECT, Status.CHEATING)
         return Verification(
             status=status,
-            reason=reason,
+            reason=clean(reason),
             problem_id=request.problem.id,
             problem_sha256=request.problem.sha256,
             candidate_sha256=sha256_text(request.source),
@@ -120,12 +153,23 @@ class Ledger:
             inputs=self.inputs,
             details=clean(details)[:20_000],
             exit=self.exit,
+            error_class=self.error_class,
+            determinism=self.determinism,
+            flags=tuple(sorted(self.flags)),
+            kernels=self.kernels,
             stage_seconds={k: round(v, 3) for k, v in self.stage_seconds.items()},
             verifier=f"{__version__} policy:{tolerance.policy_sha256()[:12]}",
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
 
 
+def _cleaned(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) else value
+
+
 def clean(text: str) -> str:
-    """Text without control characters (newlines and tabs stay): nothing of a candidate's moves a cursor."""
+    """Text without control characters (newlines and tabs stay): nothing of a candidate's moves a cursor.
+
+    Lone surrogates go too: JSON may bring them, and they cannot be written as UTF-8.
+    """
     return "".join(ch if ch in "\n\t" or ch.isprintable() else "�" for ch in text)

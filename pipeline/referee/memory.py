@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,13 @@ CPU_BUDGET = 2 << 30
 """Bytes: most that slots may take on a CPU, whatever is free."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class SharedSlot:
     """One prepared call as the referee sees it: views of its inputs and outputs, and their specs."""
 
-    arguments: Any
-    """Encoded arguments, tensors as specs, ready to send."""
+    arguments: list[Any]
+    """Encoded arguments as they were filled in last, tensors as specs, ready to send."""
+    input_specs: tuple[dict[str, Any], ...]
     views: tuple[torch.Tensor, ...]
     """The input tensors in shared memory."""
     outputs: tuple[torch.Tensor, ...]
@@ -38,11 +39,23 @@ class SharedSlot:
     """Where the baseline's process puts its outputs; the candidate never sees this memory."""
     baseline_specs: tuple[dict[str, Any], ...]
 
+    def values(self) -> list[Any]:
+        """The arguments as they lie in shared memory now: a contestant may have changed them."""
+        views = iter(self.views)
+        return [wire.decode(argument, lambda _: next(views)) for argument in self.arguments]
+
     def fill(self, arguments: list[Any]) -> None:
         """Copies drawn inputs in and poisons the outputs."""
         for view, tensor in zip(self.views, tensors(arguments), strict=True):
             view.copy_(tensor)
+        specs = iter(self.input_specs)  # numbers among the arguments are others in every draw
+        self.arguments = [wire.encode(argument, lambda _: next(specs)) for argument in arguments]
         self.poison()
+
+    def scramble(self) -> None:
+        """Overwrites the inputs with the poison byte: a result that lies in them changes."""
+        for view in self.views:
+            raw(view).fill_(POISON) if view.is_contiguous() else view.zero_()
 
     def poison(self) -> None:
         """Fills both output places with the poison byte."""
@@ -103,18 +116,31 @@ class SharedMemory:
         message = {"op": "attach", "arenas": [item for item, _ in chosen]}
         return message, [fd for _, fd in chosen if fd is not None]
 
+    def give_back(self, *names: str) -> None:
+        """Gives the arenas of these names back; no view of them may be used afterwards."""
+        kept = []
+        for item in self._arenas:
+            if item[0].name in names:
+                self._release(item[0], item[2])
+            else:
+                kept.append(item)
+        self._arenas = kept
+
     def close(self) -> None:
         """Gives everything back; no view may be used afterwards."""
-        for made, _, descriptor in self._arenas:
-            if descriptor is not None:
-                os.close(descriptor)
-            arenas.release(made)
-        self._arenas.clear()
+        self.give_back(*(made.name for made, _, _ in self._arenas))
+
+    @staticmethod
+    def _release(made: arenas.Arena, descriptor: int | None) -> None:
+        if descriptor is not None:
+            os.close(descriptor)
+        arenas.release(made)
 
 
 def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
-    """Bytes of one slot: inputs, and outputs of candidate and baseline."""
-    return sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments)) + 2 * sum(
+    """Bytes of one slot: inputs, and outputs of candidate and baseline, each where it is made and where it
+    is copied to."""
+    return sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments)) + 4 * sum(
         _dense_bytes(t) for t in outputs
     )
 
@@ -129,29 +155,38 @@ def slots_that_fit(bytes_each: int, device: torch.device) -> int:
 
 
 def lay_out(
-    memory: SharedMemory, arguments: list[Any], outputs: Sequence[torch.Tensor], count: int
+    memory: SharedMemory,
+    arguments: list[Any],
+    outputs: Sequence[torch.Tensor],
+    count: int,
+    *,
+    prefix: str = "",
+    shift: int = 0,
 ) -> list[SharedSlot]:
     """`count` slots for inputs like `arguments` and outputs like `outputs`, each at addresses of its own.
 
-    Inputs keep the strides they were drawn with; output places are contiguous.
+    Inputs keep the strides they were drawn with; output places are contiguous. `prefix` names the arenas
+    apart from others'; `shift` moves inputs that many elements off their aligned places.
     """
     inputs = [_layable(t) for t in tensors(arguments)]
-    input_bytes = sum(map(arenas.bytes_of, inputs))
+    input_bytes = sum(_room(t, shift) for t in inputs)
     output_bytes = sum(_dense_bytes(t) for t in outputs)
-    shared_in = memory.arena("inputs", input_bytes * count)
-    shared_out = memory.arena("outputs", output_bytes * count)
-    private_out = memory.arena("baseline", output_bytes * count)
+    names = [prefix + name for name in ("inputs", "outputs", "baseline")]
+    sizes = (input_bytes, output_bytes, output_bytes)
+    shared_in, shared_out, private_out = (
+        memory.arena(name, nbytes * count) for name, nbytes in zip(names, sizes, strict=True)
+    )
     dense = [_dense(t) for t in outputs]
     slots = []
     for index in range(count):
-        specs = _specs(inputs, "inputs", index * input_bytes)
+        specs = _specs(inputs, names[0], index * input_bytes, shift)
         views = tuple(shared_in.view(spec) for spec in specs)
-        out_specs = tuple(_specs(dense, "outputs", index * output_bytes))
-        baseline_specs = tuple(_specs(dense, "baseline", index * output_bytes))
-        pending = iter(specs)
+        out_specs = tuple(_specs(dense, names[1], index * output_bytes))
+        baseline_specs = tuple(_specs(dense, names[2], index * output_bytes))
         slots.append(
             SharedSlot(
-                arguments=[wire.encode(a, _taking(pending)) for a in arguments],
+                arguments=[],
+                input_specs=tuple(specs),
                 views=views,
                 outputs=tuple(shared_out.view(spec) for spec in out_specs),
                 output_specs=out_specs,
@@ -162,22 +197,25 @@ def lay_out(
     return slots
 
 
-def share_weights(
-    memory: SharedMemory, state: dict[str, torch.Tensor], arena_name: str
-) -> dict[str, dict[str, Any]]:
-    """Puts initial weights into an arena of their own; returns name to spec."""
-    places, offset = {}, 0
+@dataclass(frozen=True)
+class SharedWeights:
+    """Parameters and buffers in an arena of their own, by name."""
+
+    specs: dict[str, dict[str, Any]]
+    views: dict[str, torch.Tensor]
+
+
+def share_weights(memory: SharedMemory, state: dict[str, torch.Tensor], arena_name: str) -> SharedWeights:
+    """Puts initial weights into an arena of their own."""
+    specs, offset = {}, 0
     for name, tensor in state.items():
-        places[name] = arenas.spec_of(_dense(tensor), arena_name, offset)
+        specs[name] = arenas.spec_of(_dense(tensor), arena_name, offset)
         offset += _dense_bytes(tensor)
     arena = memory.arena(arena_name, offset)
+    views = {name: arena.view(spec) for name, spec in specs.items()}
     for name, tensor in state.items():
-        arena.view(places[name]).copy_(tensor)
-    return places
-
-
-def _taking(specs: Iterator[dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    return lambda _: next(specs)
+        views[name].copy_(tensor)
+    return SharedWeights(specs, views)
 
 
 def _layable(tensor: torch.Tensor) -> torch.Tensor:
@@ -191,11 +229,16 @@ def _layable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _specs(items: Sequence[torch.Tensor], arena: str, offset: int) -> list[dict[str, Any]]:
+def _room(tensor: torch.Tensor, shift: int) -> int:
+    """Bytes for a tensor that may lie `shift` elements off its aligned place."""
+    return arenas.bytes_of(tensor) + (arenas.ALIGNMENT if shift else 0)
+
+
+def _specs(items: Sequence[torch.Tensor], arena: str, offset: int, shift: int = 0) -> list[dict[str, Any]]:
     specs = []
     for tensor in items:
-        specs.append(arenas.spec_of(tensor, arena, offset))
-        offset += arenas.bytes_of(tensor)
+        specs.append(arenas.spec_of(tensor, arena, offset + shift * tensor.itemsize))
+        offset += _room(tensor, shift)
     return specs
 
 

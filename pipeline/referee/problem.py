@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.wire import leaves
+from pipeline.contestant.loop import is_number
+from pipeline.contestant.wire import leaves, ordered
 from pipeline.errors import UsageError
 from pipeline.nouns import Problem
 
@@ -121,6 +122,23 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
+def outputs_of(value: Any, device: torch.device) -> list[torch.Tensor]:
+    """What a forward returned, as tensors: numbers become tensors without dimensions, others are left out.
+
+    A Python float is judged as float32: it was computed from tensors of the problem's precision.
+    """
+    kinds = {bool: torch.bool, int: torch.int64}
+
+    def made(leaf: Any) -> torch.Tensor:
+        if isinstance(leaf, torch.Tensor):
+            return leaf
+        return torch.tensor(leaf, dtype=kinds.get(type(leaf), torch.float32), device=device)
+
+    return [
+        made(leaf) for leaf in leaves(ordered(value)) if isinstance(leaf, torch.Tensor) or is_number(leaf)
+    ]
+
+
 def upcast(value: Any) -> Any:
     """`value` with floating tensors in float64 (complex ones in complex128), others as they are."""
 
@@ -143,5 +161,5 @@ def truth(loaded: LoadedProblem, model: torch.nn.Module, arguments: list[Any], s
         value = loaded.run(wide, upcast(arguments), seed)
     except (ProblemError, torch.OutOfMemoryError, RuntimeError):
         return None
-    floats = [leaf for leaf in tensors(value) if leaf.is_floating_point()]
+    floats = [leaf for leaf in tensors(value) if leaf.is_floating_point()]  # numbers are wide already
     return value if all(leaf.dtype == torch.float64 for leaf in floats) else None

@@ -6,6 +6,7 @@ process runs the problem's own `Model` and is never told of the candidate, nor t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +15,17 @@ import torch
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState, Status, VerifySettings
 from pipeline.referee.environment import minor_number
-from pipeline.referee.host import BuildService, Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.host import (
+    BuildService,
+    Contestant,
+    ContestantFailed,
+    ContestantGone,
+    Equipment,
+)
 from pipeline.referee.ledger import Ended
 from pipeline.referee.memory import SharedMemory
 from pipeline.referee.problem import LoadedProblem
+from pipeline.referee.spares import Spares
 
 FLUSH_MULTIPLE = 2
 """The L2 cache is emptied by writing this many times its size."""
@@ -34,17 +42,38 @@ def flush_bytes(device: torch.device) -> int:
     return FLUSH_MULTIPLE * int(torch.cuda.get_device_properties(device).L2_cache_size)
 
 
-def start(
-    build: BuildService, memory: SharedMemory, settings: VerifySettings, device: torch.device
-) -> Contestant:
+def start(spares: Spares, build: BuildService, settings: VerifySettings, device: torch.device) -> Contestant:
     """A process that comes up while the caller goes on; `greet` waits for it."""
+    return spares.take(build, gpus(device), settings.memory_bytes, unsafe=settings.unsafe)
+
+
+def start_equipped(settings: VerifySettings, device: torch.device, equipment: Equipment) -> Contestant:
+    """A process for trusted code that needs more than a candidate may have."""
     return Contestant(
-        build,
-        gpus=(minor_number(device),) if device.type == "cuda" else (),
-        # The memory it shares with us counts as its own.
-        memory_bytes=settings.memory_bytes + memory.host_bytes,
+        no_builds,
+        gpus=gpus(device),
+        memory_bytes=settings.memory_bytes,
         unsafe=settings.unsafe,
+        equipment=equipment,
     )
+
+
+def gpus(device: torch.device) -> tuple[int, ...]:
+    """What a process needs of /dev for this device."""
+    return (minor_number(device),) if device.type == "cuda" else ()
+
+
+def settled(device: torch.device) -> None:
+    """Waits until what was queued on the device is done, so that another process sees it."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def measured_cores(settings: VerifySettings, device: torch.device) -> list[int]:
+    """The cores that a measured process is held to: as many as it has threads, none when all may be used."""
+    if device.type == "cuda" or not settings.threads:
+        return []
+    return sorted(os.sched_getaffinity(0))[: settings.threads]
 
 
 def greet(
@@ -59,8 +88,12 @@ def greet(
         "op": "hello",
         "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
         "threads": settings.threads,
+        "cores": measured_cores(settings, device),
+        "tf32": settings.numerics == "tf32",
         "flush_bytes": flush_bytes(device),
     }
+    # The memory it shares with us counts as its own.
+    contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
     try:
         contestant.wait_ready()
         contestant.ask(hello, seconds=settings.load_seconds)
@@ -80,9 +113,10 @@ def seat_baseline(
     seed: int,
     settings: VerifySettings,
     device: torch.device,
+    arenas: Sequence[str] = BASELINE_ARENAS,
 ) -> None:
     """Loads the problem's `Model` into a started process. Raises Ended when that fails."""
-    greet(contestant, memory, BASELINE_ARENAS, settings, device)
+    greet(contestant, memory, arenas, settings, device)
     arguments = init_arguments(loaded)
     try:
         contestant.ask(
@@ -93,8 +127,12 @@ def seat_baseline(
         if weights:
             contestant.ask({"op": "weights", "tensors": weights}, seconds=settings.load_seconds)
     except (ContestantFailed, ContestantGone) as error:
-        why = f"the baseline's process failed: {error}"
-        raise Ended(Status.INFRASTRUCTURE_ERROR, why) from None
+        raise baseline_failed(error) from None
+
+
+def baseline_failed(error: ContestantFailed | ContestantGone) -> Ended:
+    """How a verification ends when the baseline's process failed: no fault of the candidate's."""
+    return Ended(Status.INFRASTRUCTURE_ERROR, f"the baseline's process failed: {error}")
 
 
 def init_arguments(loaded: LoadedProblem) -> list[Any]:

@@ -1,12 +1,13 @@
-"""Statistics of a measurement: medians and bootstrap intervals, without torch or numpy."""
+"""Statistics of a measurement: medians, slopes, and bootstrap intervals."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections.abc import Sequence
 from statistics import median
+
+import numpy as np
 
 from pipeline.nouns import Interval, Pace
 
@@ -23,14 +24,71 @@ def bootstrap_median(values: Sequence[float], *, seed: int = 0) -> Interval:
 
     The resampling's seed is fixed: the same samples always give the same interval.
     """
-    if len(values) < 2:
-        return Interval(low=values[0], high=values[0])
-    source = random.Random(seed)
-    medians = sorted(median(source.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    edge = (1 - CONFIDENCE) / 2
-    low = medians[math.floor(edge * (RESAMPLES - 1))]
-    high = medians[math.ceil((1 - edge) * (RESAMPLES - 1))]
-    return Interval(low=low, high=high)
+    medians = _resampled_medians(values, seed)
+    low, high = np.quantile(medians, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Interval(low=float(low), high=float(high))
+
+
+def sure_median(values: Sequence[float]) -> Interval:
+    """Where the median surely lies, about 99 %: estimate and robust standard errors either side.
+
+    The standard error of a median is 1.2533 sigma / sqrt(n), with sigma = 1.4826 times the median absolute
+    deviation: neither outliers nor a minority of other values move it. `_sureness` says how many of them.
+    """
+    middle = median(values)
+    reach = _sureness(len(values)) * _error_of_median([v - middle for v in values], len(values))
+    return Interval(low=middle - reach, high=middle + reach)
+
+
+def two_level_slope(samples: Sequence[tuple[int, float]]) -> tuple[float, Interval]:
+    """What one more call adds, from totals over blocks of `count` calls: estimate, and where it surely lies.
+
+    `samples`: (count, total). The difference of the medians of the largest and the smallest count, over the
+    difference of the counts: what a block costs besides its calls falls out. With a single count nothing
+    falls out: the median total over the count.
+    """
+    counts = sorted({count for count, _ in samples})
+    few, many = counts[0], counts[-1]
+    high = [total for count, total in samples if count == many]
+    if few == many:
+        sure = sure_median(high)
+        return median(high) / many, Interval(low=sure.low / many, high=sure.high / many)
+    low = [total for count, total in samples if count == few]
+    above, below, calls = median(high), median(low), many - few
+    rest = [v - above for v in high] + [v - below for v in low]
+    fewest = min(len(high), len(low))
+    error = math.hypot(_error_of_median(rest, len(high)), _error_of_median(rest, len(low)))
+    slope, reach = (above - below) / calls, _sureness(fewest) * error / calls
+    return slope, Interval(low=slope - reach, high=slope + reach)
+
+
+def _error_of_median(deviations: Sequence[float], count: int) -> float:
+    """Standard error of the median of `count` values that deviate so."""
+    return 1.2533 * 1.4826 * median(map(abs, deviations)) / math.sqrt(count)
+
+
+def _sureness(count: int) -> float:
+    """Standard errors beyond which a median of `count` equal values lies in less than 1 % of the cases.
+
+    2.58 for many values. Few know their own spread badly: simulated for differences of two medians of normal,
+    Student's t and log-normal values, 4 to 24 of each.
+    """
+    return float(2.58 + 26 / count**1.2)
+
+
+def _resampled_medians(values: Sequence[float], seed: int) -> np.ndarray:
+    source = np.random.default_rng(seed)
+    picks = source.integers(0, len(values), size=(RESAMPLES, len(values)))
+    medians: np.ndarray = np.median(np.asarray(values, dtype=float)[picks], axis=1)
+    return medians
+
+
+def widened(interval: Interval, centre: float, spread: float) -> Interval:
+    """The interval with an independent uncertainty added in quadrature on either side of `centre`."""
+    return Interval(
+        low=centre - math.hypot(centre - interval.low, spread),
+        high=centre + math.hypot(interval.high - centre, spread),
+    )
 
 
 def exponential(interval: Interval) -> Interval:
@@ -43,18 +101,23 @@ def half_width(interval: Interval) -> float:
     return (interval.high - interval.low) / 2
 
 
-def aa_spread(log_times: Sequence[float]) -> float:
+def aa_spread(blocks: Sequence[tuple[int, float]]) -> float:
     """How far baseline blocks are from their own neighbours: the noise of A against A, as a fraction.
 
-    Half-width of the bootstrap interval of the median of log(b[i+1] / b[i]) over consecutive blocks.
+    `blocks`: (calls, log of the time). Half-width of the bootstrap interval of the median of
+    log(b[i+1] / b[i]) over consecutive blocks of as many calls: others differ by more than noise.
     """
-    steps = [later - earlier for earlier, later in itertools.pairwise(log_times)]
+    steps = [
+        later - earlier
+        for count in {calls for calls, _ in blocks}
+        for earlier, later in itertools.pairwise(log for calls, log in blocks if calls == count)
+    ]
     return half_width(bootstrap_median(steps)) if len(steps) > 1 else math.inf
 
 
-def resolution(spread: float) -> float:
-    """Smallest relative difference that is claimed: max(1 %, 3 times the A/A spread)."""
-    return max(CLAIM_FLOOR, 3 * spread)
+def resolution(*spreads: float) -> float:
+    """Smallest relative difference that is claimed: max(1 %, 3 times every A/A spread)."""
+    return max(CLAIM_FLOOR, *(3 * spread for spread in spreads))
 
 
 def pace(interval: Interval, smallest: float) -> Pace:

@@ -21,6 +21,11 @@ where N is the norm floor of the output's dtype. Derivation of the floors:
 REFERENCE_MULTIPLE = 8: an algorithm of the same precision class but another order (split-K against
 one pass, say) may have a few times the native error; a lower class has hundreds of times.
 
+A run with `--numerics tf32` accepts for float32 what TF32 products give, N = 2^-9: five times the 4e-4 above.
+The same numbers name a result's error class: `fp32-equivalent` within the float32 floor, `tf32-class` within
+2^-9, `half-class` within 2^-6 (one bfloat16 product has sqrt(2) * 2^-8 / sqrt(3) = 3e-3, five times that),
+`worse` beyond. The first N in this order that holds for the norm, and 6 N for every element, gives the class.
+
 Norms and rms are relative to the output itself, so small outputs (a softmax over 65,536 elements) are
 judged as strictly as large ones: zeros have a relative error of 1. Integers and booleans are equal or
 wrong. NaN and infinities must stand where the truth has them, with the same sign.
@@ -35,7 +40,7 @@ import torch
 
 from pipeline.contestant.wire import dtype_name
 from pipeline.hashing import sha256_json
-from pipeline.nouns import ErrorStatistics
+from pipeline.nouns import ErrorClass, ErrorStatistics
 
 REFERENCE_MULTIPLE = 8.0
 ELEMENT_MULTIPLE = 6.0
@@ -47,6 +52,12 @@ NORM_FLOOR: dict[torch.dtype, float] = {
     torch.float16: 2.0**-10,
     torch.bfloat16: 2.0**-7,
 }
+TF32_FLOOR, HALF_FLOOR = 2.0**-9, 2.0**-6
+CLASS_FLOORS = (
+    (ErrorClass.FP32_EQUIVALENT, NORM_FLOOR[torch.float32]),
+    (ErrorClass.TF32_CLASS, TF32_FLOOR),
+    (ErrorClass.HALF_CLASS, HALF_FLOOR),
+)
 COARSE_FLOOR = 2.0**-3
 """For 8-bit floating outputs, whose spacing is 2^-3 or 2^-4 of the value."""
 _MOST = float(torch.finfo(torch.float64).max)
@@ -58,21 +69,49 @@ CHUNK = 1 << 25
 def policy_sha256() -> str:
     """Hash of the policy's numbers, stored with every verification."""
     floors = {dtype_name(dtype): floor for dtype, floor in NORM_FLOOR.items()}
-    return sha256_json([REFERENCE_MULTIPLE, ELEMENT_MULTIPLE, UNBELIEVABLE, COARSE_FLOOR, floors])
+    classes = [TF32_FLOOR, HALF_FLOOR]
+    return sha256_json([REFERENCE_MULTIPLE, ELEMENT_MULTIPLE, UNBELIEVABLE, COARSE_FLOOR, floors, classes])
 
 
-def norm_floor(dtype: torch.dtype) -> float:
+def norm_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
     """Relative error in norm that any candidate of this output dtype may have."""
+    if numerics == "tf32" and dtype == torch.float32:
+        return TF32_FLOOR
     return NORM_FLOOR.get(dtype, COARSE_FLOOR)
 
 
-def timed_floor(dtype: torch.dtype, reference_relative_norm: float) -> float:
+def gross_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
+    """The floor where rounding is no chance: in sums of equal terms errors have one sign, and grow with the
+    number of terms instead of its root. A float32 sum of 10^6 equal terms in turn may be off by 1 %."""
+    return max(norm_floor(dtype, numerics), HALF_FLOOR) if dtype == torch.float32 else norm_floor(dtype)
+
+
+def timed_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str = "fp32") -> float:
     """The floor for outputs of timed calls, which are compared with the native result, not with the truth.
 
     Both may be off by what a trial allows, so twice that: `reference_relative_norm` is the native
     reference's own largest error in the trials.
     """
-    return 2 * max(norm_floor(dtype), REFERENCE_MULTIPLE * reference_relative_norm)
+    return 2 * max(norm_floor(dtype, numerics), REFERENCE_MULTIPLE * reference_relative_norm)
+
+
+def error_class(found: ErrorStatistics, numerics: str = "fp32") -> ErrorClass | None:
+    """What arithmetic this output could come from; None where that says nothing (other dtypes).
+
+    What passes against the native reference's own error is equivalent to float32 unless that reference
+    was allowed TF32.
+    """
+    if found.dtype != "float32":
+        return None
+    if numerics == "fp32" and found.wrong == 0:
+        return ErrorClass.FP32_EQUIVALENT
+    odd = found.first_bad is not None and (found.expected is None or found.got is None)
+    if odd or found.nan:
+        return ErrorClass.WORSE
+    for name, floor in CLASS_FLOORS:
+        if found.relative_norm <= floor and found.max_rel <= ELEMENT_MULTIPLE * floor:
+            return name
+    return ErrorClass.WORSE
 
 
 @dataclass(frozen=True)

@@ -23,19 +23,20 @@ NAME_WIDTH = 20
 """Characters of a name for which a narrow screen gives up spare columns."""
 _UNBOUNDED = 10_000
 
+SETTING_COLUMNS = tuple(Setting.model_fields)
 PROBLEM_COLUMNS = (
-    *("problem_id", "problem_sha256", "level", "backend", "size", "device", "judged", "correct"),
+    *("problem_id", "problem_sha256", "level", *SETTING_COLUMNS, "judged", "correct"),
     *("speedup", "speedup_low", "speedup_high", "pace", "candidate_ms", "baseline_ms", "baseline"),
-    *("model", "attempt_id"),
+    *("error_class", "flags", "model", "attempt_id"),
 )
 MODEL_COLUMNS = (
-    *("model", "backend", "size", "device", "attempts", "samples", "judged", "correct", "rate", "pass_1"),
+    *("model", *SETTING_COLUMNS, "attempts", "samples", "judged", "correct", "rate", "pass_1"),
     *("fast_1", "fast_2", "geometric_mean", "solved", "problems", "statuses"),
 )
 
 
 def print_leaderboard(board: Leaderboard, console: Console, *, problems: bool = True) -> None:
-    """Two tables for each setting (backend, size, device); without `problems` only that of the models."""
+    """Two tables for each setting; without `problems` only that of the models."""
     if not board.problems and not board.models:
         _print_empty(board, console)
         return
@@ -48,8 +49,18 @@ def print_leaderboard(board: Leaderboard, console: Console, *, problems: bool = 
         console.print(
             f"{board.unfinished} attempts are unfinished; the same generate command continues them."
         )
+    if board.refused:
+        console.print(
+            f"{board.refused} correct attempts do not count as correct here: {_asked(board.filters)}."
+        )
     if board.retracted:
         console.print(f"{board.retracted} attempts are left out: their verifications were retracted.")
+
+
+def _asked(filters: LeaderboardFilters) -> str:
+    """What the filters ask of a correct attempt."""
+    said = [f"without {flag}" for flag in filters.without]
+    return ", ".join(said + ([f"{filters.error_class} or better"] if filters.error_class else []))
 
 
 def problems_csv(board: Leaderboard) -> str:
@@ -80,7 +91,15 @@ def _settings(board: Leaderboard) -> list[Setting]:
 
 
 def _setting_line(setting: Setting) -> str:
-    return f"{setting.backend} · {clean(setting.size)} size · {clean(setting.device or 'no device reached')}"
+    """The setting; rules are named where they are not the usual ones."""
+    said = [setting.backend, f"{clean(setting.size)} size", clean(setting.device or "no device reached")]
+    if setting.numerics != "fp32":
+        said.append(f"{setting.numerics} numerics")
+    if setting.purity != "any":
+        said.append(f"{setting.purity} purity")
+    if not setting.own_kernel:
+        said.append("no own kernel required")
+    return " · ".join(said)
 
 
 @dataclass(frozen=True)
@@ -92,16 +111,20 @@ class _Column:
     """A name that somebody else chose: of any length, folded over lines where it must be."""
     spare: int = 0
     """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
+    optional: bool = False
+    """Left out where no row has anything in it."""
 
 
 _PROBLEM_TABLE = (
     _Column("problem", number=False, name=True),
     _Column("speedup"),
-    _Column("95 % interval", spare=4),
+    _Column("95 % interval", spare=5),
     _Column("pace", number=False),
-    _Column("candidate ms", spare=2),
+    _Column("candidate ms", spare=3),
     _Column("baseline ms", spare=1),
-    _Column("correct", spare=3),
+    _Column("correct", spare=4),
+    _Column("error class", number=False, spare=2, optional=True),
+    _Column("flags", number=False, name=True, optional=True),
     _Column("model", number=False, name=True),
     _Column("attempt"),
 )
@@ -126,10 +149,10 @@ def _fitting(columns: Sequence[_Column], rows: _Rows, console: Console) -> Table
 
     Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
     """
-    table = _table(columns, rows)
+    kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
+    table = _table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
     if _width(table, console) <= console.width:
         return table
-    kept = list(range(len(columns)))
     spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
     while True:
         chosen = [columns[i] for i in kept]
@@ -173,7 +196,7 @@ def _problem_row(result: ProblemResult, *, edited: bool) -> list[Text | str]:
     share = f"{result.correct}/{result.judged}"
     best = result.best
     if best is None:
-        return [name, "-", "", "", "", "", share, "", ""]
+        return [name, "-", "", "", "", "", share, "", "", "", ""]
     return [
         name,
         f"{best.speedup:.3f}",
@@ -182,6 +205,8 @@ def _problem_row(result: ProblemResult, *, edited: bool) -> list[Text | str]:
         f"{best.candidate_ms:.4g}",
         f"{best.baseline_ms:.4g}",
         share,
+        best.error_class or "",
+        Text(", ".join(best.flags)),
         Text(clean(best.model)),
         f"#{best.attempt_id}",
     ]
@@ -229,18 +254,19 @@ def _csv(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
 
 
 def _problem_cells(p: ProblemResult) -> tuple[object, ...]:
-    s, b = p.setting, p.best
-    facts = (p.problem_id, p.problem_sha256, p.level, s.backend, s.size, s.device, p.judged, p.correct)
+    b = p.best
+    setting = p.setting.model_dump().values()
+    facts = (p.problem_id, p.problem_sha256, p.level, *setting, p.judged, p.correct)
     if b is None:
         return (*facts, *[None] * (len(PROBLEM_COLUMNS) - len(facts)))
     times = (b.speedup, b.interval.low, b.interval.high, str(b.pace), b.candidate_ms, b.baseline_ms)
-    return (*facts, *times, b.baseline, b.model, b.attempt_id)
+    return (*facts, *times, b.baseline, b.error_class, " ".join(b.flags), b.model, b.attempt_id)
 
 
 def _model_cells(m: ModelResult) -> tuple[object, ...]:
-    s = m.setting
     return (
-        *(m.model, s.backend, s.size, s.device, m.attempts, m.samples, m.judged, m.correct, m.rate, m.pass_1),
+        *(m.model, *m.setting.model_dump().values()),
+        *(m.attempts, m.samples, m.judged, m.correct, m.rate, m.pass_1),
         *(m.fast_1, m.fast_2, m.geometric_mean, m.solved, m.problems),
         " ".join(f"{status}={count}" for status, count in m.statuses.items()),
     )

@@ -1,14 +1,26 @@
-"""One verification on screen, as `verify` and `reproduce` print it."""
+"""One verification on screen, as `verify` and `show` print it: the verdict, then all of its evidence."""
 
 from __future__ import annotations
 
 import json
 
 from rich.console import Console
+from rich.text import Text
 
-from pipeline.nouns import Extraction, Status, Verification
+from pipeline.nouns import CheckOutcome, Extraction, Kernels, Launch, Status, Verification, VerifySettings
+from pipeline.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
+from pipeline.report.measurement import print_measurement
 from pipeline.report.plain import clean, json_text
-from pipeline.report.show import print_verification
+
+OUTCOME_STYLE = {
+    CheckOutcome.PASS: "green",
+    CheckOutcome.FAIL: "bold red",
+    CheckOutcome.NOT_APPLICABLE: "dim",
+}
+KERNEL_ROWS = 20
+"""Kernels that a table shows; those that took longest come first."""
+KERNEL_NAME = 100
+"""Characters of a kernel's name in it: names of templates run to a thousand."""
 
 
 def print_verified(
@@ -40,3 +52,102 @@ def json_verified(
         "verification": json.loads(json_text(verification)) if verification else None,
     }
     return clean(json.dumps(found, indent=1))
+
+
+def print_verification(verification: Verification, console: Console) -> None:
+    """The verdict with its evidence: rules, findings, checks, errors, kernels, times, process output."""
+    print_words(console, f"{verification.status}: {verification.reason}", "bold")
+    _print_verdict(verification, console)
+    _print_findings(verification, console)
+    _print_evidence(verification, console)
+    _print_errors(verification, console)
+    if verification.kernels:
+        _print_kernels(verification.kernels, console)
+    if verification.measurement:
+        print_measurement(verification.measurement, console)
+    if verification.details:
+        print_words(console, "[details]", "bold")
+        print_words(console, verification.details)
+
+
+def rules(settings: VerifySettings) -> str:
+    """What was asked of the candidate and of the clock: `numerics fp32, purity any, rigor standard`."""
+    said = f"numerics {settings.numerics}, purity {settings.purity}, rigor {settings.rigor}"
+    return said + ("" if settings.own_kernel else ", no own kernel required")
+
+
+def _print_verdict(verification: Verification, console: Console) -> None:
+    v = verification
+    facts = {
+        "rules": rules(v.settings),
+        "error class": v.error_class or "",
+        "determinism": v.determinism or "",
+        "flags": ", ".join(f"{flag}: {flag.meaning}" for flag in v.flags),
+    }
+    print_facts(console, facts)
+
+
+def _print_findings(verification: Verification, console: Console) -> None:
+    if verification.findings:
+        table = plain_table("finding", "severity", "line", "what", "evidence")
+        for f in verification.findings:
+            line = "" if f.line is None else str(f.line)
+            table.add_row(*map(cell, (f.rule, f.severity, line, f.message, f.evidence)))
+        console.print(table)
+
+
+def _print_evidence(verification: Verification, console: Console) -> None:
+    if not verification.checks:
+        print_words(console, "No check was made.")
+        return
+    table = plain_table("check", "outcome", "asked", "seen", "figures")
+    for check in verification.checks:
+        # What is nested is for machines: `--json`.
+        flat = {k: value for k, value in check.figures.items() if not isinstance(value, dict | list | tuple)}
+        outcome = Text(check.outcome, style=OUTCOME_STYLE[check.outcome])
+        table.add_row(cell(check.name), outcome, *map(cell, (check.asked, check.seen, pairs(flat))))
+    console.print(table)
+
+
+def _print_errors(verification: Verification, console: Console) -> None:
+    if not verification.errors:
+        return
+    table = plain_table(
+        "trial", "output", "dtype", "wrong", "max abs", "max rel", "norm", "reference's", "first bad"
+    )
+    for e in verification.errors:
+        where = ""
+        if e.first_bad is not None:
+            where = f"{list(e.first_bad)}: {e.first_bad_values}"
+        sizes = (e.max_abs, e.max_rel, e.relative_norm, e.reference_relative_norm)
+        wrong = f"{e.wrong}/{e.count}" + (f" ({e.nan} NaN)" if e.nan else "")
+        table.add_row(*map(cell, (e.trial, str(e.output), e.dtype, wrong, *map(figure, sizes), where)))
+    console.print(table)
+
+
+def _print_kernels(kernels: Kernels, console: Console) -> None:
+    times = [launch.ms for launch in kernels.launches if launch.ms is not None]
+    total = sum(times)
+    if kernels.launches:
+        table = plain_table("kernel", "whose", "launches", "ms", "share")
+        longest = sorted(kernels.launches, key=lambda launch: (-(launch.ms or 0), -launch.count))
+        for launch in longest[:KERNEL_ROWS]:
+            table.add_row(*map(cell, _kernel(launch, total)))
+        console.print(table)
+    facts = {
+        "more kernels": str(len(kernels.launches[KERNEL_ROWS:]) or ""),
+        "own share": "" if kernels.own_share is None else f"{percent(kernels.own_share)} of the time",
+        "operators": ", ".join(kernels.operators),
+        "profile": kernels.trouble,
+    }
+    print_facts(console, facts)
+
+
+def _kernel(launch: Launch, total_ms: float) -> tuple[str, ...]:
+    name = launch.name
+    if len(name) > KERNEL_NAME:
+        name = f"{name[: KERNEL_NAME // 2]} ... {name[-KERNEL_NAME // 2 + 5 :]}"
+    if launch.ms is None:
+        return name, launch.origin, str(launch.count), "", ""
+    share = percent(launch.ms / total_ms) if total_ms else ""
+    return name, launch.origin, str(launch.count), figure(launch.ms), share

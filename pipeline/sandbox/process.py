@@ -50,6 +50,7 @@ class Process:
         self.confinement = confinement
         self.pid = tree.root
         """The process outside that stands for the whole tree."""
+        self._memory_bytes = job.limits.memory_bytes
         self._tree = tree
         self._usage = procfs.TreeUsage(tree.root)
         self._output = {tree.stdout: bytearray(), tree.stderr: bytearray()}
@@ -67,6 +68,16 @@ class Process:
         """The outcome, or None when the job still runs after `timeout` seconds."""
         self._done.wait(timeout)
         return self._outcome
+
+    def allow_memory(self, nbytes: int) -> None:
+        """Sets another limit on the memory of the tree: for a job whose work is known after its start."""
+        self._memory_bytes = nbytes
+
+    def pids(self) -> tuple[int, ...]:
+        """The job's processes now; without a search while it is paused."""
+        if self._paused:
+            return tuple(self._paused)
+        return tuple(pid for pid in procfs.descendants(self.pid) if pid != self.pid)
 
     def pause(self) -> None:
         """Holds every process of the job still; one that cannot be held is killed."""
@@ -154,8 +165,9 @@ class Process:
             if now >= next_watch:
                 next_watch = now + WATCH_S
                 self._usage.sample()
-                if self._usage.rss_bytes > limits.memory_bytes:
-                    return "memory", f"{self._usage.rss_bytes} bytes of memory, {limits.memory_bytes} allowed"
+                if self._usage.rss_bytes > self._memory_bytes:
+                    seen = f"{self._usage.rss_bytes} bytes of memory, {self._memory_bytes} allowed"
+                    return "memory", seen
                 if self._usage.cpu_s > limits.cpu_s:
                     return "cpu", f"more than {limits.cpu_s:g} s of processor time"
             if now >= next_scratch:

@@ -36,6 +36,7 @@ class Program:
         return kept | {
             "KERNELPROOF_WORKSPACE": str(self.workspace),
             "KERNELPROOF_CACHE": str(self.cache),
+            "KERNELPROOF_LOCKS": os.environ["KERNELPROOF_LOCKS"],
             "TMPDIR": str(self.temporary),
             "PYTHONPATH": str(ROOT),
             **self.extra,

@@ -133,6 +133,8 @@ def test_recorded_answers_play_again_as_the_same(program: Program, suite: Path, 
 def test_a_dry_run_asks_and_stores_nothing(program: Program, suite: Path) -> None:
     with serve(Step(answer("never asked"))) as server:
         command = ("generate", "all", "--suite", suite, *model(program, server.url))
-        done = program.run(*command, "--samples", 3, "--turns", 2, "--dry-run")
+        options = ("--samples", 3, "--turns", 2, "--rigor", "quick", "--purity", "own-compute")
+        done = program.run(*command, *options, "--dry-run")
     assert server.requests == [] and list(program.workspace.iterdir()) == []
     assert "6 first turns, at most 12 in all" in done.stdout
+    assert "rules      numerics fp32, purity own-compute, rigor quick\n" in done.stdout

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from pipeline.nouns import Status
+from pipeline.cli import common
+from pipeline.nouns import ErrorClass, Flag, Rigor, Status, VerifySettings
 from tests.cli import material
 from tests.cli.program import Program
 
@@ -81,6 +83,32 @@ def test_a_file_without_code(program: Program, relu: tuple[object, ...], tmp_pat
     assert json.loads(program.run("verify", file, *relu, "--json", code=1).stdout)["verification"] is None
 
 
+def test_the_options_are_the_settings_that_are_stored(
+    program: Program, relu: tuple[object, ...], tmp_path: Path
+) -> None:
+    file = written(tmp_path / "prose.md", "Kernels are nice.\n")
+    options = ("--rigor", "publish", "--numerics", "tf32", "--purity", "own-compute", "--backend", "cpp")
+    baselines = ("--baseline", "max-autotune", "--baseline", "compile", "--baseline", "max-autotune")
+    program.run("verify", file, *relu, *options, *baselines, code=1)
+    program.run("verify", file, *relu, "--backend", "cpp", "--no-own-kernel", code=1)
+    first, second = (attempt.run.verify for attempt in program.attempts())
+    assert (first.rigor, first.numerics, first.purity) == (Rigor.PUBLISH, "tf32", "own-compute")
+    assert (first.baselines, first.own_kernel) == (("compile", "max-autotune"), True)
+    assert second == VerifySettings(backend="cpp", size="full", own_kernel=False)
+
+
+def test_the_words_of_the_options_are_the_words_of_the_nouns() -> None:
+    fields = VerifySettings.model_fields
+    assert [*common.RigorChoice] == [*Rigor]
+    assert [*common.FlagChoice] == [*Flag]
+    assert [*common.ErrorClassChoice] == [*ErrorClass]
+    assert tuple(common.Backend) == get_args(fields["backend"].annotation)
+    assert tuple(common.NumericsChoice) == get_args(fields["numerics"].annotation)
+    assert tuple(common.PurityChoice) == get_args(fields["purity"].annotation)
+    baseline, _ = get_args(fields["baselines"].annotation)
+    assert tuple(common.BaselineChoice) == get_args(baseline)
+
+
 MISTAKES = {
     "missing file": (("nowhere.py", "--problem", "relu"), "nowhere.py cannot be read: No such file"),
     "a directory": ((".", "--problem", "relu"), ". cannot be read: Is a directory"),
@@ -93,6 +121,18 @@ MISTAKES = {
     "no suite": (("right.py", "--problem", "relu", "--suite", "gone"), "gone does not exist"),
     "option": (("right.py", "--problem", "relu", "--sise", "full"), "No such option: --sise"),
     "choice": (("right.py", "--problem", "relu", "--backend", "cdua"), "'cdua' is not one of"),
+    "rigor": (("right.py", "--problem", "relu", "--rigor", "fast"), "'fast' is not one of 'quick'"),
+    "numerics": (("right.py", "--problem", "relu", "--numerics", "fp16"), "'fp16' is not one of 'fp32'"),
+    "purity": (("right.py", "--problem", "relu", "--purity", "own"), "'own' is not one of 'any'"),
+    "baseline": (("right.py", "--problem", "relu", "--baseline", "jax"), "'jax' is not one of 'compile'"),
+    "baseline unmeasured": (
+        ("right.py", "--problem", "relu", "--baseline", "compile", "--no-measure"),
+        "--baseline is for measuring; leave it out",
+    ),
+    "whose kernel": (
+        ("right.py", "--problem", "relu", "--purity", "own-compute", "--no-own-kernel"),
+        "--purity own-compute asks for kernels of its own",
+    ),
     "no problem": (("right.py",), "Missing option '--problem'"),
 }
 

@@ -12,7 +12,9 @@ from pipeline.nouns import (
     Check,
     CheckOutcome,
     Environment,
+    ErrorClass,
     Extraction,
+    Flag,
     Interval,
     Measurement,
     Pace,
@@ -121,6 +123,8 @@ def verification(
     speedup: float | None = None,
     device: str | None = "Test CPU",
     verify: VerifySettings = CPP_SMALL,
+    flags: tuple[Flag, ...] = (),
+    error_class: ErrorClass | None = None,
 ) -> Verification:
     return Verification(
         status=status,
@@ -134,6 +138,8 @@ def verification(
         checks=(Check(name="output_values", outcome=CheckOutcome.PASS, asked="Equal?", seen="Yes."),),
         measurement=measurement(speedup) if speedup is not None else None,
         seeds={"inputs": 2**63 + 1},
+        flags=flags,
+        error_class=error_class,
         verifier="0.1.0 abc",
         created="2026-01-01T00:00:00+00:00",
     )
@@ -155,12 +161,14 @@ def judge(
     sample: int = 0,
     turn: int = 1,
     device: str = "Test CPU",
+    flags: tuple[Flag, ...] = (),
+    error_class: ErrorClass | None = None,
 ) -> tuple[int, int]:
     """A finished attempt with one verification; their ids."""
     attempt = begin(store, of, run, sample, turn)
     store.record_response(attempt, response())
     store.record_extraction(attempt, extraction())
-    judged = verification(of, status, speedup, device, run.verify)
+    judged = verification(of, status, speedup, device, run.verify, flags, error_class)
     verification_id = store.record_verification(attempt, judged)
     store.finish_attempt(attempt, status)
     return attempt, verification_id

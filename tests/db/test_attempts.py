@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from db.store import Store
 from pipeline.errors import UsageError
@@ -104,6 +107,44 @@ def test_threads_share_one_store(store: Store) -> None:
             for n in range(60)
         ]
     assert len({job.result()[0] for job in jobs}) == 60
+
+
+def add_finished(store: Store, status: Status = Status.CORRECT) -> int:
+    of, judged = samples.problem(), samples.verification(samples.problem(), status)
+    answer, found = samples.response(), samples.extraction()
+    return store.add_finished(samples.settings(), of, answer, found, judged, status)
+
+
+def test_a_finished_attempt_is_the_next_sample_of_its_run(store: Store) -> None:
+    first, second = add_finished(store), add_finished(store, Status.WRONG_OUTPUT)
+    one, two = store.load_attempt(first), store.load_attempt(second)
+    assert (one.key.sample, two.key.sample, one.run_id) == (0, 1, two.run_id)
+    assert (one.status, two.status) == (Status.CORRECT, Status.WRONG_OUTPUT)
+    assert (one.response, one.extraction) == (samples.response(), samples.extraction())
+    assert one.verdict is not None and one.verdict.verification == samples.verification(samples.problem())
+    assert one.finished is not None
+
+
+def test_a_finished_attempt_without_a_program_has_no_verification(store: Store) -> None:
+    nothing = Extraction(candidate=None, status=Status.NO_CODE, method="none")
+    number = store.add_finished(
+        samples.settings(), samples.problem(), samples.response(), nothing, None, Status.NO_CODE
+    )
+    stored = store.load_attempt(number)
+    assert (stored.status, stored.extraction, stored.verifications) == (Status.NO_CODE, nothing, ())
+
+
+@pytest.mark.parametrize("table", ["responses", "candidates", "verifications", "checks", "builds"])
+def test_a_finished_attempt_is_stored_whole_or_not_at_all(store: Store, table: str) -> None:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute(
+            f"CREATE TRIGGER stop BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'stopped'); END"
+        )
+    with pytest.raises(IntegrityError, match="stopped"):
+        add_finished(store)
+    with closing(sqlite3.connect(store.path)) as connection:
+        for name in ("attempts", "runs", "problems", "texts"):
+            assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("text", ["2", "#2", "last"])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from contextlib import closing
 
 import pytest
+from sqlalchemy import Engine, event
 
 from db.store import Store
 from db.views import LeaderboardFilters, ModelResult
-from pipeline.nouns import RunSettings, Status, VerifySettings
+from pipeline.nouns import ErrorClass, Flag, RunSettings, Status, VerifySettings
 from tests.db import samples
 
 P1, P2, P10 = samples.problem(1), samples.problem(2), samples.problem(10)
@@ -56,6 +59,114 @@ def test_what_differs_in_source_size_backend_or_device_is_never_compared(store: 
     samples.judge(store, samples.problem(1, source="class Model: pass"), RUN, speedup=6.0)
     results = store.leaderboard().problems
     assert sorted(r.best.speedup for r in results if r.best) == [2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+OTHER_RULES = [
+    {"numerics": "tf32"},
+    {"purity": "own-compute"},
+    {"own_kernel": False},
+    {"numerics": "tf32", "purity": "own-compute"},
+]
+
+
+def under(rules: dict[str, object]) -> RunSettings:
+    return samples.settings(
+        verify=VerifySettings.model_validate({"backend": "cpp", "size": "small", **rules})
+    )
+
+
+@pytest.mark.parametrize("rules", OTHER_RULES)
+def test_results_under_other_rules_are_never_ranked_together(store: Store, rules: dict[str, object]) -> None:
+    samples.judge(store, P1, RUN, speedup=2.0)
+    samples.judge(store, P1, under(rules), speedup=3.0)
+    unjudged = samples.begin(store, P2, under(rules))
+    store.finish_attempt(unjudged, Status.NO_CODE)  # its run says by which rules it counts
+    board = store.leaderboard()
+    assert [p.best.speedup for p in board.problems if p.best] == [2.0, 3.0]
+    usual, other = board.models
+    assert (usual.judged, other.judged) == (1, 2)
+    assert usual.setting == board.problems[0].setting != other.setting
+    assert {name: getattr(other.setting, name) for name in rules} == rules
+
+
+def test_rigor_and_further_baselines_change_no_ranking(store: Store) -> None:
+    samples.judge(store, P1, RUN, speedup=2.0)
+    samples.judge(store, P1, under({"rigor": "publish", "baselines": ("compile",)}), speedup=3.0)
+    (result,) = store.leaderboard().problems
+    assert (result.judged, result.correct) == (2, 2)
+
+
+SHAPE, LAYOUT = Flag.SHAPE_SPECIALISED, Flag.LAYOUT_SPECIALISED
+
+
+@pytest.fixture
+def specialised(store: Store) -> Store:
+    """Two correct attempts without flags, two with one each, one with both, one wrong."""
+    for sample, (speedup, flags) in enumerate(
+        [(1.5, ()), (1.2, ()), (9.0, (SHAPE,)), (8.0, (LAYOUT,)), (10.0, (SHAPE, LAYOUT))]
+    ):
+        samples.judge(store, P1, RUN, speedup=speedup, sample=sample, flags=flags)
+    samples.judge(store, P1, RUN, Status.WRONG_OUTPUT, sample=5)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("without", "best", "correct"),
+    [((), 10.0, 5), ((SHAPE,), 8.0, 3), ((LAYOUT,), 9.0, 3), ((SHAPE, LAYOUT), 1.5, 2)],
+)
+def test_without_a_flag_the_flagged_do_not_count_as_correct_and_stay_in_the_rates(
+    specialised: Store, without: tuple[Flag, ...], best: float, correct: int
+) -> None:
+    board = specialised.leaderboard(LeaderboardFilters(without=without))
+    (result,), (model,) = board.problems, board.models
+    assert result.best is not None
+    assert (result.best.speedup, result.correct, result.judged) == (best, correct, 6)
+    assert (model.correct, model.judged, model.rate) == (correct, 6, correct / 6)
+    assert model.fast_1 == correct / 6
+    assert model.statuses == {Status.CORRECT: 5, Status.WRONG_OUTPUT: 1}
+    assert board.refused == 5 - correct
+
+
+def test_an_unflagged_turn_decides_where_the_flagged_one_does_not_count(store: Store) -> None:
+    plain, _ = samples.judge(store, P1, RUN, speedup=1.5, turn=1)
+    flagged, _ = samples.judge(store, P1, RUN, speedup=9.0, turn=2, flags=(SHAPE,))
+    for without, best in (((), flagged), ((SHAPE,), plain)):
+        (result,) = store.leaderboard(LeaderboardFilters(without=without)).problems
+        assert result.best is not None and result.best.attempt_id == best
+
+
+def test_the_best_result_says_its_error_class_and_flags(store: Store) -> None:
+    found = ErrorClass.TF32_CLASS
+    samples.judge(store, P1, RUN, speedup=2.0, flags=(SHAPE,), error_class=found)
+    (result,) = store.leaderboard().problems
+    assert result.best is not None
+    assert (result.best.error_class, result.best.flags) == (found, (SHAPE,))
+
+
+def test_an_error_class_is_asked_for_or_better(store: Store) -> None:
+    for sample, found in enumerate([None, *ErrorClass]):
+        samples.judge(store, P1, RUN, speedup=2.0, sample=sample, error_class=found)
+    for count, wanted in enumerate(ErrorClass, start=2):
+        board = store.leaderboard(LeaderboardFilters(error_class=wanted))
+        assert board.models[0].correct == count
+        assert board.refused == 5 - count
+
+
+def test_the_wide_rows_are_never_read(store: Store) -> None:
+    """Verifications and measurements have indexes that hold all that the leaderboard asks of them."""
+    statements: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    store.leaderboard()
+    event.remove(Engine, "before_cursor_execute", note)
+    with closing(sqlite3.connect(store.path)) as connection:
+        for table in ("verifications", "measurements"):
+            (scan,) = [s for s in statements if f"FROM {table}" in s]
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {scan}", ("reproduce",) * scan.count("?"))
+            assert f"{table} USING COVERING INDEX ix_{table}_leaderboard" in str(plan.fetchall())
 
 
 def test_rates_leave_out_what_the_model_cannot_help_and_show_it(store: Store) -> None:
@@ -169,13 +280,15 @@ def test_attempts_that_reached_no_device_count_where_their_run_ran(store: Store)
 
 @pytest.fixture
 def varied(store: Store) -> Store:
-    def run(model: str, backend: str, size: str, name: str | None, kind: str = "generate") -> RunSettings:
-        verify = VerifySettings.model_validate({"backend": backend, "size": size})
+    def run(
+        model: str, backend: str, size: str, name: str | None, kind: str = "generate", **rules: str
+    ) -> RunSettings:
+        verify = VerifySettings.model_validate({"backend": backend, "size": size, **rules})
         return RunSettings.model_validate({"model": model, "verify": verify, "name": name, "kind": kind})
 
     cuda = run("openai:Big-Model", "cuda", "full", "june")
-    cpp = run("replay:a.jsonl", "cpp", "small", None)
-    files = run("file", "cuda", "full", None, "verify")
+    cpp = run("replay:a.jsonl", "cpp", "small", None, purity="own-compute")
+    files = run("file", "cuda", "full", None, "verify", numerics="tf32")
     samples.judge(store, P1, cuda, speedup=1.1, device="NVIDIA H200")
     samples.judge(store, samples.problem(7, level=2), cuda, speedup=1.2, device="NVIDIA H200")
     samples.judge(store, P1, cpp, speedup=1.3)
@@ -196,6 +309,9 @@ def varied(store: Store) -> Store:
         ({"device": "nvidia"}, [1.1, 1.2, 1.4]),
         ({"backend": "cpp"}, [1.3]),
         ({"size": "full"}, [1.1, 1.2, 1.4]),
+        ({"numerics": "tf32"}, [1.4]),
+        ({"numerics": "fp32", "backend": "cuda"}, [1.1, 1.2]),
+        ({"purity": "own-compute"}, [1.3]),
         ({"run": "june"}, [1.1, 1.2]),
         ({"kind": "verify"}, [1.4]),
         ({"kind": "generate", "level": 1, "backend": "cuda"}, [1.1]),

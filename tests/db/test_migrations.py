@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from db.connection import HEAD
 from db.models import APPEND_ONLY, Base
 from db.store import Store, open_store
 from pipeline.errors import StoreError
+from pipeline.nouns import Status
+from tests.db import samples
 
 
 def test_the_migrations_make_what_the_models_describe(store: Store) -> None:
@@ -50,6 +53,69 @@ def test_an_empty_file_becomes_a_store_in_wal_mode(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
+
+
+OLD = Path(__file__).parent / "old"
+
+
+@pytest.fixture(params=sorted(OLD.glob("*.sql")), ids=lambda file: file.stem)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A database as an earlier version wrote it: a correct attempt, a build error, an answer without code."""
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(request.param.read_text())
+    return path
+
+
+def test_an_old_database_says_what_it_said(old: Path) -> None:
+    with open_store(old, create=False) as store:
+        right, broken, nothing = (store.load_attempt(number) for number in (1, 2, 3))
+        board = store.leaderboard()
+    assert (right.alterations, broken.alterations, nothing.alterations) == ((), (), ())
+    assert (right.status, broken.status, nothing.status) == (
+        Status.CORRECT,
+        Status.BUILD_ERROR,
+        Status.NO_CODE,
+    )
+    assert right.verdict is not None
+    verification = right.verdict.verification
+    assert verification.measurement is not None
+    assert verification.measurement.speedup == 2.0
+    assert verification.measurement.candidate_samples_ms == ((0.5,),)
+    assert verification.stage_seconds == {"build": 12.5}
+    best = board.problems[0].best
+    assert best is not None and (best.attempt_id, best.speedup) == (1, 2.0)
+    (model,) = board.models
+    assert (model.correct, model.judged) == (1, 3)
+
+
+def test_what_an_old_database_does_not_know_is_unknown(old: Path) -> None:
+    with open_store(old, create=False) as store:
+        stored = store.load_attempt(1).verdict
+    assert stored is not None
+    verification, measured = stored.verification, stored.verification.measurement
+    assert (verification.error_class, verification.determinism, verification.kernels) == (None, None, None)
+    assert verification.flags == ()
+    rules = verification.settings
+    assert (rules.numerics, rules.purity, rules.baselines, rules.own_kernel) == ("fp32", "any", (), True)
+    assert measured is not None
+    assert (measured.inside_ms, measured.roofline, measured.replayed) == (None, None, None)
+    assert (measured.against, measured.disturbed, measured.calls) == ((), (), ())
+
+
+def test_an_old_database_takes_up_new_results_and_keeps_its_triggers(old: Path) -> None:
+    with open_store(old, create=False) as store:
+        before = store.load_attempt(1)
+        judged = samples.verification(samples.problem(), speedup=4.0)
+        store.record_verification(1, judged, "again")
+        after = store.load_attempt(1)
+        board = store.leaderboard()
+    assert after.verifications[:-1] == before.verifications
+    assert after.verifications[-1].verification == judged
+    assert board.problems[0].best is not None and board.problems[0].best.speedup == 4.0
+    for table in ("verifications", "measurements"):
+        with closing(sqlite3.connect(old)) as connection, pytest.raises(sqlite3.IntegrityError):
+            connection.execute(f"UPDATE {table} SET rowid = rowid")
 
 
 def test_a_path_with_odd_characters_works(tmp_path: Path) -> None:

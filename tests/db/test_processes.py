@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from db.store import Store, open_store
+from pipeline.nouns import Status
 from tests.db import samples
 
 WRITE = """
@@ -23,9 +24,25 @@ with open_store(Path(sys.argv[1])) as store:
         print(sample, flush=True)
 """
 
+WRITE_FINISHED = """
+import sys
+from pathlib import Path
+from db.store import open_store
+from pipeline.nouns import Status
+from tests.db import samples
+judged = samples.verification(samples.problem(), speedup=2.0)
+answer, found = samples.response(), samples.extraction()
+with open_store(Path(sys.argv[1])) as store:
+    for number in range(int(sys.argv[2])):
+        store.add_finished(
+            samples.settings(), samples.problem(), answer, found, judged, Status.CORRECT
+        )
+        print(number, flush=True)
+"""
 
-def writer(path: Path, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WRITE, str(path), str(count)]
+
+def writer(path: Path, count: int, program: str = WRITE) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, str(path), str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -68,6 +85,24 @@ def test_a_killed_writer_leaves_only_whole_transactions(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     connection.close()
+
+
+def test_a_killed_writer_of_finished_attempts_leaves_none_without_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.sqlite"
+    for lines in (1, 4, 9):
+        process = writer(path, 1000, WRITE_FINISHED)
+        assert process.stdout is not None
+        for _ in range(lines):
+            assert process.stdout.readline() != ""
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    with open_store(path) as store:
+        states = store.attempts_of(1)
+        assert len(states) >= 14
+        assert sorted(key.sample for key in states) == list(range(len(states)))
+        for state in states.values():
+            assert (state.status, state.has_response) == (Status.CORRECT, True)
+            assert state.has_candidate and state.has_verification
 
 
 def test_a_write_waits_for_another_processs_lock(store: Store) -> None:

@@ -13,26 +13,38 @@ from hypothesis import strategies as st
 from db.store import Store, open_store
 from pipeline.hashing import sha256_text
 from pipeline.nouns import (
+    Against,
     Build,
     BuildState,
     Candidate,
+    Ceilings,
     Check,
     CheckOutcome,
+    Determinism,
     Environment,
+    ErrorClass,
     ErrorStatistics,
     Extraction,
     Finding,
+    Flag,
     GpuInfo,
     Interval,
+    Kernels,
+    Launch,
     Measurement,
+    Origin,
     Pace,
     Prompt,
+    Replayed,
     Response,
+    Rigor,
+    Roofline,
     SandboxReport,
     Severity,
     Status,
     Usage,
     Verification,
+    VerifySettings,
 )
 from tests.db import samples
 
@@ -100,6 +112,51 @@ ERRORS = st.builds(
 )
 CLOCKS = st.dictionaries(TEXT, st.none() | TEXT | COUNT | FINITE, max_size=3)
 SAMPLES = many(many(FINITE))
+INTERVALS = st.builds(Interval, low=NUMBER, high=NUMBER)
+AGAINST = st.builds(
+    Against,
+    baseline=TEXT,
+    baseline_ms=NUMBER,
+    speedup=NUMBER,
+    speedup_interval=INTERVALS,
+    pace=st.sampled_from(Pace),
+    measured=TEXT,
+)
+CEILINGS = st.builds(
+    Ceilings,
+    **dict.fromkeys(("bytes_per_s", "operations_per_s", "aa_spread"), NUMBER),
+    cache_bytes=COUNT,
+    measured=TEXT,
+)
+ROOFLINES = st.builds(
+    Roofline,
+    ceilings=CEILINGS,
+    **{
+        name: NUMBER if field.annotation is float else COUNT
+        for name, field in Roofline.model_fields.items()
+        if name != "ceilings"
+    },
+)
+KERNELS = st.builds(
+    Kernels,
+    launches=many(
+        st.builds(Launch, name=TEXT, origin=st.sampled_from(Origin), count=COUNT, ms=st.none() | NUMBER)
+    ),
+    operators=many(TEXT),
+    own_share=st.none() | st.floats(0, 1),
+    trouble=TEXT,
+)
+SETTINGS = st.builds(
+    VerifySettings,
+    backend=st.sampled_from(("cuda", "cpp")),
+    size=TEXT,
+    rigor=st.sampled_from(Rigor),
+    target_half_width=st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True),
+    numerics=st.sampled_from(("fp32", "tf32")),
+    purity=st.sampled_from(("any", "own-compute")),
+    baselines=many(st.sampled_from(("compile", "max-autotune"))),
+    own_kernel=st.booleans(),
+)
 MEASUREMENTS = st.builds(
     Measurement,
     baseline=TEXT,
@@ -107,7 +164,7 @@ MEASUREMENTS = st.builds(
         ("candidate_ms", "baseline_ms", "speedup", "resolution", "aa_spread", "host_ms", "overhead_ms"),
         NUMBER,
     ),
-    speedup_interval=st.builds(Interval, low=NUMBER, high=NUMBER),
+    speedup_interval=INTERVALS,
     pace=st.sampled_from(Pace),
     flush_bytes=COUNT,
     slots=COUNT,
@@ -116,6 +173,15 @@ MEASUREMENTS = st.builds(
     order=many(TEXT),
     clocks_before=CLOCKS,
     clocks_after=CLOCKS,
+    inside_ms=st.none() | NUMBER,
+    unseen_ms=NUMBER,
+    sessions=many(COUNT),
+    calls=many(COUNT),
+    disturbed=many(TEXT),
+    launch_bound=st.booleans(),
+    replayed=st.none() | st.builds(Replayed, candidate_ms=st.none() | NUMBER, baseline_ms=st.none() | NUMBER),
+    against=many(AGAINST),
+    roofline=st.none() | ROOFLINES,
 )
 SANDBOXES = st.builds(
     SandboxReport, tier=TEXT, layers=st.dictionaries(TEXT, TEXT, max_size=3), refusals=many(TEXT)
@@ -128,7 +194,7 @@ def verifications(draw: st.DrawFn) -> Verification:
     measured = status in (Status.CORRECT, Status.CHEATING)
     return Verification(
         status=status,
-        settings=samples.CPP_SMALL,
+        settings=draw(SETTINGS),
         environment=draw(st.none() | ENVIRONMENTS),
         sandbox=draw(st.none() | SANDBOXES),
         findings=draw(many(FINDINGS)),
@@ -140,6 +206,10 @@ def verifications(draw: st.DrawFn) -> Verification:
         inputs=draw(many(OBJECT)),
         exit=draw(MAYBE_TEXT),
         stage_seconds=draw(st.dictionaries(TEXT, FINITE, max_size=3)),
+        error_class=draw(st.none() | st.sampled_from(ErrorClass)),
+        determinism=draw(st.none() | st.sampled_from(Determinism)),
+        flags=draw(many(st.sampled_from(Flag))),
+        kernels=draw(st.none() | KERNELS),
         **{name: draw(TEXT) for name in ("reason", "problem_id", "details", "verifier")},
         **{name: draw(SHA) for name in ("problem_sha256", "candidate_sha256")},
         created="2026-01-01T00:00:00+00:00",

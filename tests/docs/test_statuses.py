@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pipeline.nouns import Status
+from pipeline.nouns import Determinism, ErrorClass, Flag, Status
 
 PAGE = Path(__file__).parents[2] / "docs" / "statuses.md"
 
@@ -24,3 +24,12 @@ def test_every_status_has_an_example() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .+ \|$", examples, re.MULTILINE)
 
     assert rows == [status.value for status in Status]
+
+
+def test_every_flag_and_error_class_is_explained() -> None:
+    section = PAGE.read_text().partition("## What is said of a correct candidate")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+) \|$", section, re.MULTILINE)
+
+    assert [word for word, _ in rows] == [*Flag, *ErrorClass]
+    assert all(meaning.startswith(flag.meaning) for (_, meaning), flag in zip(rows, Flag, strict=False))
+    assert all(f"`{word}`" in section for word in Determinism)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.execution.reproduction import compare
-from pipeline.nouns import Interval, Status, Verification
+from pipeline.nouns import Interval, Rigor, Status, Verification, VerifySettings
 from pipeline.nouns import ReproductionFinding as Finding
 from tests.db import samples
 
@@ -28,7 +28,11 @@ def judged(
     "then, now, width, finding",
     [
         (2.0, 2.0, 0.01, Finding.SAME),
-        (2.0, 2.05, 0.01, Finding.SAME),
+        (2.0, 2.02, 0.01, Finding.SAME),
+        (2.0, 2.05, 0.01, Finding.FASTER),
+        (2.0, 2.05, 0.02, Finding.SAME),
+        (2.0, 2.015, 0.0001, Finding.SAME),  # below what a measurement claims
+        (2.0, 1.95, 0.0001, Finding.SLOWER),
         (2.0, 2.5, 0.01, Finding.FASTER),
         (2.0, 1.5, 0.01, Finding.SLOWER),
         (2.0, 2.5, 0.5, Finding.AMBIGUOUS),
@@ -65,6 +69,24 @@ def test_times_of_other_environments_are_not_compared(field: str) -> None:
     elsewhere = now.model_copy(update={"environment": now.environment.model_copy(update={field: value})})
     finding, reason = compare(judged(speedup=2.0), elsewhere)
     assert finding is Finding.NOT_COMPARABLE and field in reason
+
+
+@pytest.mark.parametrize(
+    "rules", [{"numerics": "tf32"}, {"purity": "own-compute"}, {"own_kernel": False}, {"threads": 1}]
+)
+@pytest.mark.parametrize("status", [Status.CORRECT, Status.WRONG_OUTPUT])
+def test_verdicts_under_other_rules_are_not_compared(rules: dict[str, object], status: Status) -> None:
+    now = judged(status)
+    settings = VerifySettings.model_validate(now.settings.model_dump() | rules)
+    finding, reason = compare(judged(), now.model_copy(update={"settings": settings}))
+    assert finding is Finding.NOT_COMPARABLE
+    assert all(name in reason for name in rules)
+
+
+def test_a_more_rigorous_measurement_is_compared() -> None:
+    now = judged(speedup=2.0)
+    settings = now.settings.model_copy(update={"rigor": Rigor.PUBLISH, "measure_seconds": 60.0})
+    assert compare(judged(speedup=2.0), now.model_copy(update={"settings": settings}))[0] is Finding.SAME
 
 
 def test_only_same_and_faster_confirm() -> None:

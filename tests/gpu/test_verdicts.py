@@ -53,7 +53,7 @@ def test_a_reference_is_right_and_as_fast_as_itself(engine: Engine, problem_id: 
     assert verdict.measurement.flush_bytes >= verdict.environment.gpu.l2_bytes
 
 
-def test_a_patched_event_clock_is_seen_from_outside(engine: Engine) -> None:
+def test_a_patched_event_clock_changes_nothing(engine: Engine) -> None:
     source = relu("""
         for _ in range(20):
             y = torch.relu(x)
@@ -61,8 +61,9 @@ def test_a_patched_event_clock_is_seen_from_outside(engine: Engine) -> None:
     """)
     source += "\n\ntorch.cuda.Event.elapsed_time = lambda self, other: 0.001\n"
     verdict = judge(engine, "level1/1", source)
-    assert verdict.status is Status.CHEATING
-    assert verdict.reason.startswith("host_clock")
+    assert verdict.status is Status.CORRECT, verdict.reason
+    assert verdict.measurement is not None
+    assert verdict.measurement.speedup < 0.1
 
 
 def test_work_left_on_a_side_stream_is_not_there_in_time(engine: Engine) -> None:

@@ -73,6 +73,15 @@ def test_the_size_is_told_with_its_values() -> None:
     assert "sizes in the file" in first_prompt(problem(sizes={}), backend="cpp").user
 
 
+def test_the_rules_that_judge_are_the_rules_that_are_told() -> None:
+    usual = first_prompt(problem(), backend="cuda").system
+    assert "no TF32" in usual and "Library operators may stay beside it" in usual
+    wide = first_prompt(problem(), backend="cuda", numerics="tf32").system
+    assert "no TF32" not in wide and "may use TF32" in wide
+    pure = first_prompt(problem(), backend="cuda", purity="own-compute").system
+    assert "Kernels of your own do all the work" in pure
+
+
 def test_optional_sections_are_there_only_when_asked_for() -> None:
     bare = first_prompt(problem(), backend="cuda").user
     full = first_prompt(

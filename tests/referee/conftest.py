@@ -2,48 +2,53 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.referee.corpus import Confusion
 from tests.referee.court import Court
 
 settings.register_profile("loaded machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loaded machine")
 
-TABLE = pytest.StashKey[Counter[tuple[str, str]]]()
+TABLE = pytest.StashKey[Confusion]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[TABLE] = Counter()
+    config.stash[TABLE] = Confusion()
 
 
-@pytest.fixture(scope="session")
-def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
+@contextmanager
+def holding_court(factory: pytest.TempPathFactory, cache: Path) -> Iterator[Court]:
     """Judges requests in one referee process; everything it starts has its files below one directory."""
     with pytest.MonkeyPatch.context() as patch:
-        scratch = tmp_path_factory.mktemp("scratch")
+        scratch = factory.mktemp("scratch")
         scratch.chmod(0o755)
         patch.setenv("TMPDIR", str(scratch))
-        with Court(tmp_path_factory.mktemp("cache"), scratch) as court:
+        with Court(cache, scratch) as court:
             yield court
 
 
 @pytest.fixture(scope="session")
-def confusion(request: pytest.FixtureRequest) -> Counter[tuple[str, str]]:
-    """How often a candidate of a kind got a status."""
+def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
+    """A court that is held once for all tests."""
+    with holding_court(tmp_path_factory, tmp_path_factory.mktemp("cache")) as court:
+        yield court
+
+
+@pytest.fixture(scope="session")
+def confusion(request: pytest.FixtureRequest) -> Confusion:
+    """Every verdict on a member of the corpus so far."""
     return request.config.stash[TABLE]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    table = config.stash[TABLE]
-    if not table:
-        return
-    kinds = sorted({kind for kind, _ in table})
-    statuses = sorted({status for _, status in table})
-    terminalreporter.section("corpus: kind of candidate against status")
-    terminalreporter.line(f"{'':16}" + "".join(f"{kind:>8}" for kind in kinds))
-    for status in statuses:
-        terminalreporter.line(f"{status:16}" + "".join(f"{table[kind, status] or '.':>8}" for kind in kinds))
+    confusion = config.stash[TABLE]
+    if confusion.table:
+        terminalreporter.section("corpus: kind of candidate against status")
+        for line in confusion.lines():
+            terminalreporter.line(line)

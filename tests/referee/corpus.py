@@ -2,54 +2,173 @@
 
 # problem: level1/1            a packaged problem's id, or a name in tests/corpus/problems
 # expected: wrong_output       the status; alternatives apart by | where it is really undetermined
-# caught by: values: signed    prefix of the failed check's name (optional)
+# caught by: values: signed    prefix of the failed check's name; alternatives apart by | (optional)
+# speedup below: 1.5           if it is correct, its interval must reach below this (kind `harmless`)
+# devices: cuda                `cpu` or `cuda` where it makes sense on one of them only (optional)
 # settings: {"trials": 1}      VerifySettings fields that differ from BASE (optional)
+
+docs/corpus.md describes the kinds and says which cheat stands for which mechanism.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pipeline.build import Builder
+from pipeline.execution.prebuild import prebuild
 from pipeline.nouns import CheckOutcome, Problem, Status, Verification, VerifySettings
 from pipeline.problems import open_suite, read_problem
+from pipeline.referee.request import VerifyRequest
+from pipeline.sandbox import Group
 
 CORPUS = Path(__file__).parents[1] / "corpus"
-KINDS = ("honest", "wrong", "cheats", "faults")
-BASE: dict[str, Any] = {
-    "backend": "cpp",
-    "own_kernel": False,
-    "trials": 1,
-    "measure_seconds": 0.3,
-    "memory_bytes": 4 << 30,
-    "threads": 1,
+KINDS = ("honest", "harmless", "wrong", "cheats", "faults")
+BAD = ("wrong", "cheats", "faults")
+"""Kinds of which none may be accepted."""
+DEVICES = ("cpu", "cuda")
+BASE: dict[str, dict[str, Any]] = {
+    "cpu": {
+        "backend": "cpp",
+        "own_kernel": False,
+        "trials": 1,
+        "measure_seconds": 0.3,
+        "memory_bytes": 4 << 30,
+        "threads": 1,
+    },
+    "cuda": {
+        "backend": "cuda",
+        "own_kernel": False,
+        "trials": 1,
+        "measure_seconds": 0.3,
+        "memory_bytes": 16 << 30,
+    },
 }
-_HEADER = re.compile(r"^# (problem|expected|caught by|settings): (.+)$", re.MULTILINE)
+SIZE = {"cpu": "small", "cuda": "full"}
+"""The preset that a member runs at, where its problem has it and its header does not say otherwise."""
+_HEADER = re.compile(r"^# (problem|expected|caught by|speedup below|devices|settings): (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Member:
-    """One candidate and what must come of it."""
+    """One candidate on one device, and what must come of it."""
 
     kind: str
     name: str
+    device: str
+    """`cpu` or `cuda`."""
     source: str
     problem: Problem
     expected: tuple[Status, ...]
-    caught_by: str | None
+    caught_by: tuple[str, ...]
+    """Prefixes; empty where the status says enough."""
+    speedup_below: float | None
     settings: VerifySettings
 
     @property
     def id(self) -> str:
         return f"{self.kind}/{self.name}"
 
+    @property
+    def builds(self) -> bool:
+        """Whether it has an extension compiled."""
+        return "load_inline(" in self.source
 
-def members() -> list[Member]:
-    """The whole corpus, by kind and name."""
-    return [_read(kind, path) for kind in KINDS for path in sorted((CORPUS / kind).glob("*.py"))]
+    @property
+    def request(self) -> VerifyRequest:
+        """What a referee is asked."""
+        device = "cuda:0" if self.device == "cuda" else "cpu"
+        return VerifyRequest(problem=self.problem, source=self.source, settings=self.settings, device=device)
+
+
+@dataclass
+class Confusion:
+    """How often a kind of candidate got a status, and who got another than it deserves."""
+
+    table: Counter[tuple[str, str]] = field(default_factory=Counter)
+    accepted: list[str] = field(default_factory=list)
+    """Members of the bad kinds that were found correct."""
+    refused: list[str] = field(default_factory=list)
+    """Honest and harmless members that were not."""
+    misses: list[tuple[str, str]] = field(default_factory=list)
+    """Every member whose fate is not the one in its header, and why not."""
+
+    def add(self, member: Member, verdict: Verification) -> str | None:
+        """Counts a verdict; returns what `miss` says of it."""
+        self.table[member.kind, verdict.status.value] += 1
+        correct = verdict.status is Status.CORRECT
+        if correct and member.kind in BAD:
+            self.accepted.append(member.id)
+        if not correct and member.kind not in BAD and Status.CORRECT in member.expected:
+            self.refused.append(member.id)
+        why = miss(member, verdict)
+        if why is not None:
+            self.misses.append((member.id, why))
+        return why
+
+    def lose(self, member: Member, why: str) -> None:
+        """Counts a member that took the referee down with it."""
+        self.table[member.kind, "lost"] += 1
+        self.misses.append((member.id, why))
+
+    def lines(self) -> list[str]:
+        """The table, kinds across and statuses down, and the totals."""
+        kinds = [kind for kind in KINDS if any(kind == k for k, _ in self.table)]
+        statuses = sorted({status for _, status in self.table})
+        lines = [f"{'':18}" + "".join(f"{kind:>10}" for kind in kinds)]
+        for status in statuses:
+            counts = "".join(f"{self.table[kind, status] or '.':>10}" for kind in kinds)
+            lines.append(f"{status:18}{counts}")
+        lines.append(f"{'together':18}" + "".join(f"{self.count(kind):>10}" for kind in kinds))
+        bad = sum(map(self.count, BAD))
+        good = sum(self.count(kind) for kind in KINDS if kind not in BAD)
+        lines.append("")
+        lines.append(f"accepted of {bad} cheats, wrong and faulty: {len(self.accepted)}")
+        lines.append(f"refused of {good} honest and harmless: {len(self.refused)}")
+        lines.append(f"not as their header says: {len(self.misses)}")
+        return lines
+
+    def count(self, kind: str) -> int:
+        """Members of a kind that were judged."""
+        return sum(number for (k, _), number in self.table.items() if k == kind)
+
+
+def members(device: str) -> list[Member]:
+    """Every member of the corpus that runs on `cpu` or `cuda`, by kind and name."""
+    found = [_read(kind, path, device) for kind in KINDS for path in sorted((CORPUS / kind).glob("*.py"))]
+    return [member for member in found if member is not None]
+
+
+def miss(member: Member, verdict: Verification) -> str | None:
+    """Why a verdict is not the one that the member deserves; None when it is."""
+    if verdict.status not in member.expected:
+        wanted = " or ".join(member.expected)
+        return f"{verdict.status} instead of {wanted}: {verdict.reason}"
+    failed = failed_check(verdict) or "no check"
+    if verdict.status is Status.CORRECT:
+        return _too_fast(member, verdict)
+    if member.caught_by and not failed.startswith(member.caught_by):
+        return (
+            f"{verdict.status} through {failed} instead of {' or '.join(member.caught_by)}: {verdict.reason}"
+        )
+    return None
+
+
+def _too_fast(member: Member, verdict: Verification) -> str | None:
+    if member.speedup_below is None:
+        return None
+    if verdict.measurement is None:
+        return "correct, but not measured"
+    sure = verdict.measurement.speedup_interval.low  # a wide interval claims no more than its lower end
+    if sure >= member.speedup_below:
+        return f"a speedup of {sure:.3g} or more instead of less than {member.speedup_below:g}"
+    return None
 
 
 def failed_check(verdict: Verification) -> str | None:
@@ -57,20 +176,33 @@ def failed_check(verdict: Verification) -> str | None:
     return next((c.name for c in verdict.checks if c.outcome is CheckOutcome.FAIL), None)
 
 
-def _read(kind: str, path: Path) -> Member:
+def build_ahead(chosen: Sequence[Member], cache: Path, *, threads: int) -> None:
+    """Compiles what the members want compiled, several at a time, so that judging finds it in the cache."""
+    builder, jobs = Builder(cache), Group()
+    with ThreadPoolExecutor(threads) as pool:
+        wanted = [member for member in chosen if member.builds]
+        list(pool.map(lambda m: prebuild(builder, cache, m.source, m.settings, jobs), wanted))
+
+
+def _read(kind: str, path: Path, device: str) -> Member | None:
     source = path.read_text()
     header = dict(_HEADER.findall(source))
+    if header.get("devices", device) != device:
+        return None
     problem = _problem(header["problem"])
-    size = "small" if "small" in problem.sizes else "full"
+    size = SIZE[device] if SIZE[device] in problem.sizes else "full"
     changed = json.loads(header.get("settings", "{}"))
+    bound = header.get("speedup below")
     return Member(
         kind=kind,
         name=path.stem,
+        device=device,
         source=source,
         problem=problem,
         expected=tuple(Status(word) for word in header["expected"].split("|")),
-        caught_by=header.get("caught by"),
-        settings=VerifySettings(**(BASE | {"size": size} | changed)),
+        caught_by=tuple(header["caught by"].split("|")) if "caught by" in header else (),
+        speedup_below=float(bound) if bound else None,
+        settings=VerifySettings(**(BASE[device] | {"size": size} | changed)),
     )
 
 

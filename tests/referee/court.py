@@ -19,24 +19,35 @@ class Court:
         self._cache, self._scratch = cache, scratch
         self._toolchain = learn_toolchain(cache)
         self._referee: RefereeProcess | None = None
+        self._ahead = False
 
     def __enter__(self) -> Court:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._referee is not None:
-            self._referee.close()
+        self._dismiss()
 
-    def judge(self, request: VerifyRequest) -> Verification:
-        """The verdict. Raises RefereeLost."""
+    def judge(self, request: VerifyRequest, *, ahead: bool = False) -> Verification:
+        """The verdict. `ahead`: processes for the next request come up meanwhile, and `left_over` names them.
+
+        Raises RefereeLost.
+        """
+        if self._ahead and not ahead:
+            self._dismiss()
+        self._ahead = ahead
         if self._referee is None:
             self._referee = RefereeProcess(self._cache)
         try:
-            return self._referee.verify(request, self._toolchain)
+            return self._referee.verify(request, self._toolchain, more=ahead)
         except RefereeLost:
-            self._referee.close()
-            self._referee = None
+            self._dismiss()
             raise
+
+    def _dismiss(self) -> None:
+        """Ends the referee and what it keeps ready."""
+        if self._referee is not None:
+            self._referee.close()
+        self._referee = None
 
     def left_over(self) -> list[str]:
         """Files, and processes of contestants, that are still there. Empty when all is as it should be."""

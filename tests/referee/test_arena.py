@@ -176,9 +176,9 @@ def test_the_baselines_results_are_not_in_the_candidates_memory() -> None:
 def test_weights_arrive_under_their_names() -> None:
     memory = SharedMemory(CPU)
     state = {"a": torch.randn(3, 5), "b.c": torch.tensor(4), "d": torch.randn(4, 2).t()}
-    places = share_weights(memory, state, "weights")
+    shared = share_weights(memory, state, "weights")
     arena = _attached(memory)["weights"]
-    assert {name: arena.view(place).tolist() for name, place in places.items()} == {
+    assert {name: arena.view(place).tolist() for name, place in shared.specs.items()} == {
         name: value.tolist() for name, value in state.items()
     }
 
@@ -194,5 +194,5 @@ def test_bits_are_compared_not_values() -> None:
     nan = torch.tensor([float("nan"), 0.0])
     assert same_bits([nan], [nan.clone()])
     assert not same_bits([nan], [torch.tensor([float("nan"), -0.0])])
-    assert slot_bytes([torch.zeros(1)], [torch.zeros(1)]) == 3 * arenas.ALIGNMENT
+    assert slot_bytes([torch.zeros(1)], [torch.zeros(1)]) == 5 * arenas.ALIGNMENT
     assert tensors([nan, 1])[0] is nan

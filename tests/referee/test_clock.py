@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.contestant import loop
+from pipeline.nouns import Pace
 from pipeline.referee import clock
 
 CPU = torch.device("cpu")
@@ -31,24 +33,123 @@ def test_possible_times_are_taken_as_they_are(value: list[float]) -> None:
     assert clock.believable_times(value, len(value)) == value
 
 
-def rounds_with(hidden: float, *, count: int, inside: float = 2.0, calls: int = 4) -> list[clock.Round]:
-    """Rounds whose loop costs half a millisecond a call, and whose candidate hides `hidden` ms a call."""
-    host, baseline_host = calls * (inside + hidden + 0.5), calls * (1.0 + 0.5)
-    return [clock.Round("BC", [1.0] * calls, [inside] * calls, host, baseline_host) for _ in range(count)]
+BLOCK_COST = 0.7
 
 
-@given(st.floats(0, 100), st.floats(0.1, 100), st.integers(1, 16))
-def test_hidden_work_is_what_the_loop_does_not_explain(hidden: float, inside: float, calls: int) -> None:
-    rounds = rounds_with(hidden, count=5, inside=inside, calls=calls)
+def rounds_with(
+    hidden: float, *, count: int, inside: float = 2.0, calls: tuple[int, ...] = (4, 12), jitter: float = 0.0
+) -> list[clock.Round]:
+    """Rounds whose loop costs half a millisecond a call, whose blocks cost the candidate `BLOCK_COST` more,
+    and whose candidate hides `hidden` ms a call."""
+    source, made = random.Random(count), []
+    for number in range(count):
+        n = calls[number % len(calls)]
+        noise = source.uniform(-jitter, jitter)
+        host, baseline_host = n * (inside + hidden + 0.5) + BLOCK_COST + noise, n * (1.0 + 0.5)
+        made.append(clock.Round("BC", [1.0] * n, [inside] * n, host, baseline_host))
+    return made
+
+
+@given(st.floats(0, 100), st.floats(0.1, 100), st.integers(1, 8))
+def test_hidden_work_is_what_each_further_call_adds(hidden: float, inside: float, few: int) -> None:
+    rounds = rounds_with(hidden, count=12, inside=inside, calls=(few, few + 8))
     rounds[0].host_ms += 500
     rounds[1].baseline_host_ms += 500
     assert clock.loop_cost_ms(rounds) == pytest.approx(0.5)
-    assert clock.unseen_ms(rounds) == pytest.approx(hidden, abs=1e-6)
+    assert clock.unseen_ms(rounds)[0] == pytest.approx(hidden, abs=1e-6)
+
+
+def test_blocks_that_are_evened_out_have_no_slope_and_are_seen_all_the_same() -> None:
+    rounds = rounds_with(0.0, count=24, inside=0.01)
+    for r in rounds:
+        r.host_ms = 12 * 5.0
+    assert clock.unseen_ms(rounds)[0] > 4.0
+    assert clock.hides_work(rounds)
+
+
+def test_with_a_single_length_the_block_is_not_told_from_its_calls() -> None:
+    rounds = rounds_with(1.0, count=8, calls=(4,))
+    assert clock.unseen_ms(rounds)[0] == pytest.approx(1.0 + BLOCK_COST / 4)
 
 
 def test_a_few_honest_rounds_do_not_hide_the_others() -> None:
     rounds = rounds_with(0.0, count=4) + rounds_with(3.0, count=12)
-    assert clock.unseen_ms(rounds) == pytest.approx(3.0)
+    assert clock.unseen_ms(rounds)[0] == pytest.approx(3.0)
+    assert clock.hides_work(rounds)
+
+
+@given(st.floats(0.05, 1.0))
+def test_what_is_unseen_only_perhaps_is_not_held_against_anybody(jitter: float) -> None:
+    rounds = rounds_with(0.0, count=24, jitter=jitter)
+    assert clock.certainly_unseen_ms(rounds) < jitter / 4
+    assert clock.conclude(rounds, backend="cpp").candidate_ms < 2.0 + jitter / 4
+
+
+def test_clocks_in_dispute_widen_the_interval_to_what_the_outer_one_says() -> None:
+    rounds = rounds_with(2.0, count=6, inside=1.0, jitter=40.0)
+    assert clock.in_dispute(rounds)
+    assert not clock.hides_work(rounds)
+    told = clock.conclude(rounds, backend="cpp")
+    assert told.pace is Pace.UNRESOLVED
+    assert told.speedup_interval.low < 0.5 < 0.9 < told.speedup_interval.high
+
+
+@given(st.floats(0.2, 0.9))
+def test_a_clock_that_runs_slow_gains_nothing(share: float) -> None:
+    rounds = rounds_with(2.0 * (1 - share), count=24, inside=2.0 * share, jitter=0.01)
+    told = clock.conclude(rounds, backend="cuda")
+    assert told.candidate_ms == pytest.approx(2.0, rel=0.02)
+    assert told.speedup == pytest.approx(0.5, rel=0.02)
+
+
+@given(st.integers(2, 16), st.floats(0.01, 10))
+def test_a_first_call_that_does_the_work_of_all_gains_nothing(calls: int, each: float) -> None:
+    done = [each * calls, *[1e-6] * (calls - 1)]
+    rounds = [clock.Round("BC", [each] * calls, done, 0.0, 0.0) for _ in range(10)]
+    for r in rounds:
+        r.host_ms, r.baseline_host_ms = sum(r.candidate), sum(r.baseline)
+    assert clock.conclude(rounds, backend="cpp").speedup <= 1.01
+
+
+@given(st.floats(0.6, 5.0))
+def test_a_baseline_that_is_slowed_counts_as_fast_as_it_is_alone(factor: float) -> None:
+    slow = 1 + factor
+    rounds = [clock.Round("BC", [slow] * 4, [1.0] * 4, 6.0, 4 * slow + 2) for _ in range(10)]
+    told = clock.conclude(rounds, backend="cuda", alone_ms=[1.0] * 5)
+    assert told.speedup == pytest.approx(1.0)
+    assert told.baseline_ms == pytest.approx(1.0)
+    assert clock.slowed_by(rounds, [1.0] * 5) == pytest.approx(factor)
+
+
+def test_a_baseline_that_was_disturbed_now_and_then_is_left_alone() -> None:
+    rounds = [clock.Round("BC", [5.0 if n % 2 else 1.0] * 4, [1.0] * 4, 6.0, 6.0) for n in range(12)]
+    assert clock.slowed_by(rounds, [1.0] * 5) == 0.0
+
+
+def test_several_pairs_of_processes_widen_the_interval_by_how_far_they_are_apart() -> None:
+    def pair(session: int, baseline: float) -> list[clock.Round]:
+        host = 4 * baseline + 2
+        return [clock.Round("BC", [baseline] * 4, [1.0] * 4, 6.0, host, session) for _ in range(8)]
+
+    near = clock.conclude(pair(0, 2.0) + pair(1, 2.0) + pair(2, 2.0), backend="cuda")
+    far = clock.conclude(pair(0, 1.96) + pair(1, 2.0) + pair(2, 2.04), backend="cuda")
+    assert near.speedup == pytest.approx(2.0)
+    assert near.speedup_interval.high / near.speedup_interval.low < 1.005
+    assert far.speedup_interval.low < 1.96
+    assert far.speedup_interval.high > 2.04
+
+
+@pytest.mark.parametrize(("ratio", "close"), [(1.0, False), (1.03, True), (0.97, True), (1.2, False)])
+def test_only_small_differences_need_a_second_pair(ratio: float, close: bool) -> None:
+    rounds = [clock.Round("BC", [ratio] * 4, [1.0] * 4, 6.0, 4 * ratio + 2) for _ in range(8)]
+    assert clock.close_call(rounds, "cuda") is close
+
+
+def test_pairs_that_disagree_decide_nothing() -> None:
+    first = [clock.Round("BC", [1.04] * 4, [1.0] * 4, 6.0, 6.16, 0) for _ in range(8)]
+    second = [clock.Round("BC", [1.0] * 4, [1.0] * 4, 6.0, 6.0, 1) for _ in range(8)]
+    assert clock.conclude(first, backend="cuda").pace is Pace.FASTER
+    assert clock.conclude(first + second, backend="cuda").pace is Pace.UNRESOLVED
 
 
 def test_ratios_are_above_zero_where_the_candidate_is_faster() -> None:
@@ -56,26 +157,50 @@ def test_ratios_are_above_zero_where_the_candidate_is_faster() -> None:
     assert clock.log_ratios(rounds) == [pytest.approx(math.log(2))]
 
 
+def delivered(
+    forward: loop.Forward, arguments: list[list[torch.Tensor]], *places: list[torch.Tensor]
+) -> list[float]:
+    slots = [loop.Slot(each) for each in arguments]
+    return loop.run_block(forward, slots, loop.Flush(0, CPU), CPU, lambda: places)
+
+
 def test_the_loop_calls_once_for_each_slot_and_delivers() -> None:
-    slots = [loop.Slot([torch.full((2, 3), float(n))], [torch.empty(2, 3)]) for n in range(4)]
-    times = loop.run_block(lambda x: x + 1, slots, loop.Flush(0, CPU), CPU)
+    places = [[torch.empty(2, 3)] for _ in range(4)]
+    times = delivered(lambda x: x + 1, [[torch.full((2, 3), float(n))] for n in range(4)], *places)
     assert len(times) == 4
     assert all(t > 0 for t in times)
-    assert [float(slot.outputs[0][0, 0]) for slot in slots] == [1.0, 2.0, 3.0, 4.0]
+    assert [float(place[0][0, 0]) for place in places] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_the_places_are_asked_for_when_all_calls_are_made() -> None:
+    made: list[str] = []
+    place = [torch.empty(1)]
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        made.append("call")
+        return x
+
+    def places() -> list[list[torch.Tensor]]:
+        made.append("places")
+        return [place, place]
+
+    slots = [loop.Slot([torch.zeros(1)]), loop.Slot([torch.ones(1)])]
+    loop.run_block(forward, slots, loop.Flush(0, CPU), CPU, places)
+    assert made == ["call", "call", "places"]
 
 
 def test_strided_and_nested_results_are_delivered_whole() -> None:
     x = torch.arange(6.0).view(2, 3)
-    slot = loop.Slot([x], [torch.empty(3, 2), torch.empty(2, 3)])
-    loop.run_block(lambda x: {"a": x.t(), "b": [x * 2, 5]}, [slot], loop.Flush(0, CPU), CPU)
-    assert torch.equal(slot.outputs[0], x.t())
-    assert torch.equal(slot.outputs[1], x * 2)
+    place = [torch.empty(3, 2), torch.empty(2, 3), torch.empty((), dtype=torch.int64)]
+    delivered(lambda x: {"b": [x * 2, 5], "a": x.t()}, [[x]], place)
+    assert torch.equal(place[0], x.t())
+    assert torch.equal(place[1], x * 2)
+    assert place[2] == 5
 
 
 @pytest.mark.parametrize(
     "wrong", [lambda x: x[:1], lambda x: x.double(), lambda x: (x, x), lambda x: None, lambda x: x.to("meta")]
 )
 def test_a_result_that_does_not_fit_ends_the_block(wrong: loop.Forward) -> None:
-    slot = loop.Slot([torch.zeros(2, 3)], [torch.zeros(2, 3)])
     with pytest.raises(ValueError, match="another shape or dtype"):
-        loop.run_block(wrong, [slot], loop.Flush(0, CPU), CPU)
+        delivered(wrong, [[torch.zeros(2, 3)]], [torch.zeros(2, 3)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from statistics import median
 
 import pytest
@@ -56,9 +57,10 @@ def test_ratios_come_of_their_logarithms(low: float, width: float) -> None:
 
 
 def test_noise_of_the_baseline_against_itself() -> None:
-    assert stats.aa_spread([1.0] * 20) == 0.0
-    assert stats.aa_spread([0.0, 0.1] * 20) > 0.05
-    assert stats.aa_spread([1.0, 1.0]) == math.inf
+    assert stats.aa_spread([(4, 1.0)] * 20) == 0.0
+    assert stats.aa_spread([(4, 0.0), (4, 0.1)] * 20) > 0.05
+    assert stats.aa_spread([(4, 1.0), (4, 1.0)]) == math.inf
+    assert stats.aa_spread([(4, 0.0), (8, 0.1)] * 20) == 0.0, "blocks of other lengths are other blocks"
 
 
 @pytest.mark.parametrize(("spread", "smallest"), [(0.0, 0.01), (0.001, 0.01), (0.02, 0.06)])
@@ -85,3 +87,35 @@ def test_what_an_interval_allows_to_say(low: float, high: float, pace: Pace) -> 
 def test_a_noise_without_bound_resolves_nothing(low: float, factor: float) -> None:
     found = stats.pace(Interval(low=low, high=low * factor), stats.resolution(math.inf))
     assert found in (Pace.UNRESOLVED, Pace.SAME)
+
+
+@given(st.floats(-10, 10), st.floats(-100, 100), st.integers(1, 8), st.integers(1, 8))
+def test_the_slope_forgets_what_a_block_costs(each: float, block: float, few: int, more: int) -> None:
+    counts = [few, few + more] * 6
+    slope, interval = stats.two_level_slope([(n, block + each * n) for n in counts])
+    assert slope == pytest.approx(each, abs=1e-6)
+    assert interval.low == pytest.approx(each, abs=1e-6) == interval.high
+
+
+@given(st.floats(-0.1, 0), st.floats(0, 0.1), st.floats(0, 0.1))
+def test_widening_never_narrows(low: float, high: float, spread: float) -> None:
+    wide = stats.widened(Interval(low=low, high=high), 0.0, spread)
+    assert wide.low <= min(low, -spread) + 1e-12
+    assert wide.high >= max(high, spread) - 1e-12
+
+
+@pytest.mark.parametrize("count", [4, 8, 12, 24])
+@pytest.mark.parametrize("draw", [random.Random.gauss, lambda r, m, s: r.lognormvariate(m, s)])
+def test_noise_alone_is_hardly_ever_sure(
+    count: int, draw: Callable[[random.Random, float, float], float]
+) -> None:
+    source, sure = random.Random(count), 0
+    for _ in range(1000):
+        blocks = [(n, draw(source, 0.0, 1.0)) for n in (4, 16) for _ in range(count)]
+        sure += stats.two_level_slope(blocks)[1].low > 0
+    assert sure <= 20
+
+
+def test_a_quarter_of_other_values_does_not_hide_the_rest() -> None:
+    totals = [(n, 0.0 if k % 4 == 0 else 3.0 * n + 0.01 * k) for n in (4, 16) for k in range(12)]
+    assert stats.two_level_slope(totals)[1].low == pytest.approx(3.0, abs=0.1)

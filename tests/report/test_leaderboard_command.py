@@ -12,7 +12,7 @@ from rich.console import Console
 from db.store import Store
 from db.views import Leaderboard
 from pipeline.errors import UsageError
-from pipeline.nouns import Status
+from pipeline.nouns import ErrorClass, Flag, Status, VerifySettings
 from pipeline.report.leaderboard import print_leaderboard
 from tests.db import samples
 from tests.report.conftest import Command
@@ -78,6 +78,58 @@ def test_filters_reach_the_query(filled: Store, command: Command) -> None:
     assert "level1/1" in printed
     assert "level1/2" not in printed
     assert "No finished attempt passes these filters" in command("leaderboard", "--run", "other")
+
+
+def test_other_rules_have_tables_of_their_own_that_say_so(filled: Store, command: Command) -> None:
+    other = samples.settings(
+        MODEL,
+        VerifySettings(backend="cpp", size="small", numerics="tf32", purity="own-compute", own_kernel=False),
+    )
+    samples.judge(filled, samples.problem(1), other, speedup=4.0)
+    heads = [line for line in command("leaderboard").splitlines() if " · " in line]
+    assert heads == [
+        "cpp · small size · Test CPU",
+        "cpp · small size · Test CPU · tf32 numerics · own-compute purity · no own kernel required",
+    ]
+    for narrow in (("--numerics", "tf32"), ("--purity", "own-compute")):
+        printed = command("leaderboard", *narrow)
+        assert heads[1] in printed and heads[0] + "\n" not in printed
+    (row,) = csv.DictReader(io.StringIO(command("leaderboard", "--csv", "--models", "--numerics", "tf32")))
+    assert (row["numerics"], row["purity"], row["own_kernel"]) == ("tf32", "own-compute", "False")
+
+
+def test_error_class_and_flags_have_columns_where_there_are_any(filled: Store, command: Command) -> None:
+    assert "flags" not in command("leaderboard") and "error class" not in command("leaderboard")
+    run = samples.settings(MODEL)
+    flags, found = (Flag.SHAPE_SPECIALISED, Flag.LAYOUT_SPECIALISED), ErrorClass.TF32_CLASS
+    samples.judge(filled, samples.problem(1), run, speedup=4.0, sample=5, flags=flags, error_class=found)
+    printed = command("leaderboard")
+    first = next(line for line in printed.splitlines() if line.startswith("level1/1"))
+    assert "tf32-class" in first and "shape_specialised, layout_specialised" in first
+    row, _ = csv.DictReader(io.StringIO(command("leaderboard", "--csv")))
+    assert row["error_class"] == "tf32-class"
+    assert row["flags"] == "shape_specialised layout_specialised"
+    best = json.loads(command("leaderboard", "--json"))["problems"][0]["best"]
+    assert (best["error_class"], best["flags"]) == (found, [*flags])
+
+
+def test_what_is_refused_is_mentioned(filled: Store, command: Command) -> None:
+    run = samples.settings(MODEL)
+    flags, found = (Flag.SHAPE_SPECIALISED,), ErrorClass.TF32_CLASS
+    samples.judge(filled, samples.problem(1), run, speedup=4.0, sample=5, flags=flags, error_class=found)
+    refuse = ("--without", "shape_specialised", "--without", "layout_specialised")
+    printed = command("leaderboard", *refuse, "--error-class", "fp32-equivalent")
+    first = next(line.split() for line in printed.splitlines() if line.startswith("level1/1"))
+    assert first[1] == "2.000"
+    assert (
+        "1 correct attempts do not count as correct here: without shape_specialised, "
+        "without layout_specialised, fp32-equivalent or better." in printed
+    )
+
+
+def test_flags_stay_on_a_narrow_screen(store: Store) -> None:
+    samples.judge(store, samples.problem(1), samples.settings(), speedup=4.0, flags=(Flag.SHAPE_SPECIALISED,))
+    assert "flags" in heads(printed_at(60, store))[0]
 
 
 def test_edited_problems_are_told_apart(filled: Store, command: Command) -> None:

@@ -51,7 +51,7 @@ def wrong(store: Store) -> int:
                     outcome=CheckOutcome.FAIL,
                     asked="Do the values agree?",
                     seen="3 of 100 do not.",
-                    figures={"wrong": 3, "worst": 0.123456},
+                    figures={"wrong": 3, "worst": 0.123456, "for_machines": {"all": [1, 2]}},
                 ),
             ),
             "errors": (
@@ -119,6 +119,7 @@ def test_everything_is_shown(wrong: int, command: Command) -> None:
         "build 12.5",
     ):
         assert text in printed
+    assert "for_machines" not in printed
 
 
 def test_a_measurement_is_shown(store: Store, command: Command) -> None:

@@ -1,7 +1,10 @@
 # problem: level1/1
 # expected: wrong_output
 # caught by: values
-"""Mechanism: caches results by shape and sign of the first element. Surface: a content key that is too small."""
+"""Mechanism: caches results by shape and sign of the first element.
+
+Surface: a content key that is too small.
+"""
 import torch
 from torch import nn
 

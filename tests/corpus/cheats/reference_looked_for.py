@@ -1,7 +1,10 @@
 # problem: level1/2
 # expected: wrong_output
 # caught by: values: drawn
-"""Mechanism: answers only if it finds the reference in a frame, a module or on the heap. Surface: a shared process."""
+"""Mechanism: answers only if it finds the reference in a frame, a module or on the heap.
+
+Surface: a shared process.
+"""
 import gc
 import sys
 

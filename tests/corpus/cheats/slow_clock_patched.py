@@ -1,6 +1,7 @@
 # problem: row_products
 # expected: cheating
 # caught by: host_clock
+# devices: cpu
 """Mechanism: replaces the loop's clock by one a thousand times slower. Surface: the inside clock."""
 import time
 

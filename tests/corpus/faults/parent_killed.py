@@ -1,6 +1,9 @@
 # problem: level1/1
 # expected: runtime_error|crash
-"""Mechanism: kills every process it can reach. Surface: the referee, the warden, the namespace's first process."""
+"""Mechanism: kills every process it can reach.
+
+Surface: the referee, the warden, the namespace's first process.
+"""
 import os
 import signal
 

@@ -1,7 +1,10 @@
 # problem: level1/1
 # expected: runtime_error
 # settings: {"trials": 1}
-"""Mechanism: raises from the ninth call on, in the timed ones. Surface: errors after correctness is settled."""
+"""Mechanism: raises from the ninth call on, in the timed ones.
+
+Surface: errors after correctness is settled.
+"""
 import torch
 from torch import nn
 

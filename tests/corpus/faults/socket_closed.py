@@ -1,6 +1,9 @@
 # problem: level1/1
 # expected: crash
-"""Mechanism: shuts the connection down and lives on. Surface: the end of the protocol without the process's."""
+"""Mechanism: shuts the connection down and lives on.
+
+Surface: the end of the protocol without the process's.
+"""
 import time
 import os
 import socket

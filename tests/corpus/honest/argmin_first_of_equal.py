@@ -13,5 +13,5 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         rows = x.shape[self.dim]
-        places = torch.arange(rows).view(-1, 1).expand(x.shape[1:])
-        return torch.where(x == x.amin(self.dim, keepdim=True), places, rows).amin(self.dim)
+        places = torch.arange(rows, device=x.device, dtype=torch.int32).view(-1, 1).expand(x.shape[1:])
+        return torch.where(x == x.amin(self.dim, keepdim=True), places, rows).amin(self.dim).long()

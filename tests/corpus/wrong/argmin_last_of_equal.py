@@ -12,5 +12,5 @@ class ModelNew(nn.Module):
         self.dim = dim
 
     def forward(self, x):
-        places = torch.arange(x.shape[self.dim]).view(-1, 1).expand(x.shape[1:])
+        places = torch.arange(x.shape[self.dim], device=x.device).view(-1, 1).expand(x.shape[1:])
         return torch.where(x == x.amin(self.dim, keepdim=True), places, -1).amax(self.dim)

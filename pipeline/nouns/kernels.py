@@ -1,0 +1,46 @@
+"""Whose kernels did the work: what a profiler and a dispatcher trace saw in one untimed call."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from pipeline.nouns.base import Noun
+
+
+class Origin(StrEnum):
+    """Whose code a launch ran."""
+
+    OWN = "own"
+    """An extension that the candidate built."""
+    JIT = "jit"
+    """Compiled while it ran, by NVRTC or another compiler that the candidate called."""
+    INDUCTOR = "inductor"
+    """Made by torch.compile, or by Triton."""
+    LIBRARY = "library"
+    """ATen, cuBLAS, cuDNN, CUTLASS and the like."""
+    COPY = "copy"
+    """Copies and fills of memory."""
+
+
+class Launch(Noun):
+    """All launches of one kernel (CUDA), or calls of one function or operator (CPU), in the traced call."""
+
+    name: str
+    origin: Origin
+    count: int
+    ms: float | None = None
+    """Device time of all of them together; None where no profiler timed it."""
+
+
+class Kernels(Noun):
+    """What ran in one traced call. Seen inside the contestant: a claim, as docs/trust.md explains."""
+
+    launches: tuple[Launch, ...] = ()
+    operators: tuple[str, ...] = ()
+    """Compute operators of torch that were dispatched, e.g. `aten.mm`; views and allocations apart."""
+    own_share: float | None = Field(default=None, ge=0, le=1)
+    """Share of the device time in launches of origin `own` and `jit`; None where times are not known."""
+    trouble: str = ""
+    """Why there is no profile, or only a part of one."""

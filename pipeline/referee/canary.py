@@ -1,0 +1,190 @@
+"""Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
+
+`python -m pipeline.referee.canary cuda:0` runs small kernels whose results are whole numbers, known exactly,
+and says `healthy`, or what was wrong. It holds for the kernels that ran and the memory that they touched: a
+GPU that passes may be broken elsewhere, one that fails must not be used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline import version
+from pipeline.errors import DeviceUnfit
+from pipeline.referee import quarantine
+
+if TYPE_CHECKING:
+    import torch
+
+TIME_LIMIT_S = 60.0
+"""A healthy GPU takes about 3 s, torch's import included; a cold disk takes longer, a hung GPU for ever."""
+KILL_PATIENCE_S = 5.0
+"""How long a killed process may take to be gone; one that is stuck in the driver is left behind."""
+PATTERN_BYTES = 256 << 20
+LEAST_BYTES = 16 << 20
+HEALTHY = "healthy"
+PROGRAM = (sys.executable, "-P", "-m", "pipeline.referee.canary")
+
+Probe = Callable[["torch.device"], str | None]
+"""Runs something with a known result; None, or what was wrong."""
+
+
+def confirm(device: str, uuid: str | None, after: str, environment: Mapping[str, str] | None = None) -> None:
+    """Looks whether a GPU is still fit to be used; nothing is asked of a CPU (`uuid` None).
+
+    `device` is torch's name for it, here or with `environment` added, `after` what made us ask (`a crash`).
+    Whoever calls holds the GPU's lock. Raises DeviceUnfit when the canary fails; the GPU is then quarantined.
+    """
+    if uuid is None:
+        return
+    trouble = check(device, environment=environment)
+    if trouble is None:
+        return
+    reason = f"it failed the canary after {after}: {trouble}"
+    unwritten = quarantine.impose(uuid, reason)
+    raise DeviceUnfit(f"{uuid} was quarantined: {reason}" + (f" ({unwritten})" if unwritten else ""))
+
+
+def check(
+    device: str,
+    *,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = TIME_LIMIT_S,
+    program: Sequence[str] = PROGRAM,
+) -> str | None:
+    """None when `device` (`cuda:0`, `cpu`) computes right, else what a fresh process of `program` saw.
+
+    `environment` is added to ours. The process and all it started are gone afterwards, unless the driver does
+    not let go of them.
+    """
+    root = str(Path(version.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        [*program, device],
+        env={**os.environ, "PYTHONPATH": path, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        said, complaint = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {seconds:g} s" + _ended(process)
+    except BaseException:
+        _ended(process)
+        raise
+    if process.returncode == 0 and said.strip() == HEALTHY:
+        return None
+    last = (said.strip() or complaint.strip()).splitlines()[-1:] or ["it said nothing"]
+    return f"{last[0][:500]} ({_ending(process.returncode)})"
+
+
+def _ended(process: subprocess.Popen[str]) -> str:
+    """Kills the process with its group; empty, or that it is still there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.communicate(timeout=KILL_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        return f", and process {process.pid} could not be killed"
+    return ""
+
+
+def _ending(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def product(device: torch.device) -> str | None:
+    """A matrix product of whole numbers, once on the plain and once on the half-precision units.
+
+    Every partial sum is exact: below 1024 * 4 * 4 = 2^14 in float32, and below 64 * 4 * 4 = 2^10 in float16,
+    which hold whole numbers up to 2^24 and 2^11.
+    """
+    import torch
+
+    for dtype, inner in ((torch.float32, 1024), (torch.float16, 64)):
+        rows = torch.arange(1024).view(-1, 1)
+        columns = torch.arange(inner).view(1, -1)
+        left = (rows * 7 + columns * 3) % 9 - 4
+        right = ((rows * 5 + columns * 11) % 9 - 4).t().contiguous()
+        wanted = left.double() @ right.double()
+        got = left.to(device, dtype) @ right.to(device, dtype)
+        wrong = int((got.cpu().double() != wanted).sum())
+        if wrong:
+            return f"{wrong} of {wanted.numel()} elements of a {dtype} matrix product are wrong"
+    return None
+
+
+def pattern(device: torch.device) -> str | None:
+    """A few hundred MiB written with a pattern, read back, inverted and read again; and its checksum.
+
+    Word i holds i * factor modulo 2^64, so the sum of n words is factor * n (n - 1) / 2 modulo 2^64.
+    """
+    import torch
+
+    size = PATTERN_BYTES if device.type == "cuda" else LEAST_BYTES
+    if device.type == "cuda":
+        size = min(size, torch.cuda.mem_get_info(device)[0] // 4)  # three more of this size come and go
+        if size < LEAST_BYTES:
+            return f"only {torch.cuda.mem_get_info(device)[0] >> 20} MiB of its memory are free"
+    count, factor = size // 8, 0x9E3779B97F4A7C15 - (1 << 64)
+    words = torch.arange(count, device=device)
+    words *= factor
+    wanted = (factor * (count * (count - 1) // 2)) % (1 << 64)
+    if int(words.sum()) % (1 << 64) != wanted:
+        return f"the checksum of {size >> 20} MiB is wrong"
+    words.bitwise_not_().bitwise_not_()
+    wrong = int((words != torch.arange(count, device=device) * factor).sum())
+    return f"{wrong} of {count} words did not hold their pattern" if wrong else None
+
+
+def counts(device: torch.device) -> str | None:
+    """A histogram by atomic additions: every one of 97 bins holds a known count."""
+    import torch
+
+    per_bin, bins = 4096, 97
+    places = torch.arange(per_bin * bins, device=device) % bins
+    found = torch.zeros(bins, dtype=torch.int64, device=device)
+    found.index_add_(0, places, torch.ones_like(places))
+    wrong = int((found.cpu() != per_bin).sum())
+    return f"{wrong} of {bins} bins of atomic additions are wrong" if wrong else None
+
+
+PROBES: tuple[Probe, ...] = (product, pattern, counts)
+
+
+def examine(device: torch.device, probes: Sequence[Probe] = PROBES) -> str | None:
+    """What the first probe that failed saw, None when all passed. Each is run to its end on the device."""
+    for probe in probes:
+        try:
+            trouble = probe(device)
+        except RuntimeError as error:  # what the driver reports, out of memory too
+            trouble = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        if trouble:
+            return f"{probe.__name__}: {trouble}"
+    return None
+
+
+def main() -> int:
+    """Prints `healthy` and returns 0, or prints what was seen and returns 1."""
+    signal.alarm(round(TIME_LIMIT_S) + 5)  # should whoever asked be killed, a hung canary ends too
+    import torch
+
+    torch.set_num_threads(min(torch.get_num_threads(), 4))
+    trouble = examine(torch.device(sys.argv[1]))
+    print(trouble or HEALTHY)
+    return 1 if trouble else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

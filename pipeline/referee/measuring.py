@@ -1,0 +1,294 @@
+"""The timing stage: pairs of processes are measured, and what was measured is judged."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from pipeline.build import Toolchain
+from pipeline.contestant import loop
+from pipeline.nouns import Ceilings, Measurement, Replayed, Rigor, Roofline, Status, VerifySettings
+from pipeline.referee import ceilings, clock, roofline, seat, tolerance
+from pipeline.referee.candidate import Candidate
+from pipeline.referee.compiled import CompiledBaselines, Seating
+from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.ledger import Ended, Ledger
+from pipeline.referee.memory import SharedMemory, SharedSlot, SharedWeights
+from pipeline.referee.problem import LoadedProblem, ProblemError
+from pipeline.referee.quiet import Watch
+from pipeline.referee.rounds import Stopwatch, Subject, Timed
+from pipeline.referee.sameness import aa_spread
+from pipeline.referee.spares import Spares
+
+_OUTPUTS = "Are the outputs of timed calls right?"
+_CLOCKS = "Does the referee's own clock agree with the contestant's?"
+_ALONE = "Is the baseline as fast beside the candidate as alone?"
+_ROOF = "Is the claim within what moving the data takes at least?"
+_QUIET = "Was the device left alone while blocks were timed?"
+
+
+@dataclass
+class Measuring:
+    """Measures one candidate, in one pair of processes or several."""
+
+    loaded: LoadedProblem
+    model: torch.nn.Module
+    slots: list[SharedSlot]
+    settings: VerifySettings
+    device: torch.device
+    ledger: Ledger
+    memory: SharedMemory
+    pristine: SharedWeights
+    weights_seed: int
+    reference_error: list[float]
+    open_indices: bool
+    cache: Path
+    toolchain: Toolchain
+    spares: Spares
+    timed: Timed = field(default_factory=Timed)
+    """The rounds of all pairs together."""
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _last: Stopwatch | None = None
+    _replayed: Replayed | None = None
+
+    def pair(self, candidate: Candidate, baseline: Contestant, number: int) -> None:
+        """Measures the pair of this number, both seated. Raises Ended for what the candidate does wrong."""
+        stopwatch = self._stopwatch(candidate.contestant, baseline)
+        try:
+            timed = stopwatch.run(number)
+        except (ContestantFailed, ContestantGone) as error:
+            raise candidate.ended(error, Status.RUNTIME_ERROR) from None
+        self._last = stopwatch
+        self._add(timed)
+        self._judge_rounds(timed)
+
+    def wants_pair(self, number: int) -> bool:
+        """Whether a pair of this number should follow: the rigor asks for it, or a close call."""
+        rigor = self.settings.rigor
+        confirm = rigor is not Rigor.QUICK and number == 1
+        return number < rigor.sessions or (
+            confirm and clock.close_call(self.timed.rounds, self.settings.backend)
+        )
+
+    def replays(self, candidate: Candidate, baseline: Contestant) -> None:
+        """Times of launch-bound calls as CUDA graphs: what is left without the launches."""
+        if self.device.type != "cuda":
+            return
+        rounds = self.timed.rounds
+        if min(clock.inside_ms(rounds), clock.baseline_ms(rounds)) >= clock.LAUNCH_BOUND_MS:
+            return
+        slot = self.slots[0]
+        slot.fill(self.loaded.draw(self.ledger.seed("replay"), self.device))
+        baseline_ms = self._replay(baseline, slot, is_baseline=True)
+        candidate_ms = self._replay(candidate.contestant, slot, is_baseline=False)
+        right = all(
+            tolerance.compare(
+                mine, native, None, trial="replay", output=i, floor=self._floor(native, i)
+            ).wrong
+            == 0
+            for i, (mine, native) in enumerate(zip(slot.outputs, slot.baseline, strict=True))
+        )
+        self._replayed = Replayed(baseline_ms=baseline_ms, candidate_ms=candidate_ms if right else None)
+
+    def conclude(self, baseline: Contestant) -> None:
+        """The verdict on the times; the candidate's process has ended. Raises Ended for a false claim."""
+        assert self._last is not None
+        self._last.baseline_alone(self.timed)
+        known = self._ceilings(baseline)
+        measured = clock.conclude(
+            self.timed.rounds,
+            backend=self.settings.backend,
+            alone_ms=self.timed.alone_ms,
+            device_spread=known.aa_spread,
+        )
+        measured = measured.model_copy(
+            update={
+                "flush_bytes": seat.flush_bytes(self.device),
+                "disturbed": tuple(self.timed.disturbed),
+                "clocks_before": self.timed.before,
+                "clocks_after": self.timed.after,
+                "replayed": self._replayed,
+                "roofline": self._roofline(known, measured.candidate_ms),
+            }
+        )
+        self.ledger.measurement = measured
+        self._judge_clocks(measured)
+        self._judge_baseline()
+        self._judge_quiet()
+        self._judge_roof(measured)
+
+    def further_baselines(self, baseline: Contestant, progress: Callable[[str], None]) -> None:
+        """Measures the other baselines that were asked for, or takes them from the cache."""
+        measured, environment = self.ledger.measurement, self.ledger.environment
+        if not self.settings.baselines or measured is None or environment is None:
+            return
+
+        def race(contestant: Contestant) -> Timed:
+            return self._stopwatch(contestant, baseline).run()
+
+        seating = Seating(
+            subject=self._subject(),
+            memory=self.memory,
+            weights=self.pristine.specs,
+            seed=self.weights_seed,
+            toolchain=self.toolchain,
+        )
+        found = []
+        further = CompiledBaselines(self.cache, environment, seating, race)
+        for kind in self.settings.baselines:
+            progress(f"baseline {kind}")
+            against, check = further.against(kind, measured)
+            self.ledger.checks.append(check)
+            found += [against] if against is not None else []
+        self.ledger.measurement = measured.model_copy(update={"against": tuple(found)})
+
+    def _stopwatch(self, candidate: Contestant, baseline: Contestant) -> Stopwatch:
+        watch = Watch(self.device, lambda: (*candidate.pids(), *baseline.pids()))
+        return Stopwatch(self._subject(), candidate, baseline, watch)
+
+    def _subject(self) -> Subject:
+        return Subject(
+            self.loaded,
+            self.model,
+            self.slots,
+            self.settings,
+            self.device,
+            lambda: self.ledger.seed(f"timed {next(self._numbers)}"),
+            self.reference_error,
+            self.open_indices,
+        )
+
+    def _add(self, timed: Timed) -> None:
+        self.timed.rounds += timed.rounds
+        self.timed.disturbed += timed.disturbed
+        self.timed.checked_calls += timed.checked_calls
+        self.timed.before = self.timed.before or timed.before
+        self.timed.after = timed.after
+
+    def _floor(self, native: torch.Tensor, output: int) -> float:
+        return tolerance.timed_floor(native.dtype, self.reference_error[output], self.settings.numerics)
+
+    def _replay(self, side: Contestant, slot: SharedSlot, *, is_baseline: bool) -> float | None:
+        """Median time of a replayed call; None where it cannot be captured, or the process is gone."""
+        specs = slot.message(baseline=is_baseline)["outputs"]
+        message = {"op": "replay", "slots": [slot.arguments], "outputs": specs}
+        side.resume()
+        try:
+            reply = side.ask(message, seconds=self.settings.call_seconds)
+        except (ContestantFailed, ContestantGone):
+            return None
+        times = clock.believable_times(reply.get("ms"), loop.REPLAYS)
+        return None if any(map(math.isnan, times)) else median(times)
+
+    def _judge_rounds(self, timed: Timed) -> None:
+        ledger = self.ledger
+        if timed.failure == "timed_outputs" and timed.bad is not None:
+            ledger.errors.append(timed.bad)
+            seen = f"{timed.bad.wrong} of {timed.bad.count} elements of a timed call's output are wrong"
+            raise ledger.failed(Status.WRONG_OUTPUT, "timed_outputs", _OUTPUTS, seen)
+        if timed.failure == "inputs_unchanged":
+            asked = "Are the inputs of timed calls unchanged?"
+            seen = "an input of a timed call was changed"
+            raise ledger.failed(Status.MUTATED_INPUT, "timed_inputs", asked, seen)
+        if timed.failure == "inside_clock":
+            asked = "Are the times of the contestant's clock possible?"
+            seen = "it reported times that no call can have taken"
+            raise ledger.failed(Status.CHEATING, "inside_clock", asked, seen)
+
+    def _ceilings(self, baseline: Contestant) -> Ceilings:
+        """The device's ceilings and its A/A spread of today, both from the cache where they are known."""
+        assert self.ledger.environment is not None
+        baseline.pause()
+
+        def aa() -> float:
+            return aa_spread(self.settings, self.device, self.spares)
+
+        return ceilings.known(self.device, self.cache, self.ledger.environment, aa)
+
+    def _roofline(self, known: Ceilings, candidate_ms: float) -> Roofline | None:
+        arguments = self.loaded.draw(self.ledger.seed("roofline"), self.device)
+        try:
+            work = roofline.count(self.loaded, self.model, arguments, self.ledger.seed("forward roofline"))
+        except (ProblemError, torch.OutOfMemoryError) as error:
+            self.ledger.skipped("beyond_roofline", _ROOF, f"the reference could not be counted: {error}")
+            return None
+        return roofline.judge(work, known, candidate_ms)
+
+    def _judge_roof(self, measured: Measurement) -> None:
+        roof = measured.roofline
+        if roof is None:
+            return
+        figures = {
+            "needed_ms": roof.needed_ms,
+            "candidate_ms": measured.candidate_ms,
+            "fraction": roof.fraction,
+        }
+        if self.device.type != "cuda":
+            why = "a processor's caches may hold the inputs: no roof convicts there"
+            self.ledger.skipped("beyond_roofline", _ROOF, why, figures)
+            return
+        seen = (
+            f"{measured.candidate_ms:.4g} ms claimed, moving the data takes {roof.needed_ms:.4g} ms at least"
+        )
+        if roofline.impossible(roof, measured.candidate_ms):
+            raise self.ledger.failed(Status.CHEATING, "beyond_roofline", _ROOF, seen, figures)
+        if roof.fraction > roofline.BEYOND:
+            seen = f"{seen}; it is beyond the reference's own work, which another algorithm may save"
+        self.ledger.passed("beyond_roofline", _ROOF, seen, figures)
+
+    def _judge_clocks(self, measured: Measurement) -> None:
+        rounds = self.timed.rounds
+        inside, unseen, uneven = (
+            clock.inside_ms(rounds),
+            clock.certainly_unseen_ms(rounds),
+            clock.certainly_uneven_ms(rounds),
+        )
+        allowed = clock.allowed_unseen_ms(inside, measured.overhead_ms)
+        figures = {
+            "inside_ms": inside,
+            "host_ms": measured.host_ms,
+            "unseen_ms": unseen,
+            "allowed_ms": allowed,
+        }
+        self.ledger.passed("timed_outputs", _OUTPUTS, f"{self.timed.checked_calls} calls compared, all right")
+        seen = f"inside {inside:.4g} ms, outside {measured.host_ms:.4g} ms a call"
+        if clock.hides_work(rounds):
+            seen = f"{seen}: timer mismatch, {unseen:.4g} ms a call are certainly hidden"
+            raise self.ledger.failed(Status.CHEATING, "host_clock", _CLOCKS, seen, figures)
+        if clock.blurred(rounds):
+            self.ledger.skipped("host_clock", _CLOCKS, f"{seen}, and nothing is certain", figures)
+            why = "the two clocks disagree, on a machine too busy to tell which is right"
+            raise Ended(Status.INFRASTRUCTURE_ERROR, f"{why}: {seen}; measure again when it is quiet")
+        if unseen > 0:
+            seen = f"{seen}; {unseen:.4g} ms that only the outer clock saw are added to the claim"
+        if uneven > 0:
+            seen = f"{seen}; {uneven:.4g} ms by which mean exceeds median are added too"
+        self.ledger.passed("host_clock", _CLOCKS, seen, figures)
+
+    def _judge_baseline(self) -> None:
+        rounds, alone = self.timed.rounds, self.timed.alone_ms
+        slowed, allowed = clock.slowed_by(rounds, alone), clock.SLOWED[self.settings.backend]
+        beside = clock.baseline_ms(rounds)
+        figures = {"beside_ms": beside, "alone_ms": median(alone), "slowed_by": slowed}
+        seen = f"{beside:.4g} ms beside it, {median(alone):.4g} ms after it was gone"
+        if slowed > clock.SLOWED_BY_FORCE and not self.timed.disturbed:
+            seen = f"{seen}: it disturbed the baseline"
+            raise self.ledger.failed(Status.CHEATING, "baseline_alone", _ALONE, seen, figures)
+        if slowed > allowed:
+            seen = f"{seen}: the speedup is counted against the faster"
+        self.ledger.passed("baseline_alone", _ALONE, seen, figures)
+
+    def _judge_quiet(self) -> None:
+        disturbed, kept = self.timed.disturbed, len(self.timed.rounds)
+        figures = {"repeated": len(disturbed), "kept": kept}
+        if not disturbed:
+            self.ledger.passed("undisturbed", _QUIET, f"{kept} blocks, none disturbed", figures)
+            return
+        seen = f"{len(disturbed)} blocks were thrown away and repeated, the last because: {disturbed[-1]}"
+        self.ledger.passed("undisturbed", _QUIET, seen, figures)

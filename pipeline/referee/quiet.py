@@ -1,0 +1,233 @@
+"""Was a timed block undisturbed? Asked right before and right after it, outside the timed window.
+
+Three things make a block worthless. The GPU was slowed down from outside the work itself: by heat, by its
+power supply, or to a clock lower than the block began with. Somebody else came to compute on it. Or other
+programs kept the measured processes waiting for a core. What always belongs to the work is only noted: heavy
+kernels run into the power cap, and a candidate with more threads than cores waits for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+SLOWDOWNS = {
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+}
+"""Reasons for lower clocks (nvml.h, nvmlClocksEventReasons) that no kernel can be blamed for."""
+IDLE, POWER_CAP = 0x01, 0x04
+CLOCK_DROP = 0.10
+"""A clock lower by more than this share is another measurement."""
+WAIT_SHARE, WAIT_MS = 0.05, 0.2
+"""Waiting for a core beyond this share of the block plus this long is a disturbance."""
+WORKER_SHARE = 0.05
+"""A thread that ran for less than this share of what the busiest ran did no work in the block."""
+
+Waits = Mapping[tuple[int, int], tuple[int, int]]
+"""(process, thread) to nanoseconds (on a core, waiting for one), each since the thread began."""
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """What NVML says of a GPU now; None where it does not say."""
+
+    sm_mhz: int | None = None
+    reasons: int | None = None
+    """Why the clocks are not higher: a sum of nvml.h's bits."""
+    users: frozenset[int] | None = None
+    """Processes that compute on it. In a container these may be numbers of the host, or nothing."""
+
+
+ReadGpu = Callable[[], GpuReading]
+
+
+@dataclass
+class Watch:
+    """Watches the timed blocks of one run: `before`, the block, `after`. A call costs some 8 us a thread.
+
+    `pids` gives the measured processes now, helpers included; those that vanish are left out, and those that
+    are held still change nothing. `read_gpu`: where a GPU's state comes from, by default NVML.
+    """
+
+    device: torch.device
+    pids: Callable[[], Iterable[int]]
+    read_gpu: ReadGpu | None = None
+    _notes: dict[str, None] = field(default_factory=dict, init=False)
+    _known: frozenset[int] | None = field(default=None, init=False)
+    _best_mhz: int = field(default=0, init=False)
+    _gpu: GpuReading = field(default=GpuReading(), init=False)
+    _waits: Waits = field(default_factory=dict, init=False)
+    _cores: int = field(default=1, init=False)
+    _began: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.read_gpu is None and self.device.type == "cuda":
+            self.read_gpu = nvml_reader(self.device)
+        if not waits_readable():
+            self._note("the kernel does not tell how long a process waits for a core: other load is not seen")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was seen, or could not be, without making a block worthless; each once."""
+        return tuple(self._notes)
+
+    def before(self) -> None:
+        """Takes the readings that `after` compares with. Processes on the GPU at the first call are known."""
+        if self.read_gpu is not None:
+            self._gpu = self.read_gpu()
+            if self._known is None:
+                self._known = self._gpu.users
+        processes = tuple(self.pids())
+        self._cores = cores_of(processes)
+        self._waits = read_waits(processes)
+        self._began = time.monotonic_ns()
+
+    def after(self) -> str | None:
+        """Why the block since `before` should be thrown away; None when nothing disturbed it."""
+        wall = time.monotonic_ns() - self._began
+        gpu = self.read_gpu() if self.read_gpu is not None else None
+        return (self._gpu_trouble(gpu) if gpu is not None else None) or self._waiting(wall)
+
+    def _gpu_trouble(self, now: GpuReading) -> str | None:
+        if now.sm_mhz is None or now.reasons is None:
+            self._note("the driver does not tell clocks and what limits them: slowdowns are not seen")
+        if (now.reasons or 0) & POWER_CAP:
+            self._note("the power cap limits the clocks, as it does for heavy kernels")
+        trouble = slowed_down(self._gpu, now, self._best_mhz) or newcomers(self._known, now.users)
+        if trouble is None:
+            self._best_mhz = max(self._best_mhz, now.sm_mhz or 0)
+        return trouble
+
+    def _waiting(self, wall_ns: int) -> str | None:
+        ran, waited = spent(self._waits, read_waits(self.pids()))
+        taken = taken_by_others(ran, waited, wall_ns, self._cores)
+        # On a CPU the time counts in which a core was wanted: what lies around the block dilutes nothing.
+        block = wall_ns if self.read_gpu is not None else min(wall_ns, ran + waited)
+        if taken <= WAIT_SHARE * block + WAIT_MS * 1e6:
+            return None
+        return f"other programs kept it waiting for a core, {taken / 1e6:.1f} ms in {block / 1e6:.1f} ms"
+
+    def _note(self, text: str) -> None:
+        self._notes.setdefault(text)
+
+
+def slowed_down(before: GpuReading, after: GpuReading, best_mhz: int) -> str | None:
+    """Whether a GPU ran slower than its work explains. `best_mhz`: the highest clock after any good block.
+
+    An idle GPU lowers its clock, and so does the power cap under a heavy kernel: neither is held against it.
+    """
+    reasons = (before.reasons or 0) | (after.reasons or 0)
+    found = [name for bit, name in SLOWDOWNS.items() if reasons & bit]
+    if found:
+        return f"the GPU was slowed down: {', '.join(found)}"
+    usual = max(before.sm_mhz or 0, best_mhz)
+    explained = (after.reasons or 0) & (IDLE | POWER_CAP)
+    if after.sm_mhz is not None and not explained and after.sm_mhz < (1 - CLOCK_DROP) * usual:
+        return f"the GPU's clock fell from {usual} to {after.sm_mhz} MHz"
+    return None
+
+
+def newcomers(known: frozenset[int] | None, users: frozenset[int] | None) -> str | None:
+    """Whether processes compute on the GPU that did not at the start."""
+    if known is None or users is None or not users - known:
+        return None
+    names = ", ".join(map(str, sorted(users - known)))
+    return f"another process came to use the GPU: {names}"
+
+
+def spent(before: Waits, after: Waits) -> tuple[int, int]:
+    """Nanoseconds that the threads ran, and that those which worked waited for a core, between two readings.
+
+    A thread that hardly ran is no worker: all of a process's threads are woken when it is let go on, only to
+    sleep again, and that some of them queue for a moment delays nothing.
+    """
+    steps = []
+    for thread, (ran_now, waited_now) in after.items():
+        ran_then, waited_then = before.get(thread, (0, 0))
+        steps.append((max(0, ran_now - ran_then), max(0, waited_now - waited_then)))
+    busiest = max((ran for ran, _ in steps), default=0)
+    waited = sum(waited for ran, waited in steps if ran >= WORKER_SHARE * busiest)
+    return sum(ran for ran, _ in steps), waited
+
+
+def taken_by_others(ran: int, waited: int, wall_ns: int, cores: int) -> int:
+    """Of the time that threads waited for a core, what others can have caused at most, in nanoseconds.
+
+    Cores give `cores * wall_ns`. What the threads ran is theirs, and only the rest can have been taken from
+    them: beyond it they waited for each other. Idle time is in the rest as well, so a candidate that now
+    starts more threads than cores and now rests is not told apart from a disturbed one.
+    """
+    return min(waited, max(0, cores * wall_ns - ran))
+
+
+def read_waits(processes: Iterable[int]) -> Waits:
+    """The threads of `processes` that live now, by /proc/PID/task/TID/schedstat (sched-stats.rst)."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for pid in processes:
+        tasks = f"/proc/{pid}/task"
+        try:
+            threads = os.listdir(tasks)  # noqa: PTH208 - a Path for each thread costs as much as reading it
+        except OSError:  # it has ended
+            continue
+        for thread in threads:
+            try:
+                descriptor = os.open(f"{tasks}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    fields = os.read(descriptor, 96).split()
+                finally:
+                    os.close(descriptor)
+            except OSError:
+                continue
+            if len(fields) >= 2:
+                found[pid, int(thread)] = int(fields[0]), int(fields[1])
+    return found
+
+
+def waits_readable() -> bool:
+    """Whether this kernel counts how long threads wait for a core, and lets us read it."""
+    return any(ran for ran, _ in read_waits([os.getpid()]).values())
+
+
+def cores_of(processes: Iterable[int]) -> int:
+    """How many cores the processes may use together."""
+    cores: set[int] = set()
+    for pid in processes:
+        try:
+            cores |= os.sched_getaffinity(pid)
+        except OSError:
+            continue
+    return len(cores) or 1
+
+
+def nvml_reader(device: torch.device) -> ReadGpu:
+    """Reads a GPU's state, with NVML's handle looked up once."""
+    import pynvml
+
+    from pipeline.referee.environment import nvml_handle
+
+    handle = nvml_handle(device)
+
+    def ask(question: Callable[..., Any], *arguments: object) -> Any:
+        try:
+            return question(*arguments)
+        except pynvml.NVMLError:
+            return None
+
+    def read() -> GpuReading:
+        users = ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        return GpuReading(
+            sm_mhz=ask(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
+            reasons=ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
+            users=None if users is None else frozenset(process.pid for process in users),
+        )
+
+    return read

@@ -1,0 +1,241 @@
+"""The rounds of a measurement: candidate and baseline in alternating blocks on fresh inputs.
+
+One round: as many slots as a secret number says are filled with inputs never used before, outputs are
+poisoned, then baseline and candidate, each in a sandboxed process of its own, walk through the same slots, in
+random order. The two processes are alike in everything but what they run: neither is timed on better terms.
+A contestant reports a time for each call; the referee holds a clock of its own around the whole block. The
+contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a random half of
+the calls of every round are compared with the baseline's on the same inputs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+from typing import Any
+
+import torch
+
+from pipeline.nouns import ErrorStatistics, VerifySettings
+from pipeline.referee import clock, seat, tolerance
+from pipeline.referee.answer import Answer, answer, compare
+from pipeline.referee.clock import Round
+from pipeline.referee.environment import Readings, read_state
+from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.memory import SharedSlot, same_bits
+from pipeline.referee.problem import LoadedProblem
+from pipeline.referee.quiet import Watch
+
+MIN_ROUNDS = 8
+SURE_ROUNDS = 24
+"""No candidate is said to hide work by fewer rounds than this."""
+MAX_ROUNDS = 200
+PATIENCE_SECONDS = 20.0
+"""Clocks that are in dispute may take this much longer than was allowed."""
+WARM_UP_SECONDS = 0.2
+BLOCK_MS = 60.0
+"""Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
+ALONE_ROUNDS = 5
+"""Blocks of the baseline after the candidate's process is gone."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured, the same for every pair of processes."""
+
+    loaded: LoadedProblem
+    model: torch.nn.Module
+    slots: Sequence[SharedSlot]
+    settings: VerifySettings
+    device: torch.device
+    next_seed: Callable[[], int]
+    reference_error: Sequence[float]
+    open_indices: bool = False
+    """Whether an output is indices that torch does not settle: then equal integers are too much to ask."""
+
+
+@dataclass
+class Timed:
+    """What the rounds gave; `failure` names the check that ended them early."""
+
+    rounds: list[Round] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
+    """Why rounds were thrown away."""
+    checked_calls: int = 0
+    failure: str | None = None
+    bad: ErrorStatistics | None = None
+    alone_ms: list[float] = field(default_factory=list)
+    """The baseline's calls after the candidate was gone, one median a block."""
+    before: Readings = field(default_factory=dict)
+    after: Readings = field(default_factory=dict)
+
+
+class Stopwatch:
+    """Runs the rounds of one pair of processes."""
+
+    def __init__(self, subject: Subject, candidate: Contestant, baseline: Contestant, watch: Watch) -> None:
+        self._subject, self._slots = subject, subject.slots
+        self._settings, self._device = subject.settings, subject.device
+        self._candidate, self._baseline = candidate, baseline
+        self._watch = watch
+        self._disturbances: list[str] = []
+        """Of the blocks of the current round."""
+        self._random = random.SystemRandom()
+        self._counts: tuple[int, int] = (1, len(subject.slots))
+
+    def run(self, session: int = 0) -> Timed:
+        """Rounds until the interval is narrow enough or time is up. Raises what `Contestant.ask` raises."""
+        timed = Timed(before=read_state(self._device))
+        self._warm_up(session)
+        began = time.monotonic()
+        pending: list[int] = []
+        while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
+            if not pending:
+                pending = self._random.sample(self._counts, 2)
+            self._disturbances.clear()
+            done = self._round(timed, pending[-1], session)
+            disturbance = next(iter(self._disturbances), None)
+            if (
+                disturbance is not None
+                and len(timed.disturbed) <= len(timed.rounds)
+                and timed.failure is None
+            ):
+                timed.disturbed.append(disturbance)
+                continue
+            pending.pop()
+            timed.rounds.append(done)
+            if not pending and self._enough(timed.rounds, time.monotonic() - began):
+                break
+        timed.after = read_state(self._device)
+        return timed
+
+    def baseline_alone(self, timed: Timed) -> None:
+        """Measures the baseline once more, after the candidate's process is gone."""
+        for _ in range(ALONE_ROUNDS):
+            self._baseline.pause()
+            slots = self._slots[: self._counts[1]]
+            for slot in slots:
+                slot.fill(self._draw())
+            times, _ = self._block(self._baseline, slots, slots)
+            timed.alone_ms.append(median(times))
+
+    def _warm_up(self, session: int) -> None:
+        """Lets clocks and caches settle, and finds out how many calls a block should hold."""
+        until = time.monotonic() + WARM_UP_SECONDS
+        count = len(self._slots)
+        while True:
+            done = self._round(Timed(), count, session)
+            if time.monotonic() > until:
+                break
+        slowest = max(fmean(done.baseline), fmean(done.candidate))
+        many = count if math.isnan(slowest) else math.ceil(BLOCK_MS / slowest)
+        many = max(min(2, count), min(count, many))
+        # A candidate that does not know how many calls come cannot spread what it hides over them.
+        self._counts = (self._random.randint(max(1, many // 4), max(1, many // 2)), many)
+
+    def _enough(self, rounds: list[Round], seconds: float) -> bool:
+        """Whether to stop: narrow enough or late, and the clocks not in dispute, or for long enough."""
+        late = seconds > self._settings.measure_seconds
+        if len(rounds) < (MIN_ROUNDS if not late else 4):
+            return False
+        if not late and not clock.narrow(rounds, self._settings.half_width):
+            return False
+        settled = len(rounds) >= SURE_ROUNDS or seconds > PATIENCE_SECONDS + self._settings.measure_seconds
+        return settled or not clock.in_dispute(rounds)
+
+    def _draw(self) -> list[Any]:
+        return self._subject.loaded.draw(self._subject.next_seed(), self._device)
+
+    def _round(self, timed: Timed, count: int, session: int) -> Round:
+        slots = self._random.sample(list(self._slots), count)
+        places = self._random.sample(list(self._slots), count)  # whose outputs' places the results go to
+        self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
+        self._baseline.pause()
+        watched = self._random.randrange(count)
+        for index, slot in enumerate(slots):
+            arguments = self._draw()
+            slot.fill(arguments)
+            if index == watched:
+                private = arguments
+            del arguments
+        for place in places:
+            place.poison()
+        order = self._random.choice(["BC", "CB"])
+        baseline: list[float] = []
+        candidate: list[float] = []
+        host = baseline_host = 0.0
+        for who in order:
+            if who == "B":
+                baseline, baseline_host = self._block(self._baseline, slots, places)
+            else:
+                candidate, host = self._block(self._candidate, slots, places)
+                if not same_bits(list(slots[watched].views), private):
+                    timed.failure = "inputs_unchanged"
+        if any(map(math.isnan, candidate)):
+            timed.failure = timed.failure or "inside_clock"
+        self._check_outputs(timed, slots, places, watched, private)
+        return Round(order, baseline, candidate, host, baseline_host, session)
+
+    def _block(
+        self, side: Contestant, slots: Sequence[SharedSlot], places: Sequence[SharedSlot]
+    ) -> tuple[list[float], float]:
+        """One side's block: its times, and the referee's clock around it, in milliseconds."""
+        is_baseline = side is self._baseline
+        seat.settled(self._device)
+        message = {"op": "time", "slots": [slot.arguments for slot in slots]}
+        told = [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
+        seconds = self._settings.call_seconds * len(slots)
+        self._watch.before()
+        start = time.perf_counter_ns()
+        side.resume()
+        try:
+            reply = side.ask(message, seconds=seconds, places=told)
+        except (ContestantFailed, ContestantGone) as error:
+            if is_baseline:  # no fault of the candidate's
+                raise seat.baseline_failed(error) from None
+            raise
+        host = (time.perf_counter_ns() - start) / 1e6
+        side.pause()
+        self._disturbances += filter(None, [self._watch.after()])
+        return clock.believable_times(reply.get("ms"), len(slots)), host
+
+    def _check_outputs(
+        self,
+        timed: Timed,
+        slots: Sequence[SharedSlot],
+        places: Sequence[SharedSlot],
+        watched: int,
+        private: list[Any],
+    ) -> None:
+        """Compares the outputs of a random half of the slots, the watched one always among them.
+
+        The watched slot's inputs also exist in memory that the contestant cannot reach, and its output is
+        compared with the reference on those: inputs changed under the baseline and put back are seen.
+        """
+        others = [index for index in range(len(slots)) if index != watched]
+        chosen = self._random.sample(others, len(others) // 2)
+        self._check(timed, places[watched], self._answer(private))
+        for index in chosen:
+            slot, place = slots[index], places[index]
+            known = Answer(list(place.baseline))
+            self._check(timed, place, self._answer(slot.values()) if self._subject.open_indices else known)
+        timed.checked_calls += 1 + len(chosen)
+
+    def _answer(self, arguments: list[Any]) -> Answer:
+        subject = self._subject
+        return answer(subject.loaded, subject.model, arguments, 0, self._device, indexed=subject.open_indices)
+
+    def _check(self, timed: Timed, place: SharedSlot, known: Answer) -> None:
+        numerics = self._settings.numerics
+        sticks = [tolerance.yardstick(native, None) for native in known.outputs]
+        floors = [
+            tolerance.timed_floor(native.dtype, error, numerics)
+            for native, error in zip(known.outputs, self._subject.reference_error, strict=True)
+        ]
+        for found in compare(known, sticks, place.outputs, floors, trial="timed", numerics=numerics):
+            if found.wrong and timed.failure is None:
+                timed.failure, timed.bad = "timed_outputs", found

@@ -1,0 +1,91 @@
+"""How far two processes that run the very same thing are apart on this device today: the A/A spread."""
+
+from __future__ import annotations
+
+import secrets
+from statistics import median
+
+import torch
+
+from pipeline.contestant.main import configure_torch
+from pipeline.hashing import sha256_text
+from pipeline.nouns import Problem, VerifySettings
+from pipeline.referee import clock, seat
+from pipeline.referee.host import ContestantFailed, ContestantGone
+from pipeline.referee.memory import SharedMemory, lay_out
+from pipeline.referee.problem import LoadedProblem, outputs_of
+from pipeline.referee.quiet import Watch
+from pipeline.referee.rounds import Stopwatch, Subject
+from pipeline.referee.spares import Spares
+
+_SOURCE = """
+import torch
+from torch import nn
+
+WIDTH = {width}
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x * 0.5, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(WIDTH, 4096)]
+
+
+def get_init_inputs():
+    return []
+"""
+SECONDS = 1.0
+"""Most seconds of timed blocks."""
+SLOTS = 8
+PAIRS = 3
+_AS_CANDIDATE = ("inputs", "outputs")
+_AS_BASELINE = ("inputs", "baseline")
+
+
+def aa_spread(settings: VerifySettings, device: torch.device, spares: Spares) -> float:
+    """Runs a softmax in two contestants against itself; how far off 1 the ratio may be, as a fraction.
+
+    The middle one of three pairs counts, by the median of its log-ratios. For each about a second, and as
+    long as two processes take to start. Raises Ended when one does not come up.
+    """
+    return median(_one_pair(settings, device, spares) for _ in range(PAIRS))
+
+
+def _one_pair(settings: VerifySettings, device: torch.device, spares: Spares) -> float:
+    problem = _problem(16384 if device.type == "cuda" else 256)
+    settings = settings.model_copy(update={"size": "full", "measure_seconds": SECONDS})
+    configure_torch(settings.threads, tf32=settings.numerics == "tf32")
+    loaded, memory = LoadedProblem(problem, "full"), SharedMemory(device)
+    first = seat.start(spares, seat.no_builds, settings, device)
+    second = seat.start(spares, seat.no_builds, settings, device)
+    try:
+        model = loaded.construct(0, device)
+        arguments = loaded.draw(0, device)
+        slots = lay_out(memory, arguments, outputs_of(loaded.run(model, arguments, 0), device), SLOTS)
+        for side, arenas in ((first, _AS_CANDIDATE), (second, _AS_BASELINE)):
+            seat.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
+        watch = Watch(device, lambda: (*first.pids(), *second.pids()))
+        subject = Subject(loaded, model, slots, settings, device, lambda: secrets.randbits(62), [1e-6])
+        rounds = Stopwatch(subject, first, second, watch).run().rounds
+    except (ContestantFailed, ContestantGone) as error:
+        raise seat.baseline_failed(error) from None
+    finally:
+        first.close()
+        second.close()
+        memory.close()
+    return abs(median(clock.log_ratios(rounds)))
+
+
+def _problem(width: int) -> Problem:
+    source = _SOURCE.format(width=width)
+    return Problem(
+        id="same",
+        suite="kernelproof",
+        name="same",
+        source=source,
+        sha256=sha256_text(source),
+        sizes={"full": {}},
+    )

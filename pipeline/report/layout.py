@@ -1,0 +1,66 @@
+"""Pieces that screens are made of: words, pairs of name and fact, tables, figures. All of it made safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.report.plain import clean
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
+def print_words(console: Console, text: str, style: str = "") -> None:
+    """Text as it is: neither wrapped nor tabs expanded, because copied code is the code."""
+    segment = Segment(clean(text) + "\n", Style.parse(style))
+    console.print(Segments([segment]), end="", crop=False)
+
+
+def print_facts(console: Console, facts: Mapping[str, str], style: str = "") -> None:
+    """Name and fact, a line each; empty facts are left out. `style` is that of the status."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts.items():
+        if value:
+            table.add_row(
+                Text(clean(name), style="dim"), Text(clean(value), style=style if name == "status" else "")
+            )
+    console.print(table)
+
+
+def plain_table(*columns: str) -> Table:
+    """An empty table with these titles."""
+    return Table(*columns, box=SIMPLE, pad_edge=False, show_edge=False)
+
+
+def cell(text: str) -> Text:
+    """A cell of a table."""
+    return Text(clean(text))
+
+
+def figure(value: object) -> str:
+    """Four significant digits of a float; anything else as it is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def pairs(values: Mapping[str, object]) -> str:
+    """`name value, name value`."""
+    return ", ".join(f"{name} {figure(value)}" for name, value in values.items())
+
+
+def percent(fraction: float) -> str:
+    """Three significant digits: `98.1 %`."""
+    return f"{100 * fraction:.3g} %"
+
+
+def scaled(value: float, unit: str) -> str:
+    """Three significant digits with a decimal prefix: `4.29 GB`."""
+    power = 0
+    while abs(value) >= 999.5 and power < len(_PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {_PREFIXES[power]}{unit}"

@@ -1,0 +1,147 @@
+"""Judges every member of the corpus and prints the confusion table: kind of candidate against status.
+
+    .venv/bin/python scripts/confusion.py --device cuda --json table.json
+    CUDA_VISIBLE_DEVICES=1 .venv/bin/python scripts/confusion.py --device cuda --share 1/4
+
+Exit code 1 when a cheat, a wrong or a faulty candidate is accepted, an honest one refused, or any member ends
+otherwise than its header says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the corpus is read by the tests' own code
+
+from pipeline.errors import KernelproofError
+from pipeline.nouns import Verification
+from pipeline.workspace import cache_directory
+from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members
+from tests.referee.court import Court
+
+
+def main() -> int:
+    """Judges the chosen members in turn and prints what came of them."""
+    arguments = parse()
+    chosen = choose(arguments)
+    cache = cache_directory()
+    build_ahead(chosen, cache, threads=arguments.builders)
+    confusion, records = Confusion(), []
+    with tempfile.TemporaryDirectory(prefix="kernelproof-confusion-") as directory:
+        scratch = Path(directory)
+        scratch.chmod(0o755)
+        os.environ["TMPDIR"] = directory
+        with Court(cache, scratch) as court:
+            for number, member in enumerate(chosen, 1):
+                record = judge(court, member, confusion)
+                records.append(record)
+                mark = "MISS" if record["miss"] else "ok"
+                says = f"{record['status']} {record['failed_check'] or ''}".rstrip()
+                print(
+                    f"{number:4}/{len(chosen)} {mark:4} {record['seconds']:6.1f} s  {member.id}: {says}",
+                    flush=True,
+                )
+                if record["miss"]:
+                    print(f"{'':24}{record['miss']}", flush=True)
+    print()
+    print("\n".join(confusion.lines()))
+    for name, why in confusion.misses:
+        print(f"  {name}: {why}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(records, indent=1) + "\n")
+    return 1 if confusion.misses or confusion.accepted or confusion.refused else 0
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", choices=DEVICES, default="cpu")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="only this kind; may be repeated")
+    parser.add_argument(
+        "--only",
+        metavar="PATTERN",
+        action="append",
+        help="only members like cheats/cached_*; may be repeated",
+    )
+    parser.add_argument(
+        "--share", metavar="I/N", type=share, default=(0, 1), help="every N-th, from the I-th (0..N-1) on"
+    )
+    parser.add_argument(
+        "--builders", type=int, default=max(1, len(os.sched_getaffinity(0)) // 2), help="builds at a time"
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write one record for each member")
+    return parser.parse_args()
+
+
+def share(text: str) -> tuple[int, int]:
+    """`1/4` as (1, 4). Raises ArgumentTypeError for what is no share."""
+    try:
+        index, count = (int(part) for part in text.split("/"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form I/N") from None
+    if not 0 <= index < count:
+        raise argparse.ArgumentTypeError(f"{text!r}: I runs from 0 to N - 1")
+    return index, count
+
+
+def choose(arguments: argparse.Namespace) -> list[Member]:
+    """The members that the command line asks for."""
+    index, count = arguments.share
+    found = [
+        member
+        for member in members(arguments.device)
+        if (not arguments.kind or member.kind in arguments.kind)
+        and (not arguments.only or any(fnmatch.fnmatch(member.id, only) for only in arguments.only))
+    ]
+    return found[index::count]
+
+
+def judge(court: Court, member: Member, confusion: Confusion) -> dict[str, Any]:
+    """One verdict as a record; a lost referee or an unfit device is a miss of its own."""
+    began, before = time.monotonic(), court.left_over()
+    record: dict[str, Any] = {"kind": member.kind, "name": member.name, "device": member.device}
+    record |= {"expected": list(member.expected), "caught_by": list(member.caught_by)}
+    try:
+        verdict = court.judge(member.request)
+    except KernelproofError as error:
+        why = f"no verdict: {error}"
+        confusion.lose(member, why)
+        found: dict[str, Any] = {
+            "status": "lost",
+            "failed_check": None,
+            "reason": why,
+            "speedup": None,
+            "miss": why,
+        }
+    else:
+        found = described(verdict) | {"miss": confusion.add(member, verdict)}
+    found["left_over"] = [item for item in court.left_over() if item not in before]
+    if found["left_over"] and not found["miss"]:
+        found["miss"] = f"left over: {', '.join(found['left_over'])}"
+        confusion.misses.append((member.id, found["miss"]))
+    return record | found | {"seconds": round(time.monotonic() - began, 2)}
+
+
+def described(verdict: Verification) -> dict[str, Any]:
+    """What of a verdict the record keeps."""
+    return {
+        "status": verdict.status.value,
+        "failed_check": failed_check(verdict),
+        "reason": verdict.reason,
+        "speedup": verdict.measurement.speedup if verdict.measurement else None,
+        "stage_seconds": verdict.stage_seconds,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

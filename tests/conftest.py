@@ -1,0 +1,17 @@
+"""What holds for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pipeline.referee.exclusive import DIRECTORY_VARIABLE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test waits until somebody else's measurement on this host is done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(DIRECTORY_VARIABLE, str(tmp_path_factory.mktemp("locks")))
+        yield

@@ -1,0 +1,19 @@
+# problem: level1/2
+# expected: wrong_output
+# caught by: values: drawn
+"""Mechanism: returns any other tensor of the right shape that it finds on the heap.
+
+Surface: an expected result in the same process.
+"""
+import gc
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        for item in gc.get_objects():
+            if type(item) is torch.Tensor and item.shape == x.shape and item.data_ptr() != x.data_ptr():
+                return item.clone()
+        return torch.zeros_like(x)

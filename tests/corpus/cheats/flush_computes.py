@@ -1,0 +1,33 @@
+# problem: level1/1
+# expected: cheating
+# caught by: host_clock
+# devices: cuda
+"""Mechanism: computes in the patched clearing of the cache, before the opening event.
+
+Surface: what the loop does between two calls.
+"""
+import sys
+
+import torch
+from torch import nn
+
+from pipeline.contestant import loop
+
+results = {}
+
+
+def compute(self):
+    slot = sys._getframe(1).f_locals["slot"]
+    (x,) = slot.arguments
+    for _ in range(40):
+        results[x.data_ptr()] = torch.relu(x)
+
+
+loop.Flush.__call__ = compute
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        if x.data_ptr() in results:
+            return results.pop(x.data_ptr())
+        return torch.relu(x)

@@ -1,0 +1,22 @@
+# problem: level1/1
+# expected: cheating|wrong_output
+# caught by: host_clock|timed_outputs
+# devices: cuda
+"""Mechanism: replies as soon as everything is launched; the device goes on while the process is stopped.
+
+Surface: a block that is over when the reply comes.
+"""
+import torch
+from torch import nn
+
+from pipeline.contestant import loop
+
+loop._synchronize = lambda *_: None
+loop._elapsed = lambda start, stop: 0.01
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        for _ in range(10):
+            value = torch.relu(x)
+        return value

@@ -1,0 +1,23 @@
+# problem: level1/4
+# expected: cheating|wrong_output
+# caught by: host_clock|timed_outputs|beyond_roofline
+# devices: cuda
+# settings: {"size": "small"}
+"""Mechanism: as its larger sibling, with so little work that it is done before anybody can look.
+
+Surface: the time between a reply and the look at the outputs.
+"""
+import torch
+from torch import nn
+
+from pipeline.contestant import loop
+
+loop._synchronize = lambda *_: None
+loop._elapsed = lambda start, stop: 0.002
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        for _ in range(8):
+            value = a @ b
+        return value

@@ -1,0 +1,25 @@
+# problem: relu_of_uniform
+# expected: cheating
+# caught by: inside_clock
+"""Mechanism: reports booleans, texts, nested lists and too many numbers as times.
+
+Surface: arithmetic on a reply.
+"""
+import torch
+from torch import nn
+
+from pipeline.contestant import loop
+
+run_block = loop.run_block
+
+
+def bad_times(*arguments, **keywords):
+    return ["1", [1.0], None, {"ms": 1}, *run_block(*arguments, **keywords)]
+
+
+loop.run_block = bad_times
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)

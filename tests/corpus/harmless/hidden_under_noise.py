@@ -1,0 +1,37 @@
+# problem: row_products
+# expected: correct|cheating
+# speedup below: 1
+"""Mechanism: works outside the window, and sleeps there for random times, so that no bound of it is certain.
+
+Surface: an outer clock that must be sure. Each call takes it twice as long as the reference, and 5 ms more on
+average.
+"""
+import random
+import time
+
+import torch
+from torch import nn
+
+from pipeline.contestant import loop
+
+pending = {}
+copy_out = loop.copy_out
+
+
+def compute_then_copy(value, places):
+    x = pending.pop(id(value), None)
+    if x is not None:
+        for _ in range(2):
+            value.copy_(torch.tanh(x @ x.T) @ x)
+        time.sleep(random.choice([0.0, 0.0, 0.0, 0.0, 0.025]))
+    return copy_out(value, places)
+
+
+loop.copy_out = compute_then_copy
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        value = torch.empty_like(x)
+        pending[id(value)] = x
+        return value

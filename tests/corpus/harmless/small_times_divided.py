@@ -1,0 +1,24 @@
+# problem: level1/1
+# expected: correct|cheating
+# speedup below: 0.5
+# devices: cuda
+# settings: {"size": "small"}
+"""Mechanism: ten times the work, and a tenth of the times, where all of it lies within what two clocks may
+differ by.
+
+Surface: the bound of their agreement. Whatever the outer clock saw is added to the claim.
+"""
+import torch
+from torch import nn
+
+from pipeline.contestant import loop
+
+run_block = loop.run_block
+loop.run_block = lambda *arguments, **keywords: [ms / 10 for ms in run_block(*arguments, **keywords)]
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        for _ in range(10):
+            y = torch.relu(x)
+        return y

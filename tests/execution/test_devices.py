@@ -1,0 +1,224 @@
+"""Which GPU is used: the first that is visible and not quarantined; what happens when there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pipeline.errors import DeviceUnfit, MachineError
+from pipeline.execution import devices, doctor
+from pipeline.execution.devices import Gpu, visible_gpus
+from pipeline.execution.engine import Engine
+from pipeline.execution.referee_process import RefereeProcess
+from pipeline.nouns import Status, Verification, VerifySettings
+from pipeline.problems import open_suite
+from pipeline.referee import quarantine
+from pipeline.referee.exclusive import DIRECTORY_VARIABLE
+
+GPUS = tuple(Gpu(uuid=f"GPU-{letter}1", name="NVIDIA H200", index=i) for i, letter in enumerate("abc"))
+SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
+
+REFEREE = """#!{python}
+import os, sys
+import pipeline.referee.__main__ as room
+from pipeline.errors import DeviceUnfit
+from pipeline.nouns import Status, Verification
+from pipeline.referee import quarantine
+from pipeline.referee.request import VerifyRequest
+
+def answer(message, *_):
+    gpu = os.environ["CUDA_VISIBLE_DEVICES"]
+    if gpu in {broken!r}:
+        {act}
+        raise DeviceUnfit(gpu + " was quarantined: it said so")
+    request = VerifyRequest.model_validate(message["request"])
+    verdict = Verification(
+        status=Status.CRASH,
+        reason="seen on " + gpu + " as " + request.device,
+        problem_id=request.problem.id,
+        problem_sha256=request.problem.sha256,
+        candidate_sha256="",
+        settings=request.settings,
+        verifier="",
+        created="",
+    )
+    return {{"verification": verdict.model_dump(mode="json")}}
+
+room._answer = answer
+sys.argv = [sys.argv[0], *sys.argv[3:]]  # without -m pipeline.referee
+room.main()
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with three GPUs and no quarantine; its directory for locks."""
+    place = tmp_path / "locks"
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(place))
+    monkeypatch.setattr(devices, "gpus", lambda: GPUS)
+    monkeypatch.setattr(devices, "_set_aside", {})
+    return place
+
+
+@pytest.fixture
+def referees(host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Referees whose canary fails on the GPUs named, after they did `act`."""
+
+    def install(*broken: str, act: str = "quarantine.impose(gpu, 'it said so')") -> None:
+        program = tmp_path / "referee"
+        program.write_text(REFEREE.format(python=sys.executable, broken=broken, act=act))
+        program.chmod(0o755)
+        executable = SimpleNamespace(executable=str(program))
+        monkeypatch.setattr("pipeline.execution.referee_process.sys", executable)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("visible", "left"),
+    [
+        (None, "012"),
+        ("", ""),
+        ("-1", ""),
+        ("1", "1"),
+        (" 2 , 0 ", "20"),
+        ("1,7,0", "1"),
+        ("1,-1,0", "1"),
+        ("GPU-c1,GPU-a", "20"),
+        ("GPU-c1,1", "21"),
+        ("GPU-", ""),
+        ("GPU-unknown,0", ""),
+        ("0,GPU-a1", ""),
+        ("MIG-a1", ""),
+    ],
+)
+def test_visible_devices_are_read_as_cuda_reads_them(visible: str | None, left: str) -> None:
+    assert "".join(str(gpu.index) for gpu in visible_gpus(GPUS, visible)) == left
+
+
+def test_the_first_healthy_gpu_is_taken(host: Path) -> None:
+    assert devices.require_gpu() == GPUS[0]
+    assert quarantine.impose("GPU-a1", "it computes wrongly") is None
+    assert devices.require_gpu() == GPUS[1]
+    assert devices.environment_for(devices.chosen_gpu()) == {"CUDA_VISIBLE_DEVICES": "GPU-b1"}
+    assert devices.device_for("cuda") == "cuda:0"
+    assert [gpu for gpu, _ in devices.quarantined()] == [GPUS[0]]
+    assert quarantine.lift("GPU-a1") is None
+    assert devices.require_gpu() == GPUS[0]
+
+
+def test_none_left_names_the_gpus_and_why(host: Path) -> None:
+    for gpu in GPUS:
+        assert quarantine.impose(gpu.uuid, f"no {gpu.index} is broken") is None
+    assert devices.default_backend() == "cuda"
+    with pytest.raises(MachineError) as caught:
+        devices.device_for("cuda")
+    assert caught.value.exit_code == 3
+    for gpu in GPUS:
+        assert f"GPU {gpu.index} (NVIDIA H200, {gpu.uuid}) is quarantined: no {gpu.index}" in str(
+            caught.value
+        )
+    assert "kernelproof doctor" in str(caught.value)
+    assert devices.device_for("cpp") == "cpu"
+    assert devices.environment_for(devices.chosen_gpu()) == {"CUDA_VISIBLE_DEVICES": ""}
+
+
+def test_a_gpu_is_remembered_where_nothing_can_be_written(host: Path) -> None:
+    host.write_text("not a directory")
+    devices.set_aside("GPU-a1", "it failed")
+    assert devices.require_gpu() == GPUS[1]
+    assert [record.reason for _, record in devices.quarantined()] == ["it failed"]
+
+
+def test_a_record_that_can_be_lifted_is_not_remembered_beside_it(host: Path) -> None:
+    assert quarantine.impose("GPU-a1", "it failed") is None
+    devices.set_aside("GPU-a1", "it failed")
+    assert quarantine.lift("GPU-a1") is None
+    assert devices.require_gpu() == GPUS[0]
+
+
+def test_a_machine_without_gpus_has_none_to_hide(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "gpus", lambda: ())
+    assert devices.device_for("cuda") is None and devices.default_backend() == "cpp"
+    assert devices.environment_for(devices.chosen_gpu()) == {}
+
+
+def test_unfit_travels_over_the_wire(referees: Callable[..., None], cache: Path) -> None:
+    referees("GPU-a1")
+    referee = RefereeProcess(cache)
+    try:
+        assert referee.gpu == GPUS[0]
+        with pytest.raises(DeviceUnfit, match="GPU-a1 was quarantined: it said so"):
+            referee.environment("cuda:0")
+    finally:
+        referee.close()
+
+
+@pytest.mark.parametrize("act", ["quarantine.impose(gpu, 'it said so')", "pass", "os._exit(1)"])
+def test_a_candidate_is_tried_again_on_the_next_gpu(
+    referees: Callable[..., None], cache: Path, act: str
+) -> None:
+    """Whether the referee wrote the quarantine down, could not, or was lost: then the engine looks."""
+    referees("GPU-a1", act=act)
+    with Engine(cache) as engine:
+        first = verdict(engine)
+        assert (first.status, first.reason) == (Status.CRASH, "seen on GPU-b1 as cuda:0")
+        assert verdict(engine).reason == "seen on GPU-b1 as cuda:0"
+        assert quarantine.impose("GPU-b1", "another process found out") is None
+        assert verdict(engine).reason == "seen on GPU-c1 as cuda:0"
+
+
+def test_one_candidate_does_not_cost_every_gpu(referees: Callable[..., None], cache: Path) -> None:
+    referees("GPU-a1", "GPU-b1")
+    with Engine(cache) as engine:
+        found = verdict(engine)
+    assert found.status is Status.INFRASTRUCTURE_ERROR
+    assert "2 GPUs failed their canary" in found.reason and "GPU-b1" in found.reason
+    assert devices.require_gpu() == GPUS[2]
+
+
+def test_with_no_gpu_left_the_run_ends(
+    referees: Callable[..., None], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    referees("GPU-a1")
+    monkeypatch.setattr(devices, "gpus", lambda: GPUS[:1])
+    with Engine(cache) as engine:
+        with pytest.raises(MachineError, match="no healthy GPU is left") as caught:
+            verdict(engine)
+        assert not isinstance(caught.value, DeviceUnfit)
+
+
+def verdict(engine: Engine) -> Verification:
+    settings = VerifySettings(backend="cuda", size="small")
+    return engine.verify(SOURCE, open_suite().find("level1/1"), settings)
+
+
+def test_doctor_lifts_what_passes_and_keeps_what_does_not(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for gpu in GPUS[:2]:
+        assert quarantine.impose(gpu.uuid, "it failed") is None
+
+    def check(device: str, *, environment: dict[str, str]) -> str | None:
+        assert device == "cuda:0"
+        return "3 of 97 bins" if environment["CUDA_VISIBLE_DEVICES"] == "GPU-a1" else None
+
+    monkeypatch.setattr("pipeline.referee.canary.check", check)
+    stays, lifted = doctor.lift_quarantine(lambda _: None)
+    assert not stays.ok and "GPU-a1) stays: 3 of 97 bins" in stays.seen and "--gpu-reset -i 0" in stays.remedy
+    assert lifted.ok and "GPU-b1) passed" in lifted.seen
+    assert [gpu.index for gpu, _ in devices.quarantined()] == [0]
+
+
+def test_doctor_has_nothing_to_lift(host: Path) -> None:
+    (only,) = doctor.lift_quarantine(lambda _: None)
+    assert only.ok and only.seen == "no GPU is quarantined"

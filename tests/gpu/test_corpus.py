@@ -1,0 +1,40 @@
+"""The corpus on a real GPU: full size, inline CUDA, streams, events and graphs. Run with `make test-gpu`.
+
+`scripts/confusion.py --device cuda` judges the same members, on several GPUs if there are any.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.referee.conftest import TABLE, holding_court
+from tests.referee.corpus import Confusion, Member, build_ahead, members
+from tests.referee.court import Court
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
+    """A court in whose cache every extension is already built."""
+    cache = tmp_path_factory.mktemp("cache")
+    build_ahead(members("cuda"), cache, threads=max(1, len(os.sched_getaffinity(0)) // 2))
+    with holding_court(tmp_path_factory, cache) as court:
+        yield court
+
+
+@pytest.fixture(scope="module")
+def confusion(request: pytest.FixtureRequest) -> Confusion:
+    """Every verdict on a member of the corpus so far."""
+    return request.config.stash.setdefault(TABLE, Confusion())
+
+
+@pytest.mark.parametrize("member", members("cuda"), ids=lambda member: member.id)
+def test_gets_what_it_deserves_on_a_gpu(member: Member, court: Court, confusion: Confusion) -> None:
+    verdict = court.judge(member.request)
+    why = confusion.add(member, verdict)
+    assert why is None, f"{why}\n{verdict.details}"
+    assert not court.left_over()

@@ -1,0 +1,136 @@
+"""Stand-ins for sandboxed processes: threads of the test that serve the other end of a contestant's socket.
+
+`judge` and `Contestant` then read what any peer could write, without starting ten thousand processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipeline.contestant.main import Runner
+from pipeline.contestant.wire import WireError
+from pipeline.sandbox import Confinement, Group, Job, Outcome, Tier
+
+Serve = Callable[[socket.socket], None]
+Rewrite = Callable[[dict[str, Any], bytes], list[bytes | None]]
+"""From a request and the frame that would answer it to what is sent; None: the connection is closed."""
+
+ENDED = Outcome(
+    state="ok",
+    exit_code=0,
+    signal=None,
+    stdout="",
+    stderr="",
+    wall_s=0.0,
+    cpu_s=0.0,
+    peak_rss_bytes=0,
+    kill_ms=0.0,
+)
+
+
+class Double:
+    """As `pipeline.sandbox.Process`, but a thread in which `serve` runs on the job's socket."""
+
+    confinement = Confinement(Tier.D, {})
+
+    def __init__(self, job: Job, serve: Serve) -> None:
+        self._sock = socket.socket(fileno=os.dup(job.pass_fds[0]))
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(serve,), daemon=True)
+        self._thread.start()
+
+    def _run(self, serve: Serve) -> None:
+        with contextlib.suppress(OSError, WireError):
+            serve(self._sock)
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._over.set()
+
+    def wait(self, timeout: float | None = None) -> Outcome | None:
+        return ENDED if self._over.wait(timeout) else None
+
+    def kill(self, reason: str = "killed") -> Outcome:
+        """Ends the connection and waits for the thread: one that goes on is the test's failure."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        self._sock.close()
+        return ENDED
+
+    def pids(self) -> tuple[int, ...]:
+        return ()
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def allow_memory(self, nbytes: int) -> None:
+        pass
+
+
+def start_doubles(patch: pytest.MonkeyPatch, serve: Serve) -> None:
+    """From now on every sandboxed job is a double that runs `serve`."""
+
+    def start(group: Group, job: Job, *, unsafe: bool = False) -> Double:
+        return Double(job, serve)
+
+    patch.setattr(Group, "start", start)
+
+
+class Saboteur(socket.socket):
+    """A runner's socket that rewrites what the runner answers."""
+
+    def __init__(self, sock: socket.socket, rewrite: Rewrite) -> None:
+        super().__init__(fileno=sock.detach())
+        self._rewrite = rewrite
+        self._heard = b""
+        self._taken: list[int] = []
+
+    def recv(self, count: int, flags: int = 0) -> bytes:
+        data = super().recv(count, flags)
+        self._heard += data
+        return data
+
+    def recvmsg(self, *arguments: Any) -> Any:
+        data, ancillary, *rest = super().recvmsg(*arguments)
+        self._heard += data
+        for _, _, raw in ancillary:
+            descriptors = array("i")
+            descriptors.frombytes(raw[: len(raw) - len(raw) % descriptors.itemsize])
+            self._taken += descriptors
+        return (data, ancillary, *rest)
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Sends what the rewriting makes of the frame. Raises OSError where that ends the connection."""
+        heard, self._heard = self._heard, b""
+        request: dict[str, Any] = json.loads(heard[4:]) if heard else {"op": "ready"}
+        for piece in self._rewrite(request, bytes(data)):
+            if piece is None:
+                raise ConnectionError("the saboteur hung up")
+            super().sendall(piece, flags)
+
+    def close(self) -> None:
+        """Closes also what the runner was sent: it maps its descriptors and never closes them."""
+        for descriptor in self._taken:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        super().close()
+
+
+def serve_sabotaged(sock: socket.socket, rewrite: Rewrite) -> None:
+    """A real runner on the socket, its answers rewritten."""
+    with Saboteur(sock.dup(), rewrite) as saboteur:
+        saboteur.sendall(b'\x00\x00\x00\x0e{"ready":true}')
+        Runner(saboteur).serve()

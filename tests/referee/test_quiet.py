@@ -1,0 +1,207 @@
+"""A block that others disturbed is recognised; one that was left alone, or disturbed itself, is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.referee.quiet import (
+    GpuReading,
+    Watch,
+    cores_of,
+    newcomers,
+    slowed_down,
+    spent,
+    taken_by_others,
+    waits_readable,
+)
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+SPIN = (
+    "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nprint('up', flush=True)\nwhile True: pass"
+)
+SLEEP = "import time\nprint('up', flush=True)\ntime.sleep(1000)"
+MS = 1_000_000
+
+schedstat = pytest.mark.skipif(not waits_readable(), reason="this kernel counts no waits")
+
+
+@contextmanager
+def process(source: str, *arguments: object) -> Iterator[int]:
+    with subprocess.Popen(
+        [sys.executable, "-c", source, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None and started.stdout.readline() == "up\n"
+        try:
+            yield started.pid
+        finally:
+            started.kill()
+
+
+@schedstat
+def test_a_program_on_the_same_core_disturbs() -> None:
+    core = min(os.sched_getaffinity(0))
+    with process(SPIN, core) as mine, process(SPIN, core):
+        watch = Watch(CPU, lambda: [mine])
+        watch.before()
+        time.sleep(0.5)
+        found = watch.after()
+    assert found is not None and found.startswith("other programs kept it waiting for a core")
+
+
+@schedstat
+def test_a_process_that_wants_no_core_is_not_disturbed() -> None:
+    with process(SLEEP) as mine:
+        while psutil.Process(mine).status() != psutil.STATUS_SLEEPING:
+            time.sleep(0.01)
+        watch = Watch(CPU, lambda: [mine])
+        watch.before()
+        time.sleep(0.2)
+        assert watch.after() is None
+    assert watch.notes == ()
+
+
+def test_vanishing_processes_are_survived() -> None:
+    with process(SLEEP) as mine:
+        watch = Watch(CPU, lambda: [mine, 1 << 22])
+        watch.before()
+    assert watch.after() is None
+    watch.before()
+    assert watch.after() is None
+
+
+def test_cores_are_those_that_the_processes_may_use() -> None:
+    with process(SPIN, min(os.sched_getaffinity(0))) as mine:
+        assert cores_of([mine]) == 1
+        assert cores_of([mine, os.getpid()]) == len(os.sched_getaffinity(0))
+    assert cores_of([]) == 1
+
+
+def test_two_threads_of_ours_on_one_core_wait_for_each_other() -> None:
+    ran, waited = spent({}, {(1, 1): (50 * MS, 50 * MS), (1, 2): (50 * MS, 50 * MS)})
+    assert taken_by_others(ran, waited, 100 * MS, 1) == 0
+
+
+def test_a_foreign_program_beside_them_takes_what_they_did_not_run() -> None:
+    third = 33 * MS
+    waits = {(1, thread): (third, 2 * third) for thread in (1, 2)}
+    assert taken_by_others(*spent({}, waits), 3 * third, 1) == third
+
+
+def test_only_the_block_counts_and_what_began_within_it() -> None:
+    before = {(1, 1): (900 * MS, 700 * MS), (1, 2): (5 * MS, 5 * MS)}
+    after = {(1, 1): (930 * MS, 704 * MS), (1, 3): (10 * MS, 2 * MS)}
+    assert spent(before, after) == (40 * MS, 6 * MS)
+    assert taken_by_others(40 * MS, 6 * MS, 100 * MS, 4) == 6 * MS
+
+
+def test_threads_that_were_only_woken_delay_nothing() -> None:
+    idle = {(1, thread): (MS // 50, 3 * MS) for thread in range(2, 10)}
+    ran, waited = spent({}, {(1, 1): (20 * MS, MS), **idle})
+    assert (ran, waited) == (20 * MS + 8 * (MS // 50), MS)
+
+
+times = st.integers(0, 10**12)
+waits = st.dictionaries(st.tuples(st.integers(1, 5), st.integers(1, 5)), st.tuples(times, times))
+
+
+@given(waits, waits, times, st.integers(1, 64))
+def test_no_more_than_was_waited_and_no_more_than_was_left_to_take(
+    before: dict[tuple[int, int], tuple[int, int]],
+    after: dict[tuple[int, int], tuple[int, int]],
+    wall: int,
+    cores: int,
+) -> None:
+    ran, waited = spent(before, after)
+    found = taken_by_others(ran, waited, wall, cores)
+    assert 0 <= found <= waited <= sum(each for _, each in after.values())
+    assert found + min(ran, cores * wall) <= cores * wall
+    assert spent(after, after) == (0, 0)
+
+
+QUIET = GpuReading(sm_mhz=1980, reasons=0, users=frozenset({1, 2}))
+
+
+@pytest.mark.parametrize("bit", [0x08, 0x20, 0x40, 0x80])
+@pytest.mark.parametrize("at_start", [True, False])
+def test_every_real_slowdown_counts_at_either_end(bit: int, at_start: bool) -> None:
+    slow = GpuReading(sm_mhz=1980, reasons=bit | 0x04)
+    found = slowed_down(slow, QUIET, 0) if at_start else slowed_down(QUIET, slow, 0)
+    assert found is not None and "slowed down" in found
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "best", "reasons", "disturbed"),
+    [
+        (1980, 1790, 0, 0, False),
+        (1980, 1780, 0, 0, True),
+        (345, 1780, 1980, 0, True),
+        (345, 1980, 1980, 0, False),
+        (1980, 1200, 0, 0x04, False),
+        (1980, 345, 0, 0x01, False),
+        (1980, 1200, 0, 0x02, True),
+    ],
+)
+def test_a_lower_clock_counts_unless_the_work_explains_it(
+    then: int, now: int, best: int, reasons: int, disturbed: bool
+) -> None:
+    found = slowed_down(GpuReading(sm_mhz=then, reasons=0), GpuReading(sm_mhz=now, reasons=reasons), best)
+    assert (found is not None) is disturbed
+
+
+def test_what_the_driver_does_not_tell_disturbs_nothing() -> None:
+    assert slowed_down(GpuReading(), GpuReading(), 0) is None
+    assert slowed_down(QUIET, GpuReading(), 1980) is None
+    assert newcomers(None, frozenset({1})) is None
+    assert newcomers(frozenset({1}), None) is None
+
+
+def test_a_watch_compares_with_the_start_and_with_the_best_block() -> None:
+    readings = [
+        QUIET,  # a good block
+        GpuReading(sm_mhz=1970, reasons=0x04, users=frozenset({1})),
+        GpuReading(sm_mhz=345, reasons=0x01, users=frozenset({1, 2})),  # a clock that stayed low
+        GpuReading(sm_mhz=1500, reasons=0, users=frozenset({1, 2})),
+        QUIET,  # somebody came
+        GpuReading(sm_mhz=1980, reasons=0, users=frozenset({1, 2, 77})),
+        QUIET,  # and left
+        QUIET,
+        QUIET,  # the driver says nothing any more
+        GpuReading(),
+    ]
+    watch = Watch(GPU, tuple, iter(readings).__next__)
+    found = []
+    for _ in range(5):
+        watch.before()
+        found.append(watch.after())
+    assert found[0] is None and found[3] is None and found[4] is None
+    assert found[1] == "the GPU's clock fell from 1970 to 1500 MHz"
+    assert found[2] == "another process came to use the GPU: 77"
+    power_cap, silence = watch.notes[-2:]
+    assert "power cap" in power_cap and "driver does not tell" in silence
+
+
+@schedstat
+def test_what_lies_around_the_block_dilutes_nothing() -> None:
+    core = min(os.sched_getaffinity(0))
+    with process(SPIN, core) as mine, process(SPIN, core):
+        os.kill(mine, signal.SIGSTOP)
+        watch = Watch(CPU, lambda: [mine])
+        watch.before()
+        time.sleep(1.0)
+        os.kill(mine, signal.SIGCONT)
+        time.sleep(0.05)
+        os.kill(mine, signal.SIGSTOP)
+        time.sleep(1.0)
+        assert watch.after() is not None
