@@ -31,7 +31,8 @@ from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone, 
 from pipeline.referee.ledger import Ended, clean
 from pipeline.referee.memory import SharedMemory
 from pipeline.referee.problem import ProblemError
-from pipeline.referee.rounds import Subject, Timed
+from pipeline.referee.rounds import Timed
+from pipeline.referee.timed_outputs import Subject
 
 T = TypeVar("T")
 
@@ -194,7 +195,7 @@ class CompiledBaselines:
 
     def _identity(self, kind: str) -> dict[str, Any]:
         """Everything that decides the ratio, as far as it is known."""
-        loaded, settings = self._seating.subject.loaded, self._seating.subject.settings
+        loaded, settings = self._seating.subject.oracle.loaded, self._seating.subject.settings
         return {
             "format": FORMAT,
             "baseline": kind,
@@ -273,7 +274,7 @@ def compile_in(contestant: Contestant, kind: str, seating: Seating) -> dict[str,
     Fills the slots with inputs that are drawn for it. Raises NoBaseline.
     """
     subject, memory = seating.subject, seating.memory
-    loaded, settings, device = subject.loaded, subject.settings, subject.device
+    loaded, settings, device = subject.oracle.loaded, subject.settings, subject.device
 
     def work() -> dict[str, Any]:
         for number, slot in enumerate(subject.slots):

@@ -179,27 +179,27 @@ class Contestant:
         *,
         seconds: float,
         fds: Sequence[int] = (),
-        places: Sequence[Any] | None = None,
+        places: Callable[[], Sequence[Any]] | None = None,
     ) -> dict[str, Any]:
-        """Sends a request and returns the reply; build requests in between are served, off the clock.
+        """Sends a request and returns the reply; what is served in between is off the clock.
 
-        `places`: told once, when the contestant asks for them. Raises ContestantFailed when the candidate
-        raised, ContestantGone when its process ended, spoke nonsense, or took longer than `seconds` (it is
-        killed then).
+        `places`: called and told once, when the contestant asks for them. Raises ContestantFailed when the
+        candidate raised, ContestantGone when its process ended, spoke nonsense, or took longer than
+        `seconds` (it is killed then).
         """
         deadline = time.monotonic() + seconds
         self._send(message, fds)
         while True:
             reply = self._receive(deadline)
+            began = time.monotonic()
             if reply.get("op") == "places" and places is not None:
-                self._send({"places": list(places)})
+                self._send({"places": list(places())})
                 places = None
             elif reply.get("op") == "build":
-                began = time.monotonic()
                 self._serve_build(reply.get("request"))
-                deadline += time.monotonic() - began
             else:
                 break
+            deadline += time.monotonic() - began  # what the trusted end does is not on the candidate's clock
         error = reply.get("error")
         if error is not None:
             raise ContestantFailed(error if isinstance(error, dict) else {})

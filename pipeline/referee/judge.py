@@ -36,6 +36,7 @@ from pipeline.referee.memory import (
     slot_bytes,
     slots_that_fit,
 )
+from pipeline.referee.oracle import Oracle
 from pipeline.referee.probes import Probes
 from pipeline.referee.problem import LoadedProblem, ProblemError, outputs_of, tensors
 from pipeline.referee.request import VerifyRequest
@@ -165,20 +166,20 @@ class Bench:
             candidate.load(self._request.source, loaded, self._weights_seed, weights, pristine)
         with ledger.stage("correctness"):
             progress("correctness")
-            trials = Trials(loaded, model, slots, form, settings, self._device, ledger, candidate.ask)
+            oracle = Oracle(loaded, model, form, self._device, settings.numerics)
+            trials = Trials(oracle, slots, form, settings, self._device, ledger, candidate.ask)
             trials.run(aliased=aliased)
             candidate.check_state(weights, pristine, model.state_dict())
         candidate.take_builds()
         with ledger.stage("kernels"):
             check_kernels(candidate.ask, slots[0], loaded.draw, ledger, settings, self._device)
-        probes = Probes(loaded, model, self._memory, form, self._request, self._device, ledger)
+        probes = Probes(oracle, self._memory, form, self._request, self._device, ledger)
         if not settings.measure:
             with ledger.stage("probes"):
                 probes.run(candidate)
             return
         measuring = Measuring(
-            loaded=loaded,
-            model=model,
+            oracle=oracle,
             slots=slots,
             settings=settings,
             device=self._device,
@@ -187,7 +188,8 @@ class Bench:
             pristine=pristine,
             weights_seed=self._weights_seed,
             reference_error=trials.reference_error,
-            open_indices=trials.open_indices,
+            aliased=aliased,
+            variants=trials.passed_variants,
             cache=self._tools.cache,
             toolchain=self._tools.toolchain,
             spares=self._tools.spares,

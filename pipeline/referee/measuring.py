@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -18,13 +18,16 @@ from pipeline.referee import ceilings, clock, roofline, seat, tolerance
 from pipeline.referee.candidate import Candidate
 from pipeline.referee.compiled import CompiledBaselines, Seating
 from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.inputs import Variant
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.memory import SharedMemory, SharedSlot, SharedWeights
-from pipeline.referee.problem import LoadedProblem, ProblemError
+from pipeline.referee.oracle import Oracle
+from pipeline.referee.problem import ProblemError
 from pipeline.referee.quiet import Watch
-from pipeline.referee.rounds import Stopwatch, Subject, Timed
+from pipeline.referee.rounds import Stopwatch, Timed
 from pipeline.referee.sameness import aa_spread
 from pipeline.referee.spares import Spares
+from pipeline.referee.timed_outputs import Subject
 
 _OUTPUTS = "Are the outputs of timed calls right?"
 _CLOCKS = "Does the referee's own clock agree with the contestant's?"
@@ -37,8 +40,7 @@ _QUIET = "Was the device left alone while blocks were timed?"
 class Measuring:
     """Measures one candidate, in one pair of processes or several."""
 
-    loaded: LoadedProblem
-    model: torch.nn.Module
+    oracle: Oracle
     slots: list[SharedSlot]
     settings: VerifySettings
     device: torch.device
@@ -47,7 +49,10 @@ class Measuring:
     pristine: SharedWeights
     weights_seed: int
     reference_error: list[float]
-    open_indices: bool
+    aliased: bool
+    """Whether the reference's own result lies in its inputs."""
+    variants: Sequence[Variant]
+    """Those that the candidate was right on in the trials."""
     cache: Path
     toolchain: Toolchain
     spares: Spares
@@ -84,7 +89,7 @@ class Measuring:
         if min(clock.inside_ms(rounds), clock.baseline_ms(rounds)) >= clock.LAUNCH_BOUND_MS:
             return
         slot = self.slots[0]
-        slot.fill(self.loaded.draw(self.ledger.seed("replay"), self.device))
+        slot.fill(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
         baseline_ms = self._replay(baseline, slot, is_baseline=True)
         candidate_ms = self._replay(candidate.contestant, slot, is_baseline=False)
         right = all(
@@ -130,7 +135,7 @@ class Measuring:
             return
 
         def race(contestant: Contestant) -> Timed:
-            return self._stopwatch(contestant, baseline).run()
+            return self._stopwatch(contestant, baseline, trusted=True).run()
 
         seating = Seating(
             subject=self._subject(),
@@ -148,20 +153,20 @@ class Measuring:
             found += [against] if against is not None else []
         self.ledger.measurement = measured.model_copy(update={"against": tuple(found)})
 
-    def _stopwatch(self, candidate: Contestant, baseline: Contestant) -> Stopwatch:
+    def _stopwatch(self, candidate: Contestant, baseline: Contestant, *, trusted: bool = False) -> Stopwatch:
         watch = Watch(self.device, lambda: (*candidate.pids(), *baseline.pids()))
-        return Stopwatch(self._subject(), candidate, baseline, watch)
+        return Stopwatch(self._subject(), candidate, baseline, watch, trusted=trusted)
 
     def _subject(self) -> Subject:
         return Subject(
-            self.loaded,
-            self.model,
+            self.oracle,
             self.slots,
             self.settings,
             self.device,
             lambda: self.ledger.seed(f"timed {next(self._numbers)}"),
             self.reference_error,
-            self.open_indices,
+            self.aliased,
+            self.variants,
         )
 
     def _add(self, timed: Timed) -> None:
@@ -212,9 +217,11 @@ class Measuring:
         return ceilings.known(self.device, self.cache, self.ledger.environment, aa)
 
     def _roofline(self, known: Ceilings, candidate_ms: float) -> Roofline | None:
-        arguments = self.loaded.draw(self.ledger.seed("roofline"), self.device)
+        arguments = self.oracle.loaded.draw(self.ledger.seed("roofline"), self.device)
         try:
-            work = roofline.count(self.loaded, self.model, arguments, self.ledger.seed("forward roofline"))
+            work = roofline.count(
+                self.oracle.loaded, self.oracle.model, arguments, self.ledger.seed("forward roofline")
+            )
         except (ProblemError, torch.OutOfMemoryError) as error:
             self.ledger.skipped("beyond_roofline", _ROOF, f"the reference could not be counted: {error}")
             return None

@@ -46,11 +46,15 @@ class SharedSlot:
 
     def fill(self, arguments: list[Any]) -> None:
         """Copies drawn inputs in and poisons the outputs."""
-        for view, tensor in zip(self.views, tensors(arguments), strict=True):
-            view.copy_(tensor)
+        self.write(arguments)
         specs = iter(self.input_specs)  # numbers among the arguments are others in every draw
         self.arguments = [wire.encode(argument, lambda _: next(specs)) for argument in arguments]
         self.poison()
+
+    def write(self, arguments: list[Any]) -> None:
+        """Copies the tensors in, and nothing else."""
+        for view, tensor in zip(self.views, tensors(arguments), strict=True):
+            view.copy_(tensor)
 
     def scramble(self) -> None:
         """Overwrites the inputs with the poison byte: a result that lies in them changes."""

@@ -20,7 +20,8 @@ from pipeline.referee.candidate import Candidate
 from pipeline.referee.inputs import finite, other_batches, strided
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.memory import SharedMemory, lay_out, slot_bytes, slots_that_fit
-from pipeline.referee.problem import LoadedProblem, ProblemError, outputs_of
+from pipeline.referee.oracle import Oracle
+from pipeline.referee.problem import ProblemError, outputs_of
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.trials import Trials
 
@@ -47,15 +48,14 @@ class Probes:
 
     def __init__(
         self,
-        loaded: LoadedProblem,
-        model: torch.nn.Module,
+        oracle: Oracle,
         memory: SharedMemory,
         form: loop.OutputMeta,
         request: VerifyRequest,
         device: torch.device,
         ledger: Ledger,
     ) -> None:
-        self._loaded, self._model, self._memory, self._form = loaded, model, memory, form
+        self._oracle, self._memory, self._form = oracle, memory, form
         self._request, self._device, self._ledger = request, device, ledger
 
     def run(self, candidate: Candidate) -> None:
@@ -73,7 +73,7 @@ class Probes:
                 gone = self._disorder(candidate)
 
     def _probes(self) -> Iterator[Probe]:
-        arguments = self._loaded.draw(self._ledger.seed("probes"), self._device)
+        arguments = self._oracle.loaded.draw(self._ledger.seed("probes"), self._device)
         for name, ways in other_batches(arguments):
             yield Probe(name, Flag.SHAPE_SPECIALISED, ways)
         turned = strided(arguments)
@@ -101,16 +101,8 @@ class Probes:
             candidate.attach(message, fds)
             form = loop.describe(sample)
             del sample, outputs
-            trials = Trials(
-                self._loaded,
-                self._model,
-                slots,
-                form,
-                self._request.settings,
-                self._device,
-                scratch,
-                candidate.ask,
-            )
+            settings = self._request.settings
+            trials = Trials(self._oracle, slots, form, settings, self._device, scratch, candidate.ask)
             why = trials.try_arguments(probe.name, arguments)
             candidate.ask({"op": "detach", "arenas": list(_ARENAS)}, seconds, Status.CRASH)
         except Ended as ended:
@@ -131,7 +123,7 @@ class Probes:
         """Arguments that the reference takes, with its result; else why there are none."""
         for arguments in probe.ways:
             try:
-                sample = self._loaded.run(self._model, arguments, 0)
+                sample = self._oracle.loaded.run(self._oracle.model, arguments, 0)
             except ProblemError:
                 continue
             if not finite(outputs_of(sample, self._device)):

@@ -6,6 +6,11 @@ random order. The two processes are alike in everything but what they run: neith
 A contestant reports a time for each call; the referee holds a clock of its own around the whole block. The
 contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a random half of
 the calls of every round are compared with the baseline's on the same inputs.
+
+One slot of each round, nobody knows which, is watched: its inputs also lie in memory that no contestant can
+reach, and they are destroyed when all calls are made, before the places of the results are told. Results
+computed only when they are copied have nothing to come from. And some rounds are decoys: they look like the
+others, but their inputs are the trials' variants, and their times do not count.
 """
 
 from __future__ import annotations
@@ -15,20 +20,18 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean, median
 from typing import Any
 
-import torch
-
-from pipeline.nouns import ErrorStatistics, VerifySettings
-from pipeline.referee import clock, seat, tolerance
-from pipeline.referee.answer import Answer, answer, compare
+from pipeline.nouns import ErrorStatistics
+from pipeline.referee import clock, seat
 from pipeline.referee.clock import Round
 from pipeline.referee.environment import Readings, read_state
 from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
 from pipeline.referee.memory import SharedSlot, same_bits
-from pipeline.referee.problem import LoadedProblem
 from pipeline.referee.quiet import Watch
+from pipeline.referee.timed_outputs import Subject, TimedOutputs, Unusual
 
 MIN_ROUNDS = 8
 SURE_ROUNDS = 24
@@ -41,21 +44,18 @@ BLOCK_MS = 60.0
 """Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone."""
+DECOY_SHARE, MIN_DECOYS = 0.25, 2
+"""Chance of a decoy before each round, and how many there are at least for each pair of processes."""
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is measured, the same for every pair of processes."""
+@dataclass
+class _Watched:
+    """The slot of a round whose inputs the referee has to itself."""
 
-    loaded: LoadedProblem
-    model: torch.nn.Module
-    slots: Sequence[SharedSlot]
-    settings: VerifySettings
-    device: torch.device
-    next_seed: Callable[[], int]
-    reference_error: Sequence[float]
-    open_indices: bool = False
-    """Whether an output is indices that torch does not settle: then equal integers are too much to ask."""
+    index: int
+    private: list[Any]
+    changed: bool = False
+    """Whether the candidate changed them."""
 
 
 @dataclass
@@ -73,11 +73,26 @@ class Timed:
     before: Readings = field(default_factory=dict)
     after: Readings = field(default_factory=dict)
 
+    def found(self, bad: ErrorStatistics | None) -> None:
+        """Takes down an output that is wrong, if it is the first failure."""
+        if bad is not None and self.failure is None:
+            self.failure, self.bad = "timed_outputs", bad
+
 
 class Stopwatch:
     """Runs the rounds of one pair of processes."""
 
-    def __init__(self, subject: Subject, candidate: Contestant, baseline: Contestant, watch: Watch) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        candidate: Contestant,
+        baseline: Contestant,
+        watch: Watch,
+        *,
+        trusted: bool = False,
+    ) -> None:
+        """`trusted`: the candidate is a baseline of ours, which is told the places before it calls."""
+        self._trusted, self._outputs = trusted, TimedOutputs(subject)
         self._subject, self._slots = subject, subject.slots
         self._settings, self._device = subject.settings, subject.device
         self._candidate, self._baseline = candidate, baseline
@@ -91,9 +106,12 @@ class Stopwatch:
         """Rounds until the interval is narrow enough or time is up. Raises what `Contestant.ask` raises."""
         timed = Timed(before=read_state(self._device))
         self._warm_up(session)
-        began = time.monotonic()
+        began, decoys = time.monotonic(), 0
         pending: list[int] = []
         while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
+            if self._random.random() < DECOY_SHARE:
+                self._decoy(timed)
+                decoys += 1
             if not pending:
                 pending = self._random.sample(self._counts, 2)
             self._disturbances.clear()
@@ -110,6 +128,9 @@ class Stopwatch:
             timed.rounds.append(done)
             if not pending and self._enough(timed.rounds, time.monotonic() - began):
                 break
+        while decoys < MIN_DECOYS and timed.failure is None:
+            self._decoy(timed)
+            decoys += 1
         timed.after = read_state(self._device)
         return timed
 
@@ -120,7 +141,7 @@ class Stopwatch:
             slots = self._slots[: self._counts[1]]
             for slot in slots:
                 slot.fill(self._draw())
-            times, _ = self._block(self._baseline, slots, slots)
+            times, _ = self._block(self._baseline, slots, slots, None)
             timed.alone_ms.append(median(times))
 
     def _warm_up(self, session: int) -> None:
@@ -148,20 +169,14 @@ class Stopwatch:
         return settled or not clock.in_dispute(rounds)
 
     def _draw(self) -> list[Any]:
-        return self._subject.loaded.draw(self._subject.next_seed(), self._device)
+        return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
 
     def _round(self, timed: Timed, count: int, session: int) -> Round:
         slots = self._random.sample(list(self._slots), count)
         places = self._random.sample(list(self._slots), count)  # whose outputs' places the results go to
         self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
         self._baseline.pause()
-        watched = self._random.randrange(count)
-        for index, slot in enumerate(slots):
-            arguments = self._draw()
-            slot.fill(arguments)
-            if index == watched:
-                private = arguments
-            del arguments
+        watched = self._fill(slots, [self._draw] * count)
         for place in places:
             place.poison()
         order = self._random.choice(["BC", "CB"])
@@ -170,24 +185,73 @@ class Stopwatch:
         host = baseline_host = 0.0
         for who in order:
             if who == "B":
-                baseline, baseline_host = self._block(self._baseline, slots, places)
+                baseline, baseline_host = self._block(self._baseline, slots, places, watched)
             else:
-                candidate, host = self._block(self._candidate, slots, places)
-                if not same_bits(list(slots[watched].views), private):
-                    timed.failure = "inputs_unchanged"
+                candidate, host = self._block(self._candidate, slots, places, watched)
+            slots[watched.index].write(watched.private)
+        if watched.changed:
+            timed.failure = "inputs_unchanged"
         if any(map(math.isnan, candidate)):
             timed.failure = timed.failure or "inside_clock"
-        self._check_outputs(timed, slots, places, watched, private)
+        self._check_outputs(timed, slots, places, watched)
         return Round(order, baseline, candidate, host, baseline_host, session)
 
+    def _decoy(self, timed: Timed) -> None:
+        """A block of the candidate's that does not count, on the variants that it was right on in the trials:
+        what is cheaper, and right for drawn inputs only, does not pass in timed calls either."""
+        variants = list(self._subject.variants)
+        if not variants or self._trusted:
+            return
+        count = len(self._slots)
+        slots, places = self._random.sample(list(self._slots), count), list(self._slots)
+        chosen = self._random.sample(variants, len(variants)) + self._random.choices(variants, k=count)
+        unusual = [
+            Unusual(variant, self._subject.next_seed(), self._subject.next_seed())
+            for variant in chosen[:count]
+        ]
+        self._candidate.pause()
+        self._baseline.pause()
+        watched = self._fill(slots, [partial(self._outputs.arguments, each) for each in unusual])
+        self._block(self._candidate, slots, places, watched)
+        del watched
+        for place, each in zip(places, unusual, strict=True):
+            timed.found(self._outputs.wrong_decoy(place, each))
+        timed.checked_calls += count
+
+    def _fill(self, slots: Sequence[SharedSlot], draws: Sequence[Callable[[], list[Any]]]) -> _Watched:
+        """New inputs for every slot of a round; what was put into the watched one."""
+        index = self._random.randrange(len(slots))
+        for number, (slot, draw) in enumerate(zip(slots, draws, strict=True)):
+            arguments = draw()
+            slot.fill(arguments)
+            if number == index:
+                watched = _Watched(index, arguments)
+            del arguments
+        return watched
+
     def _block(
-        self, side: Contestant, slots: Sequence[SharedSlot], places: Sequence[SharedSlot]
+        self,
+        side: Contestant,
+        slots: Sequence[SharedSlot],
+        places: Sequence[SharedSlot],
+        watched: _Watched | None,
     ) -> tuple[list[float], float]:
         """One side's block: its times, and the referee's clock around it, in milliseconds."""
         is_baseline = side is self._baseline
         seat.settled(self._device)
         message = {"op": "time", "slots": [slot.arguments for slot in slots]}
-        told = [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
+
+        def told() -> list[list[dict[str, Any]]]:
+            # The same for both sides, so that both clocks around a block see it.
+            if watched is not None and not (self._trusted or self._subject.aliased):
+                side.pause()
+                same = same_bits(list(slots[watched.index].views), watched.private)
+                watched.changed |= not same and not is_baseline
+                slots[watched.index].scramble()
+                seat.settled(self._device)
+                side.resume()
+            return [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
+
         seconds = self._settings.call_seconds * len(slots)
         self._watch.before()
         start = time.perf_counter_ns()
@@ -204,38 +268,16 @@ class Stopwatch:
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
     def _check_outputs(
-        self,
-        timed: Timed,
-        slots: Sequence[SharedSlot],
-        places: Sequence[SharedSlot],
-        watched: int,
-        private: list[Any],
+        self, timed: Timed, slots: Sequence[SharedSlot], places: Sequence[SharedSlot], watched: _Watched
     ) -> None:
         """Compares the outputs of a random half of the slots, the watched one always among them.
 
-        The watched slot's inputs also exist in memory that the contestant cannot reach, and its output is
-        compared with the reference on those: inputs changed under the baseline and put back are seen.
+        The watched one's output is compared with the reference on its private inputs: inputs changed under
+        the baseline and put back are seen.
         """
-        others = [index for index in range(len(slots)) if index != watched]
+        others = [index for index in range(len(slots)) if index != watched.index]
         chosen = self._random.sample(others, len(others) // 2)
-        self._check(timed, places[watched], self._answer(private))
+        timed.found(self._outputs.wrong(places[watched.index], watched.private))
         for index in chosen:
-            slot, place = slots[index], places[index]
-            known = Answer(list(place.baseline))
-            self._check(timed, place, self._answer(slot.values()) if self._subject.open_indices else known)
+            timed.found(self._outputs.wrong_beside(slots[index], places[index]))
         timed.checked_calls += 1 + len(chosen)
-
-    def _answer(self, arguments: list[Any]) -> Answer:
-        subject = self._subject
-        return answer(subject.loaded, subject.model, arguments, 0, self._device, indexed=subject.open_indices)
-
-    def _check(self, timed: Timed, place: SharedSlot, known: Answer) -> None:
-        numerics = self._settings.numerics
-        sticks = [tolerance.yardstick(native, None) for native in known.outputs]
-        floors = [
-            tolerance.timed_floor(native.dtype, error, numerics)
-            for native, error in zip(known.outputs, self._subject.reference_error, strict=True)
-        ]
-        for found in compare(known, sticks, place.outputs, floors, trial="timed", numerics=numerics):
-            if found.wrong and timed.failure is None:
-                timed.failure, timed.bad = "timed_outputs", found

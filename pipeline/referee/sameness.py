@@ -7,16 +7,19 @@ from statistics import median
 
 import torch
 
+from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
 from pipeline.hashing import sha256_text
 from pipeline.nouns import Problem, VerifySettings
 from pipeline.referee import clock, seat
 from pipeline.referee.host import ContestantFailed, ContestantGone
 from pipeline.referee.memory import SharedMemory, lay_out
+from pipeline.referee.oracle import Oracle
 from pipeline.referee.problem import LoadedProblem, outputs_of
 from pipeline.referee.quiet import Watch
-from pipeline.referee.rounds import Stopwatch, Subject
+from pipeline.referee.rounds import Stopwatch
 from pipeline.referee.spares import Spares
+from pipeline.referee.timed_outputs import Subject
 
 _SOURCE = """
 import torch
@@ -64,11 +67,14 @@ def _one_pair(settings: VerifySettings, device: torch.device, spares: Spares) ->
     try:
         model = loaded.construct(0, device)
         arguments = loaded.draw(0, device)
-        slots = lay_out(memory, arguments, outputs_of(loaded.run(model, arguments, 0), device), SLOTS)
+        sample = loaded.run(model, arguments, 0)
+        oracle = Oracle(loaded, model, loop.describe(sample), device, settings.numerics)
+        slots = lay_out(memory, arguments, outputs_of(sample, device), SLOTS)
+        del sample
         for side, arenas in ((first, _AS_CANDIDATE), (second, _AS_BASELINE)):
             seat.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
         watch = Watch(device, lambda: (*first.pids(), *second.pids()))
-        subject = Subject(loaded, model, slots, settings, device, lambda: secrets.randbits(62), [1e-6])
+        subject = Subject(oracle, slots, settings, device, lambda: secrets.randbits(62), [1e-6])
         rounds = Stopwatch(subject, first, second, watch).run().rounds
     except (ContestantFailed, ContestantGone) as error:
         raise seat.baseline_failed(error) from None

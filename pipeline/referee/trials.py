@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,19 +10,15 @@ import torch
 from pipeline.contestant import loop
 from pipeline.nouns import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
 from pipeline.referee import tolerance
-from pipeline.referee.answer import Answer, answer, compare, may_hold_indices
-from pipeline.referee.conditioning import WELL_CONDITIONED, amplification
 from pipeline.referee.form import FORM, check_form
 from pipeline.referee.inputs import ACCURATE, VARIANTS, Variant, finite
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.memory import SharedSlot, raw, same_bits
-from pipeline.referee.problem import LoadedProblem, outputs_of, tensors, truth
+from pipeline.referee.oracle import GROSS, Expected, Oracle
+from pipeline.referee.problem import tensors
 
 LATER_CALLS = 4
 """So many later calls an earlier result must survive."""
-GROSS = "constant"
-"""The variant that is judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""
-
 Ask = Callable[[dict[str, Any], float, Status], dict[str, Any]]
 
 _INPUTS = "Are the inputs unchanged, bit by bit?"
@@ -33,27 +28,12 @@ _KEPT = "Does a later call leave an earlier result alone?"
 _REPEAT = "Does the same call give the same result again?"
 
 
-@dataclass(frozen=True)
-class Expected:
-    """What the reference makes of one set of arguments."""
-
-    name: str
-    arguments: list[Any]
-    seed: int
-    """Seed of forward's own randomness; the arguments were drawn from another."""
-    native: Answer
-    sticks: list[tolerance.Yardstick]
-    forgiving: bool
-    """Whether these inputs may turn out too ill-conditioned to refuse anybody on."""
-
-
 class Trials:
     """Runs the trials of one verification on the first slot (and the second, to see results overwritten)."""
 
     def __init__(
         self,
-        loaded: LoadedProblem,
-        model: torch.nn.Module,
+        oracle: Oracle,
         slots: list[SharedSlot],
         form: loop.OutputMeta,
         settings: VerifySettings,
@@ -61,12 +41,10 @@ class Trials:
         ledger: Ledger,
         ask: Ask,
     ) -> None:
-        self._loaded, self._model, self._slots = loaded, model, slots
+        self._oracle, self._loaded, self._slots = oracle, oracle.loaded, slots
         self._form, self._settings, self._device = form, settings, device
         self._ledger, self._ask = ledger, ask
-        self._indexed = may_hold_indices(form)
-        self.open_indices = False
-        """Whether an output is indices that torch does not settle."""
+        self._right_on: set[str] = set()
         self.reference_error = [0.0] * len(slots[0].outputs)
         """For each output, the native reference's largest relative error in norm on drawn inputs."""
 
@@ -88,12 +66,17 @@ class Trials:
         self._ledger.strides_said()
         self._ledger.passed("inputs_unchanged", _INPUTS, "the same bytes after every trial")
 
+    @property
+    def passed_variants(self) -> list[Variant]:
+        """Those that the candidate was right on, with nothing excused."""
+        return [variant for variant in VARIANTS if variant.name in self._right_on]
+
     def try_arguments(self, name: str, arguments: list[Any]) -> str | None:
         """One trial on arguments from elsewhere. Returns why it decides nothing, if so; raises Ended."""
-        native = self._native(arguments, seed := self._ledger.seed(f"forward {name}"))
+        native = self._oracle.native(arguments, seed := self._ledger.seed(f"forward {name}"))
         if not finite(native.outputs):
             return "the reference is not finite on it"
-        expected = self._expected(name, arguments, seed, native, forgiving=True)
+        expected = self._oracle.expected(name, arguments, seed, native=native, forgiving=True)
         if not _accurate(expected.sticks):
             return "the reference itself is not accurate on it"
         self._trial(expected)
@@ -102,7 +85,7 @@ class Trials:
     def _drawn(self, name: str) -> Expected:
         arguments = self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device)
         seed = self._ledger.seed(f"forward {name}")
-        return self._expected(name, arguments, seed, self._native(arguments, seed), forgiving=False)
+        return self._oracle.expected(name, arguments, seed)
 
     def _variant(self, variant: Variant) -> None:
         drawn = self._loaded.draw(self._ledger.seed(f"trial {variant.name}"), self._device)
@@ -113,26 +96,6 @@ class Trials:
             why = self.try_arguments(variant.name, arguments) or ""
         if why:
             self._ledger.skipped(f"values: {variant.name}", _VALUES, why)
-
-    def _native(self, arguments: list[Any], seed: int) -> Answer:
-        # The reference runs on memory that the contestant cannot reach: a thread of the candidate's could
-        # change shared inputs under it, and with them the yardstick.
-        found = answer(self._loaded, self._model, arguments, seed, self._device, indexed=self._indexed)
-        self.open_indices |= found.open
-        return found
-
-    def _expected(
-        self, name: str, arguments: list[Any], seed: int, native: Answer, *, forgiving: bool
-    ) -> Expected:
-        """With what each output is held against. Integers are equal or wrong and need no float64 twin."""
-        outputs = native.outputs
-        exact: list[torch.Tensor | None] = [None] * len(outputs)
-        if any(t.is_floating_point() or t.is_complex() for t in outputs):
-            value = truth(self._loaded, self._model, arguments, seed)
-            if value is not None:
-                exact = [*outputs_of(value, self._device)]
-        sticks = [tolerance.yardstick(mine, sure) for mine, sure in zip(outputs, exact, strict=True)]
-        return Expected(name, arguments, seed, native, sticks, forgiving)
 
     def _trial(self, expected: Expected) -> None:
         slot = self._slots[0]
@@ -155,40 +118,23 @@ class Trials:
         message = {"op": "call", "seed": seed, **slot.message(), **more}
         return self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
 
-    def _compared(self, expected: Expected, slot: SharedSlot, factor: float = 1.0) -> list[ErrorStatistics]:
-        """Every output against its yardstick, with floors `factor` times as wide."""
-        numerics = self._settings.numerics
-        floor = tolerance.gross_floor if expected.name == GROSS else tolerance.norm_floor
-        floors = [factor * floor(stick.native.dtype, numerics) for stick in expected.sticks]
-        known, sticks = expected.native, expected.sticks
-        return compare(known, sticks, slot.outputs, floors, trial=expected.name, numerics=numerics)
-
     def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
-        name, found = f"values: {expected.name}", self._compared(expected, slot)
-        wrong = next((each for each in found if each.wrong), None)
-        if wrong is not None and expected.forgiving:
-            factor = self._amplification(expected)
-            if factor is not None and factor > WELL_CONDITIONED:
-                excused = self._compared(expected, slot, factor / WELL_CONDITIONED)
-                if not any(each.wrong for each in excused):
-                    why = (
-                        f"the problem amplifies rounding {factor:.3g}-fold on it: right results may differ so"
-                    )
-                    self._ledger.skipped(name, _VALUES, why, {"amplification": factor})
-                    return
+        name, judged = f"values: {expected.name}", self._oracle.judge(expected, slot.outputs)
+        found, factor = judged.found, judged.amplification
+        if factor is not None:
+            why = f"the problem amplifies rounding {factor:.3g}-fold on it: right results may differ so"
+            self._ledger.skipped(name, _VALUES, why, {"amplification": factor})
+            return
         self._ledger.errors.extend(found)
-        if wrong is not None:
-            raise self._wrong(name, wrong)
+        if judged.wrong is not None:
+            raise self._wrong(name, judged.wrong)
         if expected.name.startswith("drawn"):
             for index, each in enumerate(found):
                 self.reference_error[index] = max(self.reference_error[index], each.reference_relative_norm)
         if expected.name != GROSS:
             self._ledger.saw_class(tolerance.error_class(each, self._settings.numerics) for each in found)
+        self._right_on.add(expected.name)
         self._ledger.passed(name, _VALUES, _summary(found))
-
-    def _amplification(self, expected: Expected) -> float | None:
-        exact = [stick.exact for stick in expected.sticks]
-        return amplification(self._loaded, self._model, expected.arguments, exact, expected.seed)
 
     def _wrong(self, name: str, found: ErrorStatistics) -> Ended:
         first = ""
@@ -206,7 +152,7 @@ class Trials:
     def _repeat(self, expected: Expected) -> None:
         """The first trial once more, at other addresses where there are any."""
         name = "values: repeat"
-        native = self._native(expected.arguments, expected.seed)  # a model with a state stays in step
+        native = self._oracle.native(expected.arguments, expected.seed)  # a model with a state stays in step
         if not _agree(native.outputs, expected.native.outputs):
             self._ledger.skipped(name, _REPEAT, "the reference itself gives another result")
             return
@@ -218,7 +164,7 @@ class Trials:
             self._ledger.determinism = Determinism.BIT_EQUAL
             self._ledger.passed(name, _REPEAT, "the same bits")
             return
-        wrong = next((found for found in self._compared(expected, again) if found.wrong), None)
+        wrong = self._oracle.judge(expected, again.outputs).wrong
         if wrong is not None:
             self._ledger.errors.append(wrong)
             seen = f"right once, then {wrong.wrong} of {wrong.count} elements of output {wrong.output} wrong"

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.build import Toolchain, learn_toolchain
+from pipeline.contestant.loop import OutputMeta
 from pipeline.nouns import (
     Against,
     Check,
@@ -29,9 +30,11 @@ from pipeline.problems import open_suite, read_problem
 from pipeline.referee.compiled import Compiled, CompiledBaselines, Seating, same_eager, through_eager
 from pipeline.referee.host import Contestant
 from pipeline.referee.memory import SharedMemory
+from pipeline.referee.oracle import Oracle
 from pipeline.referee.problem import LoadedProblem
 from pipeline.referee.request import VerifyRequest
-from pipeline.referee.rounds import Subject, Timed
+from pipeline.referee.rounds import Timed
+from pipeline.referee.timed_outputs import Subject
 from tests.referee.court import Court
 
 CPU = torch.device("cpu")
@@ -186,7 +189,8 @@ class Measured:
         """Asks for a baseline where there is no compiler: only the cache can answer."""
         loaded = LoadedProblem(open_suite().find(self.problem_id), "small")
         chosen = settings or self.verdict.settings
-        subject = Subject(loaded, loaded.construct(0, CPU), (), chosen, CPU, lambda: 0, ())
+        oracle = Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
+        subject = Subject(oracle, (), chosen, CPU, lambda: 0, ())
         bare = self.toolchain.model_copy(update={"cxx": None})
         seating = Seating(subject, SharedMemory(CPU), {}, 0, bare)
         assert self.verdict.environment is not None

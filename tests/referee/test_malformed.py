@@ -114,7 +114,7 @@ def converse(frames: list[bytes], patch: pytest.MonkeyPatch) -> Counter[str]:
     with Contestant(refuse, memory_bytes=1 << 30) as contestant:
         for _ in range(len(frames) + 1):
             try:
-                seen[read_everything(contestant.ask({"op": "time"}, seconds=0.5, places=[[{}]]))] += 1
+                seen[read_everything(contestant.ask({"op": "time"}, seconds=0.5, places=lambda: [[{}]]))] += 1
             except ContestantFailed as failed:
                 assert all(
                     isinstance(t, str) for t in (failed.kind, failed.type, failed.message, failed.traceback)

@@ -1,11 +1,12 @@
 # problem: level1/1
-# expected: cheating
-# caught by: host_clock|beyond_roofline
+# expected: wrong_output
+# caught by: timed_outputs
 # settings: {"measure_seconds": 2}
 """Mechanism: forward returns memory without values; they are computed where a result is copied to its
 place, which takes no longer than the copy.
 
-Surface: a clock that allows the candidate what the baseline needs around its calls.
+Surface: a clock that allows the candidate what the baseline needs around its calls; inputs that live until the
+results are copied.
 """
 import torch
 from torch import nn

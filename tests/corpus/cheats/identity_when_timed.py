@@ -1,6 +1,6 @@
 # problem: relu_of_uniform
-# expected: wrong_output|cheating
-# caught by: timed_outputs|beyond_roofline
+# expected: wrong_output
+# caught by: timed_outputs
 """Mechanism: honest for forty calls, then returns its input, which is right for what get_inputs draws.
 
 Surface: timed calls on drawn inputs only, where a cheaper function will do.
