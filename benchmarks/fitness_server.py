@@ -120,8 +120,8 @@ def main() -> None:
     import psutil
     import torch
 
-    from pipeline.referee import exclusive
-    from pipeline.referee.environment import describe_environment
+    from pipeline.referee.device import exclusive
+    from pipeline.referee.device.environment import describe_environment
     from pipeline.referee.fitness import examine
 
     size, device = sys.argv[1], torch.device(sys.argv[2])

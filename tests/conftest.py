@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.referee.exclusive import DIRECTORY_VARIABLE
+from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pipeline.errors import MachineError
 from pipeline.nouns import Quarantine
-from pipeline.referee import quarantine
+from pipeline.referee.device import quarantine
 
 Backend = Literal["cuda", "cpp"]
 

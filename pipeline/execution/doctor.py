@@ -15,7 +15,7 @@ from pipeline.execution.devices import Gpu, default_backend, environment_for, gp
 from pipeline.execution.engine import Engine
 from pipeline.nouns import Diagnosis, Status, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.referee import canary, exclusive, quarantine, quiet
+from pipeline.referee.device import canary, exclusive, quarantine, quiet
 from pipeline.sandbox import probe
 from pipeline.version import __version__
 from pipeline.workspace import Workspace, cache_directory

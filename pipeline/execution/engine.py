@@ -32,7 +32,7 @@ from pipeline.nouns import (
     VerifySettings,
 )
 from pipeline.policy import review
-from pipeline.referee import canary, exclusive
+from pipeline.referee.device import canary, exclusive
 from pipeline.referee.request import VerifyRequest
 from pipeline.sandbox import Group, sweep
 from pipeline.version import __version__

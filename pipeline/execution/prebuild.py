@@ -13,7 +13,7 @@ from pipeline.build import Builder
 from pipeline.errors import SandboxError
 from pipeline.hashing import sha256_json, sha256_text
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport, VerifySettings
-from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
 from pipeline.sandbox import Group
 
 

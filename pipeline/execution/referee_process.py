@@ -18,8 +18,8 @@ from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
 from pipeline.execution.devices import chosen_gpu, environment_for
 from pipeline.nouns import Environment, Verification
-from pipeline.referee.host import EVEN_GROUND
 from pipeline.referee.request import VerifyRequest
+from pipeline.referee.seats.host import EVEN_GROUND
 
 START_SECONDS = 300.0
 GOODBYE_SECONDS = 10.0

@@ -21,11 +21,11 @@ from pipeline.build import Builder, Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
 from pipeline.nouns import Build, BuildRequest
-from pipeline.referee.environment import describe_environment
+from pipeline.referee.device.environment import describe_environment
 from pipeline.referee.judge import Tools, judge
 from pipeline.referee.request import VerifyRequest
-from pipeline.referee.seat import gpus
-from pipeline.referee.spares import Spares
+from pipeline.referee.seats.seat import gpus
+from pipeline.referee.seats.spares import Spares
 
 
 def main() -> None:

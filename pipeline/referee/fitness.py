@@ -25,8 +25,8 @@ import torch
 from pipeline.contestant.main import configure_torch
 from pipeline.nouns import Problem
 from pipeline.problems.check import NO_DEVICE, Fitness, FitnessFinding, Unfit
-from pipeline.referee.problem import LoadedProblem, ProblemError, mapped, tensors, truth
-from pipeline.referee.tolerance import compare
+from pipeline.referee.answers.problem import LoadedProblem, ProblemError, mapped, tensors, truth
+from pipeline.referee.answers.tolerance import compare
 
 WEIGHT_SEED, FIRST_SEED, FORWARD_SEED = 101, 202, 303
 OTHER_SEEDS = (404, 505)

@@ -18,15 +18,20 @@ from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
 from pipeline.errors import KernelproofError
 from pipeline.nouns import Status, Verification
-from pipeline.referee import canary, exclusive, seat
-from pipeline.referee.candidate import Candidate
-from pipeline.referee.environment import describe_environment
-from pipeline.referee.host import BuildService, Contestant
-from pipeline.referee.inputs import describe
-from pipeline.referee.kernels import check_kernels
+from pipeline.referee.answers.inputs import describe
+from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.answers.problem import LoadedProblem, ProblemError, outputs_of, tensors
+from pipeline.referee.checks.kernels import check_kernels
+from pipeline.referee.checks.probes import Probes
+from pipeline.referee.checks.trials import Trials
+from pipeline.referee.device import canary, exclusive
+from pipeline.referee.device.environment import describe_environment
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.measuring import Measuring
-from pipeline.referee.memory import (
+from pipeline.referee.request import VerifyRequest
+from pipeline.referee.seats import seat
+from pipeline.referee.seats.candidate import Candidate
+from pipeline.referee.seats.host import BuildService, Contestant
+from pipeline.referee.seats.memory import (
     SharedMemory,
     SharedSlot,
     SharedWeights,
@@ -36,12 +41,8 @@ from pipeline.referee.memory import (
     slot_bytes,
     slots_that_fit,
 )
-from pipeline.referee.oracle import Oracle
-from pipeline.referee.probes import Probes
-from pipeline.referee.problem import LoadedProblem, ProblemError, outputs_of, tensors
-from pipeline.referee.request import VerifyRequest
-from pipeline.referee.spares import Spares
-from pipeline.referee.trials import Trials
+from pipeline.referee.seats.spares import Spares
+from pipeline.referee.timing.measuring import Measuring
 
 Progress = Callable[[str], None]
 

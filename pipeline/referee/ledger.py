@@ -25,7 +25,7 @@ from pipeline.nouns import (
     Status,
     Verification,
 )
-from pipeline.referee import tolerance
+from pipeline.referee.answers import tolerance
 from pipeline.referee.request import VerifyRequest
 from pipeline.version import __version__
 

@@ -20,7 +20,7 @@ from benchmarks.fitness_server import FitnessServer
 from pipeline.nouns import Problem
 from pipeline.problems import open_suite, read_problem
 from pipeline.problems.check import Unfit
-from pipeline.referee.problem import LoadedProblem
+from pipeline.referee.answers.problem import LoadedProblem
 
 BAD = Path(__file__).parents[1] / "problems" / "bad"
 NESTED = '''"""Two outputs, one of them integers, in a dict."""

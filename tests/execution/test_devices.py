@@ -16,8 +16,8 @@ from pipeline.execution.engine import Engine
 from pipeline.execution.referee_process import RefereeProcess
 from pipeline.nouns import Status, Verification, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.referee import quarantine
-from pipeline.referee.exclusive import DIRECTORY_VARIABLE
+from pipeline.referee.device import quarantine
+from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
 
 GPUS = tuple(Gpu(uuid=f"GPU-{letter}1", name="NVIDIA H200", index=i) for i, letter in enumerate("abc"))
 SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -27,7 +27,7 @@ import os, sys
 import pipeline.referee.__main__ as room
 from pipeline.errors import DeviceUnfit
 from pipeline.nouns import Status, Verification
-from pipeline.referee import quarantine
+from pipeline.referee.device import quarantine
 from pipeline.referee.request import VerifyRequest
 
 def answer(message, *_):
@@ -212,7 +212,7 @@ def test_doctor_lifts_what_passes_and_keeps_what_does_not(
         assert device == "cuda:0"
         return "3 of 97 bins" if environment["CUDA_VISIBLE_DEVICES"] == "GPU-a1" else None
 
-    monkeypatch.setattr("pipeline.referee.canary.check", check)
+    monkeypatch.setattr("pipeline.referee.device.canary.check", check)
     stays, lifted = doctor.lift_quarantine(lambda _: None)
     assert not stays.ok and "GPU-a1) stays: 3 of 97 bins" in stays.seen and "--gpu-reset -i 0" in stays.remedy
     assert lifted.ok and "GPU-b1) passed" in lifted.seen

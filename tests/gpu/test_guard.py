@@ -19,9 +19,9 @@ from pipeline.execution import devices, doctor
 from pipeline.execution.engine import Engine
 from pipeline.nouns import Status, Verification, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.referee import canary, exclusive, quarantine
-from pipeline.referee.environment import describe_environment
-from pipeline.referee.quiet import Watch, nvml_reader
+from pipeline.referee.device import canary, exclusive, quarantine
+from pipeline.referee.device.environment import describe_environment
+from pipeline.referee.device.quiet import Watch, nvml_reader
 
 pytestmark = pytest.mark.gpu
 

@@ -11,8 +11,8 @@ import torch
 
 from pipeline.nouns import Problem
 from pipeline.problems import open_suite
+from pipeline.referee.answers.problem import LoadedProblem, tensors
 from pipeline.referee.fitness import examine
-from pipeline.referee.problem import LoadedProblem, tensors
 
 CPU = torch.device("cpu")
 PROBLEMS = open_suite().problems()

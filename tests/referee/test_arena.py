@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pipeline.contestant import arena as arenas
 from pipeline.contestant import wire
 from pipeline.contestant.wire import WireError
-from pipeline.referee.memory import (
+from pipeline.referee.answers.problem import tensors
+from pipeline.referee.seats.memory import (
     POISON,
     SharedMemory,
     lay_out,
@@ -24,8 +25,7 @@ from pipeline.referee.memory import (
     slot_bytes,
     slots_that_fit,
 )
-from pipeline.referee.problem import tensors
-from pipeline.referee.seat import CANDIDATE_ARENAS
+from pipeline.referee.seats.seat import CANDIDATE_ARENAS
 
 CPU = torch.device("cpu")
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64)

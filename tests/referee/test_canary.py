@@ -15,8 +15,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.errors import DeviceUnfit
-from pipeline.referee import canary, quarantine
-from pipeline.referee.exclusive import DIRECTORY_VARIABLE
+from pipeline.referee.device import canary, quarantine
+from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
 
 CPU = torch.device("cpu")
 UUID = "GPU-00000000-1111-2222-3333-444444444444"

@@ -13,7 +13,7 @@ import torch
 
 from pipeline.nouns import Environment, GpuInfo
 from pipeline.nouns.roofline import Ceilings
-from pipeline.referee import ceilings
+from pipeline.referee.roof import ceilings
 
 CPU = torch.device("cpu")
 HOST = Environment(

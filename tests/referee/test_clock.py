@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.contestant import loop
 from pipeline.nouns import Pace
-from pipeline.referee import clock
+from pipeline.referee.timing import clock
 
 CPU = torch.device("cpu")
 anything = st.recursive(

@@ -27,14 +27,14 @@ from pipeline.nouns import (
     VerifySettings,
 )
 from pipeline.problems import open_suite, read_problem
-from pipeline.referee.compiled import Compiled, CompiledBaselines, Seating, same_eager, through_eager
-from pipeline.referee.host import Contestant
-from pipeline.referee.memory import SharedMemory
-from pipeline.referee.oracle import Oracle
-from pipeline.referee.problem import LoadedProblem
+from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.answers.problem import LoadedProblem
 from pipeline.referee.request import VerifyRequest
-from pipeline.referee.rounds import Timed
-from pipeline.referee.timed_outputs import Subject
+from pipeline.referee.seats.host import Contestant
+from pipeline.referee.seats.memory import SharedMemory
+from pipeline.referee.timing.compiled import Compiled, CompiledBaselines, Seating, same_eager, through_eager
+from pipeline.referee.timing.rounds import Timed
+from pipeline.referee.timing.timed_outputs import Subject
 from tests.referee.court import Court
 
 CPU = torch.device("cpu")

@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.referee import exclusive
+from pipeline.referee.device import exclusive
 from pipeline.sandbox import Job, Scratch, python_paths, run
 
 ROOT = Path(__file__).parents[2]
 KEY = "GPU-00000000-1111-2222-3333-444444444444"
 HOLD = f"""
 import sys
-from pipeline.referee import exclusive
+from pipeline.referee.device import exclusive
 with exclusive.held({KEY!r}, lambda text: print(text, flush=True)) as note:
     print(note or "held", flush=True)
     sys.stdin.readline()
 """
 CONTEND = f"""
 import os, sys, time
-from pipeline.referee import exclusive
+from pipeline.referee.device import exclusive
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 for _ in range(5):
     with exclusive.held({KEY!r}):

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pipeline.nouns import Build, BuildRequest, BuildState
-from pipeline.referee.host import MAX_BUILDS, Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.seats.host import MAX_BUILDS, Contestant, ContestantFailed, ContestantGone
 
 MOST = 60.0
 """Seconds that a machine under load may take to end a contestant; the deadlines below are far shorter."""

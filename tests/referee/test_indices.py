@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee import indices
-from pipeline.referee.indices import IndexLeaf
-from pipeline.referee.problem import tensors
-from pipeline.referee.tracing import IndexTrace
+from pipeline.referee.answers import indices
+from pipeline.referee.answers.indices import IndexLeaf
+from pipeline.referee.answers.problem import tensors
+from pipeline.referee.answers.tracing import IndexTrace
 
 Forward = Callable[..., Any]
 seeds = st.integers(0, 2**32 - 1)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.referee.inputs import VARIANTS, Variant, describe, finite, free
+from pipeline.referee.answers.inputs import VARIANTS, Variant, describe, finite, free
 
 every = pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.contestant.profiling import MAX_ENTRIES, MAX_NAME, Span, Watched, calls
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin
-from pipeline.referee.kernels import lacking, library_compute, origin, read
+from pipeline.referee.checks.kernels import lacking, library_compute, origin, read
 
 
 def build(library: Path, name: str = "own") -> Build:

@@ -26,13 +26,14 @@ from pipeline.build import Builder, learn_toolchain
 from pipeline.contestant import loop
 from pipeline.nouns import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
 from pipeline.problems import read_problem
-from pipeline.referee import clock, kernels
-from pipeline.referee.form import check_form
-from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.checks import kernels
+from pipeline.referee.checks.form import check_form
 from pipeline.referee.judge import Tools, judge
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
-from pipeline.referee.spares import Spares
+from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.seats.spares import Spares
+from pipeline.referee.timing import clock
 from tests.referee.court import Court
 from tests.referee.doubles import serve_sabotaged, start_doubles
 from tests.referee.garbage import Change, bent, broken, changes, encoded, frame, messages

@@ -9,7 +9,7 @@ import torch
 
 from pipeline.errors import UsageError
 from pipeline.problems import read_problem
-from pipeline.referee.problem import LoadedProblem, ProblemError, truth, upcast
+from pipeline.referee.answers.problem import LoadedProblem, ProblemError, truth, upcast
 
 CPU = torch.device("cpu")
 HEAD = "import torch\nfrom torch import nn\n"

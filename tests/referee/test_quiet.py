@@ -16,7 +16,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.referee.quiet import (
+from pipeline.referee.device.quiet import (
     GpuReading,
     Watch,
     cores_of,

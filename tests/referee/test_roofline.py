@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pipeline.nouns.roofline import Ceilings
 from pipeline.problems import open_suite, read_problem
-from pipeline.referee import roofline
-from pipeline.referee.problem import LoadedProblem
-from pipeline.referee.roofline import Work
+from pipeline.referee.answers.problem import LoadedProblem
+from pipeline.referee.roof import roofline
+from pipeline.referee.roof.roofline import Work
 
 Count = Callable[..., Work]
 

@@ -25,7 +25,7 @@ from pipeline.execution.files import write_attempt
 from pipeline.execution.single import Verified, verify_text
 from pipeline.nouns import AttemptKey, Problem, Response, Status, Verification, VerifySettings
 from pipeline.problems import read_problem
-from pipeline.referee.problem import LoadedProblem, tensors
+from pipeline.referee.answers.problem import LoadedProblem, tensors
 from pipeline.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (
     finds,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.nouns import Interval, Pace
-from pipeline.referee import stats
+from pipeline.referee.timing import stats
 
 samples = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
 

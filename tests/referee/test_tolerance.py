@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee import tolerance
+from pipeline.referee.answers import tolerance
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 seeds = st.integers(0, 2**32 - 1)

@@ -1,4 +1,4 @@
-"""The figures of a measurement: what the rounds of `pipeline.referee.rounds` say.
+"""The figures of a measurement: what the rounds of `pipeline.referee.timing.rounds` say.
 
 Two clocks see every call: the contestant's (events on a GPU), and the referee's around whole blocks of
 secret, varying length. Both sides run the same loop in the same kind of process, so what a further call adds
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from pipeline.nouns import Interval, Measurement, Pace
-from pipeline.referee import stats
+from pipeline.referee.timing import stats
 
 SHORTEST_MS, LONGEST_MS = 1e-6, 1e9
 """A time of one call outside these (a nanosecond, eleven days) is no time."""

@@ -1,7 +1,7 @@
 """Which bytes of memory the operators of one forward read: a trace at the dispatcher.
 
 Every number here is a lower bound. Views, shapes and allocations read nothing, and of other operators
-`pipeline.referee.operators` says which read only a part of their arguments.
+`pipeline.referee.roof.operators` says which read only a part of their arguments.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.referee.geometry import Geometry, storage_address
-from pipeline.referee.operators import MASK_ELEMENTS, OTHERS, only_written, parts_read
-from pipeline.referee.problem import tensors
-from pipeline.referee.tracing import bound, written
+from pipeline.referee.answers.geometry import Geometry, storage_address
+from pipeline.referee.answers.problem import tensors
+from pipeline.referee.answers.tracing import bound, written
+from pipeline.referee.roof.operators import MASK_ELEMENTS, OTHERS, only_written, parts_read
 
 
 @dataclass(frozen=True)

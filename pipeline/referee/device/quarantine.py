@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from pipeline.nouns import Quarantine
-from pipeline.referee.exclusive import Unusable, checked_key, directory, open_directory
+from pipeline.referee.device.exclusive import Unusable, checked_key, directory, open_directory
 
 MOST_BYTES = 1 << 16
 """A longer file is no record of ours."""

@@ -14,18 +14,18 @@ import torch
 
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState, Status, VerifySettings
-from pipeline.referee.environment import minor_number
-from pipeline.referee.host import (
+from pipeline.referee.answers.problem import LoadedProblem
+from pipeline.referee.device.environment import minor_number
+from pipeline.referee.ledger import Ended
+from pipeline.referee.seats.host import (
     BuildService,
     Contestant,
     ContestantFailed,
     ContestantGone,
     Equipment,
 )
-from pipeline.referee.ledger import Ended
-from pipeline.referee.memory import SharedMemory
-from pipeline.referee.problem import LoadedProblem
-from pipeline.referee.spares import Spares
+from pipeline.referee.seats.memory import SharedMemory
+from pipeline.referee.seats.spares import Spares
 
 FLUSH_MULTIPLE = 2
 """The L2 cache is emptied by writing this many times its size."""

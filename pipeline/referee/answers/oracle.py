@@ -10,10 +10,10 @@ import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee import tolerance
-from pipeline.referee.answer import Answer, answer, compare, may_hold_indices
-from pipeline.referee.conditioning import WELL_CONDITIONED, amplification
-from pipeline.referee.problem import LoadedProblem, outputs_of, truth
+from pipeline.referee.answers import tolerance
+from pipeline.referee.answers.answer import Answer, answer, compare, may_hold_indices
+from pipeline.referee.answers.conditioning import WELL_CONDITIONED, amplification
+from pipeline.referee.answers.problem import LoadedProblem, outputs_of, truth
 
 GROSS = "constant"
 """The variant that is judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""

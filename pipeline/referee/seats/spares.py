@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.nouns import Build, BuildRequest, BuildState
-from pipeline.referee.host import BuildService, Contestant, ContestantGone
+from pipeline.referee.seats.host import BuildService, Contestant, ContestantGone
 
 PAIR = 2
 """Candidate and baseline: what one verification takes."""

@@ -16,14 +16,14 @@ import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import Flag, Status
-from pipeline.referee.candidate import Candidate
-from pipeline.referee.inputs import finite, other_batches, strided
+from pipeline.referee.answers.inputs import finite, other_batches, strided
+from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.answers.problem import ProblemError, outputs_of
+from pipeline.referee.checks.trials import Trials
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.memory import SharedMemory, lay_out, slot_bytes, slots_that_fit
-from pipeline.referee.oracle import Oracle
-from pipeline.referee.problem import ProblemError, outputs_of
 from pipeline.referee.request import VerifyRequest
-from pipeline.referee.trials import Trials
+from pipeline.referee.seats.candidate import Candidate
+from pipeline.referee.seats.memory import SharedMemory, lay_out, slot_bytes, slots_that_fit
 
 BUDGET_SECONDS = 20.0
 """Probes begin only within this time."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from pipeline.referee.problem import LoadedProblem, mapped, outputs_of, truth
+from pipeline.referee.answers.problem import LoadedProblem, mapped, outputs_of, truth
 
 WELL_CONDITIONED = 16.0
 """Beyond this amplification a variant decides nothing. The float32 floor is 840 roundings wide: what is left

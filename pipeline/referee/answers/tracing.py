@@ -1,12 +1,9 @@
 """What the dispatcher sees of the reference: where tensors lie, and which outputs are indices of what.
 
 `IndexTrace` watches one run of forward and finds the outputs that are indices: of a sort, of the largest
-elements, of an extreme. Such outputs have their own rules of comparison (`pipeline.referee.indices`), for
-which the tensor that was searched is needed. It must be the reference, in the referee: nothing here may be
-run on a candidate's word.
-
-Not traced, and so compared as any integers are: the indices of pooling, `searchsorted`, random draws, and
-indices that were computed with after they were found.
+elements, of an extreme. Such outputs have their own rules of comparison (`pipeline.referee.answers.indices`),
+for which the tensor that was searched is needed. It must be the reference, in the referee: nothing here may
+be run on a candidate's word.
 """
 
 from __future__ import annotations
@@ -18,9 +15,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.referee.geometry import Geometry, storage_address
-from pipeline.referee.indices import Hop, IndexLeaf, Rule
-from pipeline.referee.problem import tensors
+from pipeline.referee.answers.geometry import Geometry, storage_address
+from pipeline.referee.answers.indices import Hop, IndexLeaf, Rule
+from pipeline.referee.answers.problem import tensors
 
 
 def bound(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

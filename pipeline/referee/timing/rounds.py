@@ -25,13 +25,14 @@ from statistics import fmean, median
 from typing import Any
 
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee import clock, seat
-from pipeline.referee.clock import Round
-from pipeline.referee.environment import Readings, read_state
-from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
-from pipeline.referee.memory import SharedSlot, same_bits
-from pipeline.referee.quiet import Watch
-from pipeline.referee.timed_outputs import Subject, TimedOutputs, Unusual
+from pipeline.referee.device.environment import Readings, read_state
+from pipeline.referee.device.quiet import Watch
+from pipeline.referee.seats import seat
+from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.seats.memory import SharedSlot, same_bits
+from pipeline.referee.timing import clock
+from pipeline.referee.timing.clock import Round
+from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs, Unusual
 
 MIN_ROUNDS = 8
 SURE_ROUNDS = 24

@@ -11,15 +11,16 @@ from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
 from pipeline.hashing import sha256_text
 from pipeline.nouns import Problem, VerifySettings
-from pipeline.referee import clock, seat
-from pipeline.referee.host import ContestantFailed, ContestantGone
-from pipeline.referee.memory import SharedMemory, lay_out
-from pipeline.referee.oracle import Oracle
-from pipeline.referee.problem import LoadedProblem, outputs_of
-from pipeline.referee.quiet import Watch
-from pipeline.referee.rounds import Stopwatch
-from pipeline.referee.spares import Spares
-from pipeline.referee.timed_outputs import Subject
+from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.answers.problem import LoadedProblem, outputs_of
+from pipeline.referee.device.quiet import Watch
+from pipeline.referee.seats import seat
+from pipeline.referee.seats.host import ContestantFailed, ContestantGone
+from pipeline.referee.seats.memory import SharedMemory, lay_out
+from pipeline.referee.seats.spares import Spares
+from pipeline.referee.timing import clock
+from pipeline.referee.timing.rounds import Stopwatch
+from pipeline.referee.timing.timed_outputs import Subject
 
 _SOURCE = """
 import torch

@@ -15,9 +15,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.nouns.roofline import Ceilings, Roofline
-from pipeline.referee.geometry import Geometry
-from pipeline.referee.problem import LoadedProblem, ProblemError, tensors
-from pipeline.referee.reads import Read, ReadTrace, union
+from pipeline.referee.answers.geometry import Geometry
+from pipeline.referee.answers.problem import LoadedProblem, ProblemError, tensors
+from pipeline.referee.roof.reads import Read, ReadTrace, union
 
 BEYOND = 1.05
 """A call this many times faster than `needed_ms` is impossible: ceilings are measured to within 5 %."""

@@ -10,10 +10,10 @@ import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee import indices, tolerance
-from pipeline.referee.indices import IndexLeaf
-from pipeline.referee.problem import LoadedProblem, outputs_of
-from pipeline.referee.tracing import IndexTrace
+from pipeline.referee.answers import indices, tolerance
+from pipeline.referee.answers.indices import IndexLeaf
+from pipeline.referee.answers.problem import LoadedProblem, outputs_of
+from pipeline.referee.answers.tracing import IndexTrace
 
 INDEX_DTYPES = ("int64", "int32")
 

@@ -14,20 +14,23 @@ import torch
 from pipeline.build import Toolchain
 from pipeline.contestant import loop
 from pipeline.nouns import Ceilings, Measurement, Replayed, Rigor, Roofline, Status, VerifySettings
-from pipeline.referee import ceilings, clock, roofline, seat, tolerance
-from pipeline.referee.candidate import Candidate
-from pipeline.referee.compiled import CompiledBaselines, Seating
-from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
-from pipeline.referee.inputs import Variant
+from pipeline.referee.answers import tolerance
+from pipeline.referee.answers.inputs import Variant
+from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.answers.problem import ProblemError
+from pipeline.referee.device.quiet import Watch
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.memory import SharedMemory, SharedSlot, SharedWeights
-from pipeline.referee.oracle import Oracle
-from pipeline.referee.problem import ProblemError
-from pipeline.referee.quiet import Watch
-from pipeline.referee.rounds import Stopwatch, Timed
-from pipeline.referee.sameness import aa_spread
-from pipeline.referee.spares import Spares
-from pipeline.referee.timed_outputs import Subject
+from pipeline.referee.roof import ceilings, roofline
+from pipeline.referee.seats import seat
+from pipeline.referee.seats.candidate import Candidate
+from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.seats.memory import SharedMemory, SharedSlot, SharedWeights
+from pipeline.referee.seats.spares import Spares
+from pipeline.referee.timing import clock
+from pipeline.referee.timing.compiled import CompiledBaselines, Seating
+from pipeline.referee.timing.rounds import Stopwatch, Timed
+from pipeline.referee.timing.sameness import aa_spread
+from pipeline.referee.timing.timed_outputs import Subject
 
 _OUTPUTS = "Are the outputs of timed calls right?"
 _CLOCKS = "Does the referee's own clock agree with the contestant's?"

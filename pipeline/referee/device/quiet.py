@@ -212,7 +212,7 @@ def nvml_reader(device: torch.device) -> ReadGpu:
     """Reads a GPU's state, with NVML's handle looked up once."""
     import pynvml
 
-    from pipeline.referee.environment import nvml_handle
+    from pipeline.referee.device.environment import nvml_handle
 
     handle = nvml_handle(device)
 

@@ -12,7 +12,7 @@ import torch
 
 from pipeline.contestant import arena as arenas
 from pipeline.contestant import wire
-from pipeline.referee.problem import tensors
+from pipeline.referee.answers.problem import tensors
 
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""

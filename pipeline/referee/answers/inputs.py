@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pipeline.referee.problem import mapped, tensors
+from pipeline.referee.answers.problem import mapped, tensors
 
 LARGE, LARGE_HALF = 64.0, 16.0
 """Factors of `large`: exp of 64 times a normal value overflows float32; float16 ends at 65504."""

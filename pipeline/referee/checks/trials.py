@@ -9,13 +9,13 @@ import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
-from pipeline.referee import tolerance
-from pipeline.referee.form import FORM, check_form
-from pipeline.referee.inputs import ACCURATE, VARIANTS, Variant, finite
+from pipeline.referee.answers import tolerance
+from pipeline.referee.answers.inputs import ACCURATE, VARIANTS, Variant, finite
+from pipeline.referee.answers.oracle import GROSS, Expected, Oracle
+from pipeline.referee.answers.problem import tensors
+from pipeline.referee.checks.form import FORM, check_form
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.memory import SharedSlot, raw, same_bits
-from pipeline.referee.oracle import GROSS, Expected, Oracle
-from pipeline.referee.problem import tensors
+from pipeline.referee.seats.memory import SharedSlot, raw, same_bits
 
 LATER_CALLS = 4
 """So many later calls an earlier result must survive."""

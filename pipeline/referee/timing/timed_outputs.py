@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from pipeline.nouns import ErrorStatistics, VerifySettings
-from pipeline.referee import tolerance
-from pipeline.referee.answer import Answer, compare
-from pipeline.referee.inputs import Variant
-from pipeline.referee.memory import SharedSlot
-from pipeline.referee.oracle import Oracle
+from pipeline.referee.answers import tolerance
+from pipeline.referee.answers.answer import Answer, compare
+from pipeline.referee.answers.inputs import Variant
+from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.seats.memory import SharedSlot
 
 
 @dataclass(frozen=True)

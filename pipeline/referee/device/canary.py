@@ -1,8 +1,8 @@
 """Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
 
-`python -m pipeline.referee.canary cuda:0` runs small kernels whose results are whole numbers, known exactly,
-and says `healthy`, or what was wrong. It holds for the kernels that ran and the memory that they touched: a
-GPU that passes may be broken elsewhere, one that fails must not be used.
+`python -m pipeline.referee.device.canary cuda:0` runs small kernels whose results are whole numbers, known
+exactly, and says `healthy`, or what was wrong. It holds for the kernels that ran and the memory that they
+touched: a GPU that passes may be broken elsewhere, one that fails must not be used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pipeline import version
 from pipeline.errors import DeviceUnfit
-from pipeline.referee import quarantine
+from pipeline.referee.device import quarantine
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +30,7 @@ KILL_PATIENCE_S = 5.0
 PATTERN_BYTES = 256 << 20
 LEAST_BYTES = 16 << 20
 HEALTHY = "healthy"
-PROGRAM = (sys.executable, "-P", "-m", "pipeline.referee.canary")
+PROGRAM = (sys.executable, "-P", "-m", "pipeline.referee.device.canary")
 
 Probe = Callable[["torch.device"], str | None]
 """Runs something with a known result; None, or what was wrong."""

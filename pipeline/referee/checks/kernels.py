@@ -15,9 +15,9 @@ import torch
 
 from pipeline.contestant.profiling import LIBRARY_NAMESPACES, MAX_ENTRIES, MAX_NAME
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin, Status, VerifySettings
+from pipeline.referee.checks.trials import Ask
 from pipeline.referee.ledger import Ended, Ledger, clean
-from pipeline.referee.memory import SharedSlot
-from pipeline.referee.trials import Ask
+from pipeline.referee.seats.memory import SharedSlot
 
 OWN_FLOOR = 0.01
 LIBRARY_CEILING = 0.90

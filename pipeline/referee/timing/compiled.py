@@ -26,13 +26,14 @@ from pipeline.errors import SandboxError
 from pipeline.hashing import sha256_json
 from pipeline.nouns import Against, Check, CheckOutcome, Environment, Interval, Measurement
 from pipeline.nouns.base import Noun
-from pipeline.referee import clock, seat, stats
-from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone, Equipment
+from pipeline.referee.answers.problem import ProblemError
 from pipeline.referee.ledger import Ended, clean
-from pipeline.referee.memory import SharedMemory
-from pipeline.referee.problem import ProblemError
-from pipeline.referee.rounds import Timed
-from pipeline.referee.timed_outputs import Subject
+from pipeline.referee.seats import seat
+from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone, Equipment
+from pipeline.referee.seats.memory import SharedMemory
+from pipeline.referee.timing import clock, stats
+from pipeline.referee.timing.rounds import Timed
+from pipeline.referee.timing.timed_outputs import Subject
 
 T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from pipeline.nouns import Status, VerifySettings
-from pipeline.referee import seat
-from pipeline.referee.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.answers.problem import LoadedProblem
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.memory import SharedMemory, SharedWeights, same_bits
-from pipeline.referee.problem import LoadedProblem
+from pipeline.referee.seats import seat
+from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.seats.memory import SharedMemory, SharedWeights, same_bits
 
 _WEIGHTS = "Do the candidate's parameters start where the reference's do?"
 _STATE = "Are parameters and buffers unchanged?"

@@ -1,0 +1,1 @@
+"""What is asked of a candidate before it is timed."""

@@ -1,0 +1,1 @@
+"""The least time that a problem's data and arithmetic take on a device."""

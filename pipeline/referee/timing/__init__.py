@@ -1,0 +1,1 @@
+"""How long it takes: rounds of both sides, two clocks, and what they say."""
