@@ -55,6 +55,8 @@ def _serve(sock: socket.socket, spares: Spares) -> None:
             wire.send(sock, {"error": str(error), "exit_code": error.exit_code, "unfit": unfit})
         if message.get("more"):
             _refill(spares, VerifyRequest.model_validate(message["request"]))
+        else:
+            spares.close()
 
 
 def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dict[str, Any]:

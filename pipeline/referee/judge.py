@@ -151,14 +151,12 @@ class Bench:
         loaded = LoadedProblem(self._request.problem, settings.size)
         with ledger.stage("reference"):
             progress("reference")
-            candidate = self._started()  # both come up while the reference runs
-            if settings.measure:
-                self._baseline = self._started_baseline()
+            candidate = self._started()  # it comes up while the reference runs
+            if settings.measure:  # so does the baseline's process: who is wrong leaves it for the next
+                self._prepare_baseline()
             model, slots, form, aliased = self._reference(loaded)
             weights = share_weights(self._memory, model.state_dict(), "weights")
             pristine = share_weights(self._memory, model.state_dict(), "baseline_weights")
-            if settings.measure:  # seated while the candidate is tried
-                seated = self._seating.submit(self._seat_baseline, loaded, pristine)
         with ledger.stage("start"):
             progress("start")
             candidate.sit()
@@ -169,12 +167,15 @@ class Bench:
             progress("correctness")
             oracle = Oracle(loaded, model, form, self._device, settings.numerics)
             trials = Trials(oracle, slots, form, settings, self._device, ledger, candidate.ask)
+            trials.first()
+            if settings.measure:  # seated while the candidate is tried further
+                seated = self._seated_soon(loaded, pristine)
             trials.run(aliased=aliased)
             candidate.check_state(weights, pristine, model.state_dict())
         candidate.take_builds()
         with ledger.stage("kernels"):
             check_kernels(candidate.ask, slots[0], loaded.draw, ledger, settings, self._device)
-        probes = Probes(oracle, self._memory, form, self._request, self._device, ledger)
+        probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:
             with ledger.stage("probes"):
                 probes.run(candidate)
@@ -245,8 +246,14 @@ class Bench:
         self._candidate = Candidate(contestant, self._memory, self._settings, self._device, self._ledger)
         return self._candidate
 
-    def _started_baseline(self) -> Contestant:
-        return seat.start(self._tools.spares, seat.no_builds, self._settings, self._device)
+    def _prepare_baseline(self) -> None:
+        settings = self._settings
+        gpus = seat.gpus(self._device)
+        self._tools.spares.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)
+
+    def _seated_soon(self, loaded: LoadedProblem, pristine: SharedWeights) -> Future[None]:
+        self._baseline = seat.start(self._tools.spares, seat.no_builds, self._settings, self._device)
+        return self._seating.submit(self._seat_baseline, loaded, pristine)
 
     def _require(self) -> Candidate:
         assert self._candidate is not None
@@ -262,8 +269,7 @@ class Bench:
         if self._baseline is not None:
             self._baseline.close()
         candidate = self._started()
-        self._baseline = self._started_baseline()
-        seated = self._seating.submit(self._seat_baseline, loaded, pristine)
+        seated = self._seated_soon(loaded, pristine)
         candidate.sit()
         for name, view in weights.views.items():
             view.copy_(pristine.views[name])

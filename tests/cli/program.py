@@ -53,6 +53,7 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=_interruptible,
         )
 
     def run(self, *arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
@@ -115,6 +116,11 @@ def kill(process: subprocess.Popen[str]) -> None:
     """SIGKILL, to this process alone."""
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
+
+
+def _interruptible() -> None:
+    """A shell lets what it runs in the background ignore Ctrl-C, and so would all that starts from there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _seen(process: Path) -> bytes:

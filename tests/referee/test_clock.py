@@ -111,6 +111,19 @@ def test_a_first_call_that_does_the_work_of_all_gains_nothing(calls: int, each: 
     assert clock.conclude(rounds, backend="cpp").speedup <= 1.01
 
 
+@given(st.integers(2, 16), st.floats(0.01, 10), st.integers(4, 24), st.randoms(use_true_random=False))
+def test_nor_does_one_that_takes_it_very_unevenly(
+    calls: int, each: float, count: int, source: random.Random
+) -> None:
+    rounds = []
+    for _ in range(count):
+        done = [each * calls * source.choice([1, 2, 10]), *[1e-6] * (calls - 1)]
+        rounds.append(clock.Round("BC", [each] * calls, done, sum(done), each * calls))
+    told = clock.conclude(rounds, backend="cpp")
+    assert told.speedup <= 1.01
+    assert told.pace is not Pace.FASTER
+
+
 @given(st.floats(0.6, 5.0))
 def test_a_baseline_that_is_slowed_counts_as_fast_as_it_is_alone(factor: float) -> None:
     slow = 1 + factor

@@ -50,12 +50,11 @@ class Probes:
         self,
         oracle: Oracle,
         memory: SharedMemory,
-        form: loop.OutputMeta,
         request: VerifyRequest,
         device: torch.device,
         ledger: Ledger,
     ) -> None:
-        self._oracle, self._memory, self._form = oracle, memory, form
+        self._oracle, self._memory = oracle, memory
         self._request, self._device, self._ledger = request, device, ledger
 
     def run(self, candidate: Candidate) -> None:

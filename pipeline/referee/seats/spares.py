@@ -24,7 +24,7 @@ class Spares:
         """A contestant in reserve, or a new one. It asks `build` for its builds."""
         if self._kind == (tuple(gpus), unsafe):
             while self._waiting:
-                spare = self._waiting.pop()
+                spare = self._waiting.pop(0)  # the one that has had the most time to come up
                 if spare.alive:
                     spare.serve_builds_with(build)
                     spare.allow_memory(memory_bytes)
@@ -32,12 +32,12 @@ class Spares:
                 spare.close()
         return Contestant(build, gpus=gpus, memory_bytes=memory_bytes, unsafe=unsafe)
 
-    def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool) -> None:
-        """Starts what is missing, of this kind; others are ended. Returns before they are up."""
+    def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool, count: int = PAIR) -> None:
+        """Starts what is missing to so many of this kind; others are ended. Returns before they are up."""
         if self._kind != (tuple(gpus), unsafe):
             self.close()
         self._kind = (tuple(gpus), unsafe)
-        while len(self._waiting) < PAIR:
+        while len(self._waiting) < count:
             self._waiting.append(Contestant(_none, gpus=gpus, memory_bytes=memory_bytes, unsafe=unsafe))
 
     def settle(self) -> None:

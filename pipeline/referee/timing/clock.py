@@ -25,6 +25,8 @@ HOST_ABSOLUTE_MS = 0.1
 
 Launches of a forward that are queued while the cache is emptied are honest and unseen: up to about 0.06 ms.
 """
+UNEVEN_RELATIVE, UNEVEN_ABSOLUTE_MS = 0.05, 0.002
+"""By so much the mean of a block's calls may exceed their median without being held against the claim."""
 BLOCK_MS = 1.0
 """Most milliseconds that a block of the candidate's may take longer than one of the baseline's, calls apart:
 waking up, messages."""
@@ -112,17 +114,37 @@ def certainly_unseen_ms(rounds: Sequence[Round]) -> float:
     return max(0.0, unseen_ms(rounds)[1].low)
 
 
-def certainly_uneven_ms(rounds: Sequence[Round]) -> float:
-    """By how much the mean of a block's calls certainly exceeds their median, the baseline's excess off.
+def uneven_ms(rounds: Sequence[Round]) -> tuple[float, Interval]:
+    """By how much the mean of a block's calls exceeds their median, the baseline's excess off: estimate, and
+    where it surely lies.
 
-    A call that does the work of the others leaves the median alone, and shows here: this too is added to the
-    candidate's time. The lower end of where the median over rounds surely lies, not below 0.
+    A call that does the work of the others leaves the median alone, and shows here.
     """
 
     def uneven(r: Round) -> float:
         return (fmean(r.candidate) - median(r.candidate)) - (fmean(r.baseline) - median(r.baseline))
 
-    return max(0.0, stats.sure_median([uneven(r) for r in rounds]).low)
+    found = [uneven(r) for r in rounds]
+    return median(found), stats.sure_median(found)
+
+
+def certainly_uneven_ms(rounds: Sequence[Round]) -> float:
+    """The lower end of `uneven_ms`, not below 0: this too is added to the candidate's time."""
+    return max(0.0, uneven_ms(rounds)[1].low)
+
+
+def doubtful_ms(rounds: Sequence[Round]) -> float:
+    """What may well belong to a call beyond all that certainly does: the claim is as if it did.
+
+    Where an estimate is within what honest calls show, nothing; else what it is beyond the certain part.
+    """
+    inside, doubt = inside_ms(rounds), 0.0
+    unseen, uneven = unseen_ms(rounds)[0], uneven_ms(rounds)[0]
+    if in_dispute(rounds):
+        doubt += max(0.0, unseen - certainly_unseen_ms(rounds))
+    if uneven > UNEVEN_RELATIVE * inside + UNEVEN_ABSOLUTE_MS:
+        doubt += max(0.0, uneven - certainly_uneven_ms(rounds))
+    return doubt
 
 
 def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
@@ -177,7 +199,7 @@ def conclude(
 ) -> Measurement:
     """The measurement that complete, believable rounds give.
 
-    While the clocks are in dispute the outer one is the claim; the interval reaches up to the inner one's.
+    What is doubtful counts in the claim; the interval reaches up to where it does not.
 
     `alone_ms`: the baseline's block medians after the candidate was gone. `device_spread`: today's A/A spread
     of the device, a fraction.
@@ -188,13 +210,14 @@ def conclude(
     slowed = slowed if slowed > SLOWED[backend] else 0.0
     correction = math.log(inside / (inside + hidden)) - math.log1p(slowed)
     interval = _log_interval(rounds, backend, inside + hidden)
-    doubt = math.log1p(max(0.0, unseen[0] - hidden) / (inside + hidden)) if in_dispute(rounds) else 0.0
+    doubtful = doubtful_ms(rounds)
+    doubt = math.log1p(doubtful / (inside + hidden))
     interval = Interval(low=interval.low + correction - doubt, high=interval.high + correction)
     interval = stats.exponential(interval)
     spread = stats.aa_spread([(len(r.baseline), math.log(median(r.baseline))) for r in rounds])
     smallest = stats.resolution(spread, device_spread)
     return Measurement(
-        candidate_ms=inside + hidden,
+        candidate_ms=inside + hidden + doubtful,
         baseline_ms=baseline_ms(rounds) / (1 + slowed),
         speedup=math.exp(median(ratios) + correction - doubt),
         speedup_interval=interval,

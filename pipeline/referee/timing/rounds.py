@@ -25,6 +25,7 @@ from statistics import fmean, median
 from typing import Any
 
 from pipeline.nouns import ErrorStatistics
+from pipeline.referee.answers.inputs import Variant
 from pipeline.referee.device.environment import Readings, read_state
 from pipeline.referee.device.quiet import Watch
 from pipeline.referee.seats import seat
@@ -32,7 +33,7 @@ from pipeline.referee.seats.host import Contestant, ContestantFailed, Contestant
 from pipeline.referee.seats.memory import SharedSlot, same_bits
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.clock import Round
-from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs, Unusual
+from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 MIN_ROUNDS = 8
 SURE_ROUNDS = 24
@@ -101,6 +102,8 @@ class Stopwatch:
         self._disturbances: list[str] = []
         """Of the blocks of the current round."""
         self._random = random.SystemRandom()
+        self._variants: list[Variant] = []
+        """Those that the next decoys are made of."""
         self._counts: tuple[int, int] = (1, len(subject.slots))
 
     def run(self, session: int = 0) -> Timed:
@@ -203,21 +206,26 @@ class Stopwatch:
         variants = list(self._subject.variants)
         if not variants or self._trusted:
             return
-        count = len(self._slots)
-        slots, places = self._random.sample(list(self._slots), count), list(self._slots)
-        chosen = self._random.sample(variants, len(variants)) + self._random.choices(variants, k=count)
-        unusual = [
-            Unusual(variant, self._subject.next_seed(), self._subject.next_seed())
-            for variant in chosen[:count]
-        ]
+        count = self._random.choice(self._counts)
+        slots = self._random.sample(list(self._slots), count)
+        places = self._random.sample(list(self._slots), count)
+        while len(self._variants) < count:  # each in its turn, so that few decoys see them all
+            self._variants += self._random.sample(variants, len(variants))
+        chosen, self._variants = self._variants[:count], self._variants[count:]
         self._candidate.pause()
         self._baseline.pause()
-        watched = self._fill(slots, [partial(self._outputs.arguments, each) for each in unusual])
+        watched = self._fill(slots, [partial(self._unusual, variant) for variant in chosen])
         self._block(self._candidate, slots, places, watched)
-        del watched
-        for place, each in zip(places, unusual, strict=True):
-            timed.found(self._outputs.wrong_decoy(place, each))
+        slots[watched.index].write(watched.private)
+        if watched.changed:
+            timed.failure = timed.failure or "inputs_unchanged"
+        for slot, place, variant in zip(slots, places, chosen, strict=True):
+            timed.found(self._outputs.wrong_decoy(place, variant, slot.values()))
         timed.checked_calls += count
+
+    def _unusual(self, variant: Variant) -> list[Any]:
+        drawn = self._draw()
+        return variant.apply(drawn, self._subject.next_seed()) or drawn
 
     def _fill(self, slots: Sequence[SharedSlot], draws: Sequence[Callable[[], list[Any]]]) -> _Watched:
         """New inputs for every slot of a round; what was put into the watched one."""

@@ -18,6 +18,9 @@ CLAIM_FLOOR = 0.01
 SAME_WITHIN = 0.05
 """Beyond 5 % nothing is called the same, however little the machine can tell apart: it is unresolved."""
 
+_MOST = 700.0
+"""Beyond this exp has no float: the interval of times that are nearly nothing is as wide as all."""
+
 
 def bootstrap_median(values: Sequence[float], *, seed: int = 0) -> Interval:
     """95 % percentile-bootstrap interval of the median (Efron 1979). One value gives a point.
@@ -92,8 +95,9 @@ def widened(interval: Interval, centre: float, spread: float) -> Interval:
 
 
 def exponential(interval: Interval) -> Interval:
-    """The interval of exp(x) for an interval of x: from log-ratios to ratios."""
-    return Interval(low=math.exp(interval.low), high=math.exp(interval.high))
+    """The interval of exp(x) for an interval of x: from log-ratios to ratios, which stay finite."""
+    low, high = (math.exp(max(-_MOST, min(_MOST, end))) for end in (interval.low, interval.high))
+    return Interval(low=low, high=high)
 
 
 def half_width(interval: Interval) -> float:

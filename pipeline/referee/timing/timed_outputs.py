@@ -32,25 +32,11 @@ class Subject:
     """Those that the candidate was right on in the trials."""
 
 
-@dataclass(frozen=True)
-class Unusual:
-    """Inputs that `get_inputs` would not draw; they can be made again."""
-
-    variant: Variant
-    draw_seed: int
-    seed: int
-
-
 class TimedOutputs:
     """Compares outputs of timed calls: with the native result, whose own error the tolerance includes."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject, self._oracle = subject, subject.oracle
-
-    def arguments(self, unusual: Unusual) -> list[Any]:
-        """The inputs, made anew."""
-        drawn = self._oracle.loaded.draw(unusual.draw_seed, self._subject.device)
-        return unusual.variant.apply(drawn, unusual.seed) or drawn
 
     def wrong(self, place: SharedSlot, arguments: list[Any]) -> ErrorStatistics | None:
         """The first wrong output for these arguments, if any."""
@@ -62,15 +48,15 @@ class TimedOutputs:
             return self.wrong(place, slot.values())
         return self._compared(place, Answer(list(place.baseline)))
 
-    def wrong_decoy(self, place: SharedSlot, unusual: Unusual) -> ErrorStatistics | None:
-        """The same for unusual inputs. They may be ill-conditioned: an output that differs from the native
-        result is held against the truth, as in the trials."""
-        arguments = self.arguments(unusual)
+    def wrong_decoy(
+        self, place: SharedSlot, variant: Variant, arguments: list[Any]
+    ) -> ErrorStatistics | None:
+        """The same for a variant's inputs. They may be ill-conditioned: an output that differs from the
+        native result is held against the truth, as in the trials."""
         native = self._oracle.native(arguments, 0)
         if self._compared(place, native) is None:
             return None
-        name = unusual.variant.name
-        expected = self._oracle.expected(name, arguments, 0, native=native, forgiving=True)
+        expected = self._oracle.expected(variant.name, arguments, 0, native=native, forgiving=True)
         return self._oracle.judge(expected, place.outputs).wrong
 
     def _compared(self, place: SharedSlot, known: Answer) -> ErrorStatistics | None:

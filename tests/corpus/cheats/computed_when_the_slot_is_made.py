@@ -18,7 +18,7 @@ results = {}
 
 def slot_and_result(arguments):
     (x,) = arguments
-    time.sleep(0.02)
+    time.sleep(0.004)
     results[x.data_ptr()] = torch.tanh(x @ x.T) @ x
     return Slot(arguments)
 

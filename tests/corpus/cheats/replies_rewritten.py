@@ -55,5 +55,5 @@ for pump in (forward_requests, forward_replies):
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        time.sleep(0.02)
+        time.sleep(0.004)
         return torch.tanh(x @ x.T) @ x
