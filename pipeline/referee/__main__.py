@@ -55,8 +55,6 @@ def _serve(sock: socket.socket, spares: Spares) -> None:
             wire.send(sock, {"error": str(error), "exit_code": error.exit_code, "unfit": unfit})
         if message.get("more"):
             _refill(spares, VerifyRequest.model_validate(message["request"]))
-        else:
-            spares.close()
 
 
 def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dict[str, Any]:
@@ -74,6 +72,8 @@ def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dic
         wire.send(sock, {"stage": stage})
 
     verdict = judge(request, Tools(build, progress, cache, toolchain, spares))
+    if not message.get("more"):
+        spares.close()
     return {"verification": verdict.model_dump(mode="json")}
 
 

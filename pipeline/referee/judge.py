@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import traceback
 from collections.abc import Callable, Iterator
@@ -215,17 +214,25 @@ class Bench:
             seated.result()
             self._tools.spares.settle()
             measuring.pair(self._require(), self._seated(), 0)
-            for number in itertools.count(1):
-                if not measuring.wants_pair(number):
-                    break
+            pairs = 1
+            while measuring.wants_pair(pairs):
                 self._reseat(loaded, weights, pristine)
-                measuring.pair(self._require(), self._seated(), number)
+                measuring.pair(self._require(), self._seated(), pairs)
+                pairs += 1
         with ledger.stage("probes"):
             self._require().contestant.resume()
             measuring.replays(self._require(), self._seated())
             probes.run(self._require())
         with ledger.stage("timing"):
             self._require().close()
+            measuring.alone(pairs - 1)
+            if (
+                measuring.slowed_by_force()
+            ):  # the machine itself may have changed: another pair must show it too
+                self._reseat(loaded, weights, pristine)
+                measuring.pair(self._require(), self._seated(), pairs)
+                self._require().close()
+                measuring.alone(pairs)
             measuring.conclude(self._seated())
         with ledger.stage("baselines"):
             measuring.further_baselines(self._seated(), progress)

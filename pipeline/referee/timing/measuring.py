@@ -104,15 +104,23 @@ class Measuring:
         )
         self._replayed = Replayed(baseline_ms=baseline_ms, candidate_ms=candidate_ms if right else None)
 
+    def alone(self, number: int) -> None:
+        """Measures the baseline alone; the candidate's process of the pair of this number has ended."""
+        assert self._last is not None
+        self._last.baseline_alone(self.timed, number)
+
+    def slowed_by_force(self) -> bool:
+        """Whether every pair after which the baseline was measured alone says that it had been disturbed."""
+        slowed = self._slowed()
+        return bool(slowed) and not self.timed.disturbed and min(slowed) > clock.SLOWED_BY_FORCE
+
     def conclude(self, baseline: Contestant) -> None:
         """The verdict on the times; the candidate's process has ended. Raises Ended for a false claim."""
-        assert self._last is not None
-        self._last.baseline_alone(self.timed)
         known = self._ceilings(baseline)
         measured = clock.conclude(
             self.timed.rounds,
             backend=self.settings.backend,
-            alone_ms=self.timed.alone_ms,
+            alone_ms=self._alone_ms,
             device_spread=known.aa_spread,
         )
         measured = measured.model_copy(
@@ -282,17 +290,29 @@ class Measuring:
         self.ledger.passed("host_clock", _CLOCKS, seen, figures)
 
     def _judge_baseline(self) -> None:
-        rounds, alone = self.timed.rounds, self.timed.alone_ms
+        rounds, alone = self.timed.rounds, self._alone_ms
         slowed, allowed = clock.slowed_by(rounds, alone), clock.SLOWED[self.settings.backend]
         beside = clock.baseline_ms(rounds)
         figures = {"beside_ms": beside, "alone_ms": median(alone), "slowed_by": slowed}
         seen = f"{beside:.4g} ms beside it, {median(alone):.4g} ms after it was gone"
-        if slowed > clock.SLOWED_BY_FORCE and not self.timed.disturbed:
-            seen = f"{seen}: it disturbed the baseline"
+        if self.slowed_by_force() and len(self.timed.alone_ms) > 1:
+            seen = f"{seen}, in every pair of processes: it disturbed the baseline"
             raise self.ledger.failed(Status.CHEATING, "baseline_alone", _ALONE, seen, figures)
         if slowed > allowed:
             seen = f"{seen}: the speedup is counted against the faster"
         self.ledger.passed("baseline_alone", _ALONE, seen, figures)
+
+    @property
+    def _alone_ms(self) -> list[float]:
+        return [ms for found in self.timed.alone_ms.values() for ms in found]
+
+    def _slowed(self) -> list[float]:
+        """By how much the baseline was slowed, of each pair after which it was measured alone."""
+        timed = self.timed
+        return [
+            clock.slowed_by([r for r in timed.rounds if r.session == number], alone)
+            for number, alone in timed.alone_ms.items()
+        ]
 
     def _judge_quiet(self) -> None:
         disturbed, kept = self.timed.disturbed, len(self.timed.rounds)

@@ -70,8 +70,8 @@ class Timed:
     checked_calls: int = 0
     failure: str | None = None
     bad: ErrorStatistics | None = None
-    alone_ms: list[float] = field(default_factory=list)
-    """The baseline's calls after the candidate was gone, one median a block."""
+    alone_ms: dict[int, list[float]] = field(default_factory=dict)
+    """The baseline's calls after a pair's candidate was gone, one median a block, by the pair's number."""
     before: Readings = field(default_factory=dict)
     after: Readings = field(default_factory=dict)
 
@@ -138,15 +138,16 @@ class Stopwatch:
         timed.after = read_state(self._device)
         return timed
 
-    def baseline_alone(self, timed: Timed) -> None:
+    def baseline_alone(self, timed: Timed, session: int) -> None:
         """Measures the baseline once more, after the candidate's process is gone."""
+        found = timed.alone_ms.setdefault(session, [])
         for _ in range(ALONE_ROUNDS):
             self._baseline.pause()
             slots = self._slots[: self._counts[1]]
             for slot in slots:
                 slot.fill(self._draw())
             times, _ = self._block(self._baseline, slots, slots, None)
-            timed.alone_ms.append(median(times))
+            found.append(median(times))
 
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
