@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.build.cache import LASTING, BuildCache, LockTimeout
-from pipeline.build.compile_log import clean_log, shorten
+from pipeline.build.compile_log import clean_log, first_error, shorten
+from pipeline.build.glue import Glue
 from pipeline.build.ninja_file import LIBRARY, FlagError, Plan, make_plan, needs_cuda
+from pipeline.build.slim import GLUE, slim_route
 from pipeline.build.toolchain import Toolchain, learn_toolchain
 from pipeline.errors import MachineError
 from pipeline.hashing import sha256_json
-from pipeline.nouns.build import Build, BuildRequest, BuildState
+from pipeline.nouns.build import Build, BuildRequest, BuildState, Route
 from pipeline.sandbox import Group, Job, Limits, Outcome, read_result
 
-KEY_FORMAT = 1
+KEY_FORMAT = 2
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""
 
 MEMORY_BYTES = 8 << 30
@@ -47,6 +50,10 @@ class _Prepared:
     request: BuildRequest
     key: str
     plan: Plan | None = None
+    slim: Plan | None = None
+    """The slim route, where the request fits it."""
+    glued: bool = False
+    """Whether the slim route links the glue."""
     refusal: str = ""
     """The request's own fault: flags that cannot be put on a command line."""
     missing: str = ""
@@ -64,8 +71,11 @@ class Builder:
         jobs: int = 2,
         unsafe: bool = False,
         group: Group | None = None,
+        slim: bool = True,
     ) -> None:
         """`jobs`: compilers at one time within one build. `unsafe`: accept the weakest sandbox.
+
+        `slim`: try the slim route first, where a request fits it; without, all are compiled in full.
 
         `group`: whoever closes it ends the builds under way, which then are INFRASTRUCTURE failures.
 
@@ -75,12 +85,14 @@ class Builder:
         self._jobs = jobs
         self._unsafe = unsafe
         self._group = group or Group()
+        self._slim = slim
         try:
             self._cache = BuildCache(cache_dir / "builds")
         except OSError as error:
             raise MachineError(
                 f"the build cache {cache_dir} cannot be written ({error.strerror}); set KERNELPROOF_CACHE"
             ) from error
+        self._glue = Glue(self.toolchain, self._cache, self._group, unsafe=unsafe)
 
     def key(self, request: BuildRequest) -> str:
         """The request's address: SHA-256 over every file written, the command lines, compilers and torch."""
@@ -129,7 +141,11 @@ class Builder:
             "cpu": self.toolchain.cpu if native else None,
             "name": request.name,
         }
-        return _Prepared(request, self._address(material), plan=plan)
+        prepared = _Prepared(request, self._address(material), plan=plan)
+        slim = slim_route(request, self.toolchain) if self._slim else None
+        if slim is None:
+            return prepared
+        return replace(prepared, slim=make_plan(request, self.toolchain, slim), glued=slim.bindings)
 
     def _address(self, material: dict[str, Any]) -> str:
         return sha256_json([KEY_FORMAT, self.toolchain.identity, material])
@@ -138,8 +154,29 @@ class Builder:
         """Compile and store. Raises OSError or MachineError when this machine fails."""
         if prepared.plan is None:
             return self._cache.store(_failure(prepared, BuildState.ERROR, prepared.refusal), None)
+        began, fallback = time.monotonic(), ""
+        glue = self._glue.object() if prepared.slim is not None and prepared.glued else None
+        if prepared.slim is not None and (glue is not None or not prepared.glued):
+            build, library = self._compiled(prepared, prepared.slim, glue, seconds, memory_bytes)
+            if build.state is not BuildState.ERROR:
+                return self._kept(build.model_copy(update={"route": Route.SLIM}), library)
+            fallback = first_error(build.log)
+            seconds = max(1.0, seconds - (time.monotonic() - began))
+        build, library = self._compiled(prepared, prepared.plan, None, seconds, memory_bytes)
+        changes = {"fallback": fallback, "duration_s": time.monotonic() - began}
+        return self._kept(build.model_copy(update=changes), library)
+
+    def _kept(self, build: Build, library: bytes | None) -> Build:
+        return self._cache.store(build, library) if build.state in LASTING else build
+
+    def _compiled(
+        self, prepared: _Prepared, plan: Plan, glue: Path | None, seconds: float, memory_bytes: int
+    ) -> tuple[Build, bytes | None]:
+        """One route's build and library."""
         with self._cache.scratch() as scratch:
-            prepared.plan.write(scratch)
+            plan.write(scratch)
+            if glue is not None:
+                shutil.copyfile(glue, scratch / GLUE)
             outcome = self._compile(scratch, seconds, memory_bytes)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)
             state, reason = _judge(outcome, log, scratch, self.toolchain)
@@ -154,10 +191,10 @@ class Builder:
             state=state,
             name=prepared.request.name,
             duration_s=outcome.wall_s,
-            commands=prepared.plan.commands,
+            commands=plan.commands,
             log=shorten(f"{reason}\n{log}") if reason else log,
         )
-        return self._cache.store(build, library) if state in LASTING else build
+        return build, library
 
     def _compile(self, scratch: Path, seconds: float, memory_bytes: int) -> Outcome:
         """Run ninja over `scratch` in a sandbox that sees the compilers and torch's headers, nothing else."""

@@ -26,6 +26,12 @@ def clean_log(text: str, scratch: Path) -> str:
     return shorten(text)
 
 
+def first_error(log: str) -> str:
+    """The first line of a log that says `error`, bounded; else its first line."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else "")[:500]
+
+
 def shorten(text: str, limit: int = MAX_LOG_CHARS) -> str:
     """At most `limit` characters, the middle replaced by a line that says how much is missing."""
     if len(text) <= limit:

@@ -10,6 +10,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.build.slim import BINDINGS, FOLDER, GLUE, Slim, bindings
 from pipeline.build.stand_ins import STAND_INS
 from pipeline.build.toolchain import Toolchain
 from pipeline.nouns.build import BuildRequest
@@ -38,23 +39,30 @@ class Plan:
         """Write the files. Raises OSError when the disk is full."""
         for name, text in self.files.items():
             path = scratch / name
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def make_plan(request: BuildRequest, toolchain: Toolchain) -> Plan:
+def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = None) -> Plan:
     """The files and commands of a build. The toolchain must not lack anything the request needs.
 
+    With `slim` they are those of the slim route; if it has bindings, `GLUE` must be put beside the files.
     Raises FlagError for flags with unbalanced quotes or line breaks, or too many of them.
     """
     cxx = str(toolchain.cxx)
-    files = {"main.cpp": _cpp_source(request)}
-    command = [cxx, *_cpp_flags(request, toolchain), "-c", "main.cpp", "-o", "main.o"]
+    glued = slim is not None and slim.bindings
+    files = dict(slim.files) if slim is not None else {}
+    files["main.cpp"] = _cpp_source(request, glued=glued)
+    ahead = [f"-I{FOLDER}"]
+    # By an option, so that the lines of the source keep their numbers in messages.
+    ours = [*ahead, "-include", f"{FOLDER}/{BINDINGS}"] if glued else []
+    command = [cxx, *ours, *_cpp_flags(request, toolchain), "-c", "main.cpp", "-o", "main.o"]
     edges = [_Edge("main.o", "main.cpp", command)]
     if request.cuda_sources:
         files["cuda.cu"] = _cuda_source(request)
         command = [
             str(toolchain.nvcc),
+            *(ahead if slim is not None and slim.cuda else []),
             *_cuda_flags(request, toolchain),
             "-c",
             "cuda.cu",
@@ -65,7 +73,7 @@ def make_plan(request: BuildRequest, toolchain: Toolchain) -> Plan:
     if _shimmed(request, toolchain):
         for header in toolchain.absent_headers:
             files[f"{SHIM}/{header}"] = f"#pragma once\n{STAND_INS[header]}"
-    objects = [edge.output for edge in edges]
+    objects = [*(edge.output for edge in edges), *([GLUE] if glued else [])]
     link = [cxx, *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
     edges.append(_Edge(LIBRARY, " ".join(objects), link))
     files["build.ninja"] = _ninja(edges)
@@ -87,10 +95,12 @@ def _shimmed(request: BuildRequest, toolchain: Toolchain) -> bool:
     return needs_cuda(request) and _builds_without_torch_cuda(toolchain) and bool(toolchain.absent_headers)
 
 
-def _cpp_source(request: BuildRequest) -> str:
+def _cpp_source(request: BuildRequest, *, glued: bool) -> str:
     parts = [] if request.no_implicit_headers else ["#include <torch/extension.h>"]
     parts += request.cpp_sources
-    if request.functions is not None:
+    if glued:
+        parts += [bindings(request)]
+    elif request.functions is not None:
         parts += ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {"]
         parts += [_binding(request, name, doc) for name, doc in request.functions.items()]
         parts += ["}"]

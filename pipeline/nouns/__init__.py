@@ -4,7 +4,7 @@ Import from here: ``from pipeline.nouns import Candidate, Status, Verification``
 """
 
 from pipeline.nouns.base import Noun
-from pipeline.nouns.build import Build, BuildRequest, BuildState
+from pipeline.nouns.build import Build, BuildRequest, BuildState, Route
 from pipeline.nouns.candidate import Candidate, Extraction
 from pipeline.nouns.check import Check, CheckOutcome
 from pipeline.nouns.device_health import Quarantine
@@ -65,6 +65,7 @@ __all__ = [
     "Response",
     "Rigor",
     "Roofline",
+    "Route",
     "RunSettings",
     "SandboxReport",
     "Severity",

@@ -65,6 +65,15 @@ class BuildState(StrEnum):
         }[self]
 
 
+class Route(StrEnum):
+    """Which headers a library was compiled with."""
+
+    FULL = "full"
+    """Those that torch's own `load_inline` takes."""
+    SLIM = "slim"
+    """Only what the sources use of them."""
+
+
 class Build(Noun):
     """The outcome of one build request."""
 
@@ -80,6 +89,9 @@ class Build(Noun):
     """True when nothing was compiled now."""
     duration_s: float = 0.0
     """Wall seconds of the compilation itself (of the original one, when cached)."""
+    route: Route = Route.FULL
+    fallback: str = ""
+    """Why the slim route did not do, where it was tried: the first error there."""
     commands: tuple[str, ...] = ()
     """The compiler and linker command lines."""
     log: str = ""

@@ -1,4 +1,4 @@
-"""What the second referee sees and asks for: numerics, purity, error class, flags, kernels, two clocks.
+"""What the second referee sees and asks for: numerics, purity, error class, flags, kernels, clocks, routes.
 
 Rows of before keep NULL, or the default that says what 0.1 did: its commands could ask for nothing else.
 """
@@ -30,6 +30,8 @@ def upgrade() -> None:
     )
     for name in ("replayed", "roofline"):
         op.add_column("measurements", sa.Column(name, sa.Text()))
+    op.add_column("builds", sa.Column("route", sa.Text(), nullable=False, server_default="full"))
+    op.add_column("builds", sa.Column("fallback", sa.Text(), nullable=False, server_default=""))
     op.drop_index("ix_verifications_leaderboard", "verifications")
     op.create_index(
         "ix_verifications_leaderboard",

@@ -1,0 +1,62 @@
+"""The glue between our bindings and torch's Python side: one object file, made once for an environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.build.cache import LASTING, BuildCache
+from pipeline.build.compile_log import clean_log
+from pipeline.build.slim import GLUE, GLUE_FOLDER, headers
+from pipeline.build.toolchain import Toolchain
+from pipeline.hashing import sha256_json
+from pipeline.nouns.build import Build, BuildState
+from pipeline.sandbox import Group, Job, Limits, read_result
+
+OBJECT_BYTES = 64 << 20
+_LIMITS = Limits(wall_s=600.0, cpu_s=600.0, memory_bytes=4 << 30, processes=32, file_bytes=OBJECT_BYTES)
+
+
+class Glue:
+    """Compiles the glue for one toolchain, and keeps it in the cache of builds. Thread-safe."""
+
+    def __init__(self, toolchain: Toolchain, cache: BuildCache, group: Group, *, unsafe: bool) -> None:
+        self._toolchain, self._cache, self._group, self._unsafe = toolchain, cache, group, unsafe
+        self._sources = {"glue.cpp": (GLUE_FOLDER / "glue.cpp").read_text(), **headers()}
+        self._key = sha256_json(["glue", toolchain.identity, self._sources])
+
+    def object(self) -> Path | None:
+        """The object file, compiled now if need be; None where it does not compile with this torch.
+
+        Raises LockTimeout, OSError or MachineError when this machine fails.
+        """
+        build = self._cache.load(self._key)
+        if build is None:
+            with self._cache.lock(self._key, _LIMITS.wall_s or 600.0, lambda: self._group.closed):
+                build = self._cache.load(self._key) or self._make()
+        return Path(build.library) if build.library is not None else None
+
+    def _make(self) -> Build:
+        chain = self._toolchain
+        includes = [
+            word for path in (*chain.torch_includes, chain.python_include) for word in ("-isystem", path)
+        ]
+        command = (str(chain.cxx), *includes, "-DTORCH_API_INCLUDE_EXTENSION_H", f"-std={chain.cxx_standard}")
+        command += ("-fPIC", "-O1", "-c", "glue.cpp", "-o", GLUE)
+        with self._cache.scratch() as scratch:
+            for name, text in self._sources.items():
+                (scratch / name).write_text(text)
+            env = {"PATH": chain.search_path, "LC_ALL": "C.UTF-8"}
+            job = Job(command, scratch, read_only=chain.read_only_paths, env=env, limits=_LIMITS)
+            outcome = self._group.run(job, unsafe=self._unsafe)
+            log = clean_log(outcome.stdout + outcome.stderr, scratch)
+            state = {"ok": BuildState.OK, "error": BuildState.ERROR}.get(outcome.state)
+            made = read_result(scratch, GLUE, OBJECT_BYTES) if state is BuildState.OK else None
+        build = Build(
+            key=self._key,
+            state=state or BuildState.INFRASTRUCTURE,
+            name="glue",
+            duration_s=outcome.wall_s,
+            commands=(" ".join(command),),
+            log=log,
+        )
+        return self._cache.store(build, made) if build.state in LASTING else build
