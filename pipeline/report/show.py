@@ -119,7 +119,9 @@ def _print_log(attempt: StoredAttempt, console: Console) -> None:
         return
     for build in verification.builds:
         how = "from the cache" if build.cached else "compiled"
-        print_words(console, f"[{build.name}: {build.state}, {how}, {build.duration_s:.1f} s]", "bold")
+        route = f"{build.route} headers{f' after {build.fallback!r}' if build.fallback else ''}"
+        told = f"[{build.name}: {build.state}, {how}, {route}, {build.duration_s:.1f} s]"
+        print_words(console, told, "bold")
         for command in build.commands:
             print_words(console, f"$ {command}", "dim")
         print_words(console, build.log or "(the compilers said nothing)")
