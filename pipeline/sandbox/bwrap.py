@@ -112,8 +112,10 @@ def _system() -> Iterator[str]:
 
 
 def _devices(job: Job) -> Iterator[str]:
+    # What lies there is memory that belongs to no process: together not more than the processes may have.
+    size = min(job.limits.scratch_bytes, job.limits.memory_bytes // 2)
     for directory in ("/dev/shm", "/tmp"):
-        yield from ("--size", str(job.limits.scratch_bytes), "--perms", "1777", "--tmpfs", directory)
+        yield from ("--size", str(size), "--perms", "1777", "--tmpfs", directory)
     if job.gpus:
         for node in gpu_nodes(job):  # dev-bind: other mounts have no devices
             yield from ("--dev-bind", node, node)

@@ -57,7 +57,8 @@ class Limits:
     output_bytes: int = 256 * KIB
     """Kept of each of stdout and stderr; a job that writes 64 times as much is ended."""
     scratch_bytes: int = 8 * GIB
-    """Disk space in the scratch directory, and the size of each of /tmp and /dev/shm inside."""
+    """Disk space in the scratch directory, and the size of each of /tmp and /dev/shm inside, which is at most
+    half of `memory_bytes`."""
     address_space_bytes: int | None = None
     """Address space of one process. Never set it for a job that uses CUDA, which reserves a great deal."""
 
