@@ -295,6 +295,7 @@ class Build(Base):
     library_sha256: Mapped[str | None] = words("SHA-256 of the library.")
     cached: Mapped[bool] = truth("True when nothing was compiled now.")
     duration_s: Mapped[float] = number("Wall seconds of the compilation.")
+    cpu_s: Mapped[float] = number("Processor seconds of the compilation.")
     route: Mapped[str] = symbol("`full`, or `slim`: with those of torch's headers only that the sources use.")
     fallback: Mapped[str] = words("Why the slim route did not do, where it was tried.")
     commands: Mapped[list[str]] = json("Compiler and linker command lines.")

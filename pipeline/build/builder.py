@@ -154,16 +154,20 @@ class Builder:
         """Compile and store. Raises OSError or MachineError when this machine fails."""
         if prepared.plan is None:
             return self._cache.store(_failure(prepared, BuildState.ERROR, prepared.refusal), None)
-        began, fallback = time.monotonic(), ""
+        began, fallback, cpu_s = time.monotonic(), "", 0.0
         glue = self._glue.object() if prepared.slim is not None and prepared.glued else None
         if prepared.slim is not None and (glue is not None or not prepared.glued):
             build, library = self._compiled(prepared, prepared.slim, glue, seconds, memory_bytes)
             if build.state is not BuildState.ERROR:
                 return self._kept(build.model_copy(update={"route": Route.SLIM}), library)
-            fallback = first_error(build.log)
+            fallback, cpu_s = first_error(build.log), build.cpu_s
             seconds = max(1.0, seconds - (time.monotonic() - began))
         build, library = self._compiled(prepared, prepared.plan, None, seconds, memory_bytes)
-        changes = {"fallback": fallback, "duration_s": time.monotonic() - began}
+        changes = {
+            "fallback": fallback,
+            "duration_s": time.monotonic() - began,
+            "cpu_s": build.cpu_s + cpu_s,
+        }
         return self._kept(build.model_copy(update=changes), library)
 
     def _kept(self, build: Build, library: bytes | None) -> Build:
@@ -191,6 +195,7 @@ class Builder:
             state=state,
             name=prepared.request.name,
             duration_s=outcome.wall_s,
+            cpu_s=outcome.cpu_s,
             commands=plan.commands,
             log=shorten(f"{reason}\n{log}") if reason else log,
         )

@@ -56,6 +56,7 @@ class Glue:
             state=state or BuildState.INFRASTRUCTURE,
             name="glue",
             duration_s=outcome.wall_s,
+            cpu_s=outcome.cpu_s,
             commands=(" ".join(command),),
             log=log,
         )

@@ -89,6 +89,8 @@ class Build(Noun):
     """True when nothing was compiled now."""
     duration_s: float = 0.0
     """Wall seconds of the compilation itself (of the original one, when cached)."""
+    cpu_s: float = 0.0
+    """Processor seconds of it, of both routes where both were tried."""
     route: Route = Route.FULL
     fallback: str = ""
     """Why the slim route did not do, where it was tried: the first error there."""

@@ -30,6 +30,7 @@ def upgrade() -> None:
     )
     for name in ("replayed", "roofline"):
         op.add_column("measurements", sa.Column(name, sa.Text()))
+    op.add_column("builds", sa.Column("cpu_s", sa.Float(), nullable=False, server_default="0"))
     op.add_column("builds", sa.Column("route", sa.Text(), nullable=False, server_default="full"))
     op.add_column("builds", sa.Column("fallback", sa.Text(), nullable=False, server_default=""))
     op.drop_index("ix_verifications_leaderboard", "verifications")
