@@ -12,9 +12,9 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 ROOM = r"`((?:pipeline\.)?\w+)`"
 
 
-def rooms() -> set[str]:
-    """The rooms in the first column of the table of rooms."""
-    table = PAGE.partition("## Rooms")[2].partition("\n## ")[0]
+def rooms(heading: str = "## Rooms") -> set[str]:
+    """The rooms in the first column of the table below a heading."""
+    table = PAGE.partition(heading)[2].partition("\n## ")[0]
     cells = re.findall(r"^\| (.+?) \|", table, re.MULTILINE)
     return {room for cell in cells for room in re.findall(ROOM, cell)}
 
@@ -32,6 +32,11 @@ def test_every_module_of_the_pipeline_is_named() -> None:
     }
 
     assert there - {"pipeline.__init__"} == rooms() - {"db"}
+
+
+def test_every_room_of_the_referee_is_named() -> None:
+    there = {folder.parent.name for folder in (ROOT / "pipeline" / "referee").glob("*/__init__.py")}
+    assert rooms("## Inside the referee") == there
 
 
 def test_the_layers_are_the_contract_s() -> None:
