@@ -2,9 +2,9 @@
 
 The candidates are the recorded answers of six problems, right, wrong and broken as they come, each made
 distinct by a line of its own in its sources: nothing compiles twice. Ours: one engine, `--rigor quick`, as
-many in flight as a batch has, an empty cache of builds; a first candidate makes the glue and the day's A/A spread,
-and is timed apart. Stock: `benchmarks.stock`, a fresh process for each. Prints a table, writes JSON; asserts
-nothing.
+many in flight as a batch has, an empty cache of builds; a first candidate makes the glue and the day's A/A
+spread, and is timed apart. Stock: `benchmarks.stock`, a fresh process for each. Prints a table, writes JSON;
+asserts nothing.
 """
 
 from __future__ import annotations
