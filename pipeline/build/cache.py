@@ -5,7 +5,8 @@ all of it or nothing, whatever is killed when. It goes the same way: renamed int
 Locks are `flock`s: they end with the process that holds them, and none can be left behind.
 
 Beyond a bound the least recently used entries are removed, a tenth of the bound at a time. Those that were
-used within the last hour stay: somebody may be about to open their library.
+used within the last hour stay until twice the bound is reached: somebody may be about to open their library.
+Whoever finds it gone asks again.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ LASTING = frozenset({BuildState.OK, BuildState.ERROR})
 GRACE_S = 3600.0
 """Entries used within so many seconds are not evicted."""
 
+_CROWDED = 2
+"""Beyond so many times the bound they are."""
 _FILLED_AGAIN = 0.9
 """Eviction goes down to this part of the bound."""
 _WALK_STEP = 0.05
@@ -142,6 +145,8 @@ class BuildCache:
             return True
         if count.bytes <= self._bound:
             return False
+        if count.bytes > _CROWDED * self._bound:
+            return True
         stuck = count.walked_bytes > self._bound and 0 <= time.time() - count.walked_at < self._grace_s
         return not stuck or count.bytes - count.walked_bytes > _WALK_STEP * self._bound
 
@@ -151,7 +156,8 @@ class BuildCache:
             before, found = self._tally.read(), entries(self._root)
             total = sum(e.bytes for e in found)
             excess = total - int(_FILLED_AGAIN * self._bound) if total > self._bound else 0
-            old = [e for e in found if abs(_age_s(e)) >= self._grace_s and e.key != spare]
+            grace_s = self._grace_s if total <= _CROWDED * self._bound else 0.0
+            old = [e for e in found if abs(_age_s(e)) >= grace_s and e.key != spare]
             self._remove(found, _first(old, excess), before)
 
     def _remove(self, found: list[Entry], chosen: list[Entry], before: Count | None) -> Removal:

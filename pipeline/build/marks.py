@@ -32,9 +32,9 @@ class Marks:
         # Nothing shorter than the whole list is JSON: a reader takes a part of it for no mark.
         path.write_text(json.dumps(list(keys)))
 
-    def count(self) -> int:
-        """How many there are."""
-        return sum(1 for _ in self._paths())
+    def count(self, held: Callable[[str], bool] = lambda _: True) -> int:
+        """How many name only builds that are `held`."""
+        return sum(1 for path in self._paths() if _all(_read(path), held))
 
     def remove_all(self) -> int:
         """Removes all marks; how many. Raises OSError where they cannot be removed."""

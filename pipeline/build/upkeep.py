@@ -24,6 +24,7 @@ def survey(cache_dir: Path) -> CacheSurvey:
     """What lies in the cache; nothing is made or changed. Raises UsageError for a malformed bound."""
     found = entries(cache_dir / BUILDS)
     states = Counter(_state(entry) for entry in found)
+    held = {entry.key for entry in found}
     return CacheSurvey(
         path=str(cache_dir),
         builds=len(found),
@@ -35,7 +36,7 @@ def survey(cache_dir: Path) -> CacheSurvey:
         oldest_use=_time(found[0]) if found else None,
         newest_use=_time(found[-1]) if found else None,
         toolchains=tuple(sorted(map(_toolchain, (cache_dir / "toolchains").glob("*.json")))),
-        prebuilt=Marks(cache_dir).count(),
+        prebuilt=Marks(cache_dir).count(held.__contains__),
         folders={
             folder.name: _bytes_below(folder)
             for folder in sorted(cache_dir.glob("*"))

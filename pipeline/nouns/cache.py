@@ -25,7 +25,7 @@ class CacheSurvey(Noun):
     toolchains: tuple[str, ...]
     """Compilers and torch that facts are remembered of."""
     prebuilt: int
-    """Sources that are known to be built."""
+    """Sources that are known to be built, and whose builds are all there."""
     folders: dict[str, int]
     """Bytes of the files in each folder beside the builds."""
 

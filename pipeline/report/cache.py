@@ -19,7 +19,7 @@ def print_survey(survey: CacheSurvey, console: Console) -> None:
             "builds": f"{survey.builds}, {size(survey.bytes)}: {filled} of {size(survey.bound_bytes)}",
             "states": ", ".join(f"{count} {name}" for name, count in states.items() if count),
             "last used": f"{survey.oldest_use} to {survey.newest_use}" if survey.oldest_use else "",
-            "prebuilt": f"{survey.prebuilt} sources known to be built",
+            "prebuilt": f"{_counted(survey.prebuilt, 'source')} known to be built",
             "toolchains": "\n".join(survey.toolchains),
         },
     )
@@ -31,7 +31,14 @@ def print_survey(survey: CacheSurvey, console: Console) -> None:
 
 
 def print_removal(removal: Removal, console: Console) -> None:
-    """One line: what was removed, and what is left."""
-    marks = f", {removal.marks} marks of built sources" if removal.marks else ""
-    console.print(f"removed {removal.builds} builds, {size(removal.bytes)}{marks}", soft_wrap=True)
-    console.print(f"left    {removal.left_builds} builds, {size(removal.left_bytes)}", soft_wrap=True)
+    """Two lines: what was removed, and what is left."""
+    marks = f", {_counted(removal.marks, 'mark')} of built sources" if removal.marks else ""
+    console.print(
+        f"removed {_counted(removal.builds, 'build')}, {size(removal.bytes)}{marks}", soft_wrap=True
+    )
+    left = f"left    {_counted(removal.left_builds, 'build')}, {size(removal.left_bytes)}"
+    console.print(left, soft_wrap=True)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -94,12 +94,21 @@ def test_a_cache_that_cannot_shrink_is_not_walked_for_every_store(tmp_path: Path
     def walked() -> int:
         return json.loads((tmp_path / "size.json").read_text())["walked_bytes"]
 
-    store(cache, 0, 300)
-    assert walked() == room(300)
+    store(cache, 0, 250)
+    assert walked() == room(250)
     store(cache, 1)
-    assert walked() == room(300), "less than a twentieth of the bound came since"
+    assert walked() == room(250), "less than a twentieth of the bound came since"
     store(cache, 2, 20)
-    assert walked() == room(300) + room() + room(20)
+    assert walked() == room(250) + room() + room(20)
+
+
+def test_beyond_twice_the_bound_new_ones_go_too(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path, bound=BOUND)
+    for number in range(10):
+        store(cache, number)
+    assert len(folders(tmp_path)) == 10
+    store(cache, 10)
+    assert set(folders(tmp_path)) == {key_of(number) for number in range(7, 11)}
 
 
 def test_a_clock_that_was_set_back_keeps_nothing_for_ever(tmp_path: Path) -> None:
