@@ -145,8 +145,6 @@ class BuildCache:
             return True
         if count.bytes <= self._bound:
             return False
-        if count.bytes > _CROWDED * self._bound:
-            return True
         stuck = count.walked_bytes > self._bound and 0 <= time.time() - count.walked_at < self._grace_s
         return not stuck or count.bytes - count.walked_bytes > _WALK_STEP * self._bound
 
