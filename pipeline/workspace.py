@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from pipeline.errors import UsageError
 
 WORKSPACE_VARIABLE = "KERNELPROOF_WORKSPACE"
 CACHE_VARIABLE = "KERNELPROOF_CACHE"
+CACHE_BYTES_VARIABLE = "KERNELPROOF_CACHE_BYTES"
+DEFAULT_CACHE_BYTES = 20 << 30
+"""Most bytes of builds, where the variable says nothing."""
+
+_SIZE = re.compile(r"(?P<count>\d{1,18}(?:\.\d{1,6})?) ?(?P<unit>[KMGT]iB)?", re.ASCII)
+_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
 @dataclass(frozen=True)
@@ -49,3 +57,31 @@ def cache_directory() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("kernelproof")
+
+
+def cache_bound() -> int:
+    """Most bytes that the builds in the cache may take: `$KERNELPROOF_CACHE_BYTES`, else 20 GiB.
+
+    Raises UsageError for what is no size, and for 0: a cache that may hold nothing is a mistake.
+    """
+    configured = os.environ.get(CACHE_BYTES_VARIABLE)
+    if not configured:
+        return DEFAULT_CACHE_BYTES
+    bound = parse_bytes(configured, CACHE_BYTES_VARIABLE)
+    if bound == 0:
+        raise UsageError(f"{CACHE_BYTES_VARIABLE} must be more than 0; leave it out for 20 GiB")
+    return bound
+
+
+def parse_bytes(text: str, what: str) -> int:
+    """The bytes that `5368709120`, `5GiB` or `1.5 GiB` means. `what` names its place in the error.
+
+    Raises UsageError for anything else.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or ("." in found["count"] and found["unit"] is None):
+        forms = "bytes (5368709120), or a number with KiB, MiB, GiB or TiB (500MiB, 1.5GiB)"
+        raise UsageError(f"{what}: {text!r} is no size; give {forms}")
+    if found["unit"] is None:
+        return int(found["count"])
+    return int(Decimal(found["count"]) * _UNITS[found["unit"]])

@@ -4,8 +4,20 @@
 >>> build = builder.build(BuildRequest(name="ext", cpp_sources=(source,), functions={"f": "f"}))
 """
 
-from pipeline.build.builder import Builder
+from pipeline.build.builder import KEY_FORMAT, Builder
 from pipeline.build.machine import ARCHITECTURE_VARIABLE
+from pipeline.build.marks import Marks
 from pipeline.build.toolchain import Toolchain, learn_toolchain
+from pipeline.build.upkeep import clear, prune, survey
 
-__all__ = ["ARCHITECTURE_VARIABLE", "Builder", "Toolchain", "learn_toolchain"]
+__all__ = [
+    "ARCHITECTURE_VARIABLE",
+    "KEY_FORMAT",
+    "Builder",
+    "Marks",
+    "Toolchain",
+    "clear",
+    "learn_toolchain",
+    "prune",
+    "survey",
+]

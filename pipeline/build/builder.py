@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.build.cache import LASTING, BuildCache, LockTimeout
+from pipeline.build.cache import LASTING, LockTimeout, open_cache
 from pipeline.build.compile_log import clean_log, first_error, shorten
 from pipeline.build.glue import Glue
 from pipeline.build.ninja_file import LIBRARY, FlagError, Plan, make_plan, needs_cuda
@@ -79,19 +80,15 @@ class Builder:
 
         `group`: whoever closes it ends the builds under way, which then are INFRASTRUCTURE failures.
 
-        Raises MachineError when the cache cannot be written or torch is missing.
+        Raises MachineError when the cache cannot be written or torch is missing, UsageError for a malformed
+        KERNELPROOF_CACHE_BYTES.
         """
         self.toolchain = toolchain or learn_toolchain(cache_dir)
         self._jobs = jobs
         self._unsafe = unsafe
         self._group = group or Group()
         self._slim = slim
-        try:
-            self._cache = BuildCache(cache_dir / "builds")
-        except OSError as error:
-            raise MachineError(
-                f"the build cache {cache_dir} cannot be written ({error.strerror}); set KERNELPROOF_CACHE"
-            ) from error
+        self._cache = open_cache(cache_dir)
         self._glue = Glue(self.toolchain, self._cache, self._group, unsafe=unsafe)
 
     def key(self, request: BuildRequest) -> str:
@@ -101,6 +98,11 @@ class Builder:
     def lookup(self, request: BuildRequest) -> Build | None:
         """The finished build of this request, if the cache holds it; compiles nothing."""
         return self._cache.load(self.key(request))
+
+    def holds(self, keys: Iterable[str]) -> bool:
+        """Whether the cache holds a library for each of these keys. They count as used now."""
+        found = (self._cache.load(key) for key in keys)
+        return all(build is not None and build.state is BuildState.OK for build in found)
 
     def build(
         self, request: BuildRequest, *, seconds: float = 600.0, memory_bytes: int = MEMORY_BYTES
@@ -174,13 +176,13 @@ class Builder:
         return self._cache.store(build, library) if build.state in LASTING else build
 
     def _compiled(
-        self, prepared: _Prepared, plan: Plan, glue: Path | None, seconds: float, memory_bytes: int
+        self, prepared: _Prepared, plan: Plan, glue: bytes | None, seconds: float, memory_bytes: int
     ) -> tuple[Build, bytes | None]:
         """One route's build and library."""
         with self._cache.scratch() as scratch:
             plan.write(scratch)
             if glue is not None:
-                shutil.copyfile(glue, scratch / GLUE)
+                (scratch / GLUE).write_bytes(glue)
             outcome = self._compile(scratch, seconds, memory_bytes)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)
             state, reason = _judge(outcome, log, scratch, self.toolchain)

@@ -1,8 +1,12 @@
 """The store of builds, addressed by content: `<root>/<key[:2]>/<key>/{lib.so,build.json,log.txt}`.
 
 An entry appears in one step (written aside on the same file system, synced, renamed), so a reader sees
-all of it or nothing, whatever is killed when. Locks are `flock`s: they end with the process that holds
-them, and none can be left behind.
+all of it or nothing, whatever is killed when. It goes the same way: renamed into a workplace, then deleted.
+Locks are `flock`s: they end with the process that holds them, and none can be left behind.
+
+Beyond a bound the least recently used entries are removed, a tenth of the bound at a time. Those that were
+used within the last hour stay until twice the bound is reached: somebody may be about to open their library.
+Whoever finds it gone asks again.
 """
 
 from __future__ import annotations
@@ -19,12 +23,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from pipeline.build.entries import LOG, RECORD, Entry, entries, look_at, mark_used
 from pipeline.build.ninja_file import LIBRARY
+from pipeline.build.tally import Count, Tally
+from pipeline.errors import MachineError
 from pipeline.nouns.build import Build, BuildState
+from pipeline.nouns.cache import Removal
+from pipeline.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
 
 LASTING = frozenset({BuildState.OK, BuildState.ERROR})
 """States that compiling the same thing again would only repeat; no other state is ever stored."""
 
+GRACE_S = 3600.0
+"""Entries used within so many seconds are not evicted."""
+
+_CROWDED = 2
+"""Beyond so many times the bound they are."""
+_FILLED_AGAIN = 0.9
+"""Eviction goes down to this part of the bound."""
+_WALK_STEP = 0.05
+"""While eviction cannot get below the bound, it looks again after so much of it was stored."""
+_EVICTION = "evict"
+"""The lock of whoever removes entries; no key starts like it."""
+_PRUNE_WAIT_S = 60.0
 _LOCK_POLL_S = 0.05
 _SCRATCH_LINK = "scratch"
 """In a workplace: the link to its scratch directory, so that whoever sweeps the one finds the other."""
@@ -37,19 +58,27 @@ class LockTimeout(Exception):
 class BuildCache:
     """Finished builds below `root`, shared by any number of threads and processes."""
 
-    def __init__(self, root: Path) -> None:
-        """Makes `root` when it is not there. Raises OSError when it cannot be made or written."""
+    def __init__(self, root: Path, *, bound: int = DEFAULT_CACHE_BYTES, grace_s: float = GRACE_S) -> None:
+        """Makes `root` when it is not there. Raises OSError when it cannot be made or written.
+
+        `bound`: most bytes of all entries together. `grace_s`: entries used so recently stay nevertheless.
+        """
         self._root = root.resolve()
+        self._bound, self._grace_s = bound, grace_s
+        self._tally = Tally(self._root / "size.json")
         for folder in (self._locks, self._workplaces):
             folder.mkdir(parents=True, exist_ok=True)
         self._sweep()
 
     def load(self, key: str) -> Build | None:
-        """The stored build, `cached` set; None when there is none or its files are damaged."""
+        """The stored build, `cached` set; None when there is none or its files are damaged.
+
+        The entry counts as used now. Its library may be gone when it is opened, if somebody clears the cache.
+        """
         entry = self._entry(key)
         try:
-            build = Build.model_validate_json((entry / "build.json").read_bytes())
-            log = (entry / "log.txt").read_text()
+            build = Build.model_validate_json((entry / RECORD).read_bytes())
+            log = (entry / LOG).read_text()
             if build.key != key or build.state not in LASTING:
                 return None
             library = None
@@ -59,13 +88,15 @@ class BuildCache:
                     return None
         except (OSError, ValueError):
             return None
+        mark_used(entry)
         changes = {"library": str(library) if library else None, "log": log, "cached": True}
         return build.model_copy(update=changes)
 
     def store(self, build: Build, library: bytes | None) -> Build:
         """Store a lasting build, in place of a damaged entry if there is one; returns it with its paths.
 
-        Call it with the key's lock held. Raises OSError when the disk is full.
+        Others are removed when all together go beyond the bound. Call it with the key's lock held. Raises
+        OSError when the disk is full.
         """
         entry = self._entry(build.key)
         with self.workplace() as place:
@@ -75,16 +106,86 @@ class BuildCache:
             if library is not None:
                 kept = kept.model_copy(update={"library_sha256": hashlib.sha256(library).hexdigest()})
                 _write_synced(staged / LIBRARY, library, mode=0o755)
-            _write_synced(staged / "log.txt", build.log.encode())
-            _write_synced(staged / "build.json", kept.model_dump_json(indent=1).encode())
+            _write_synced(staged / LOG, build.log.encode())
+            _write_synced(staged / RECORD, kept.model_dump_json(indent=1).encode())
+            mark_used(staged)
+            crowded = self._count(staged)
             entry.parent.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):
                 entry.rename(place / "replaced")
             staged.chmod(0o755)
             staged.rename(entry)
             _sync_folder(entry.parent)
+        if crowded:
+            self._evict(spare=build.key)
         path = str(entry / LIBRARY) if library is not None else None
         return kept.model_copy(update={"library": path, "log": build.log})
+
+    def prune(self, target: int | None = None, unused_s: float | None = None) -> Removal:
+        """Remove entries unused for `unused_s`, then the least recently used until `target` bytes are left.
+
+        Raises OSError when the cache cannot be written, LockTimeout when another process is long at it.
+        """
+        with self.lock(_EVICTION, _PRUNE_WAIT_S):
+            before, found = self._tally.read(), entries(self._root)
+            since_ns = time.time_ns() - unused_s * 1e9 if unused_s is not None else 0
+            old = [e for e in found if e.used_ns < since_ns]
+            rest = found[len(old) :]  # by age, so the old ones are the first
+            excess = sum(e.bytes for e in rest) - target if target is not None else 0
+            return self._remove(found, [*old, *_first(rest, excess)], before)
+
+    def _count(self, staged: Path) -> bool:
+        """Count what is about to be stored; whether it is time to look for entries to remove."""
+        entry = look_at(staged)
+        try:
+            count = self._tally.add(entry.bytes if entry else 0)
+        except OSError:  # another user's file: whoever can write it counts
+            return False
+        if count is None:
+            return True
+        if count.bytes <= self._bound:
+            return False
+        stuck = count.walked_bytes > self._bound and 0 <= time.time() - count.walked_at < self._grace_s
+        return not stuck or count.bytes - count.walked_bytes > _WALK_STEP * self._bound
+
+    def _evict(self, spare: str) -> None:
+        """Count all entries; beyond the bound remove the least recently used. Never an error of the store."""
+        with suppress(OSError, LockTimeout), self.lock(_EVICTION, 0.0):
+            before, found = self._tally.read(), entries(self._root)
+            total = sum(e.bytes for e in found)
+            excess = total - int(_FILLED_AGAIN * self._bound) if total > self._bound else 0
+            grace_s = self._grace_s if total <= _CROWDED * self._bound else 0.0
+            old = [e for e in found if abs(_age_s(e)) >= grace_s and e.key != spare]
+            self._remove(found, _first(old, excess), before)
+
+    def _remove(self, found: list[Entry], chosen: list[Entry], before: Count | None) -> Removal:
+        """Remove those of the entries `found` that are `chosen`; count the rest. Hold the lock of eviction.
+
+        An entry that was used since it was looked at stays, as does one that cannot be moved.
+        """
+        removed: list[Entry] = []
+        trouble = ""
+        if chosen:
+            with self.workplace() as place:
+                for entry in chosen:
+                    now = look_at(entry.path)
+                    if now is None or now.used_ns != entry.used_ns:
+                        continue
+                    try:
+                        entry.path.rename(place / entry.key)
+                    except OSError as error:
+                        trouble = trouble or f"{entry.path}: {error.strerror}"
+                    else:
+                        removed.append(entry)
+        taken, all_bytes = sum(e.bytes for e in removed), sum(e.bytes for e in found)
+        self._tally.correct(all_bytes - taken, before)
+        return Removal(
+            builds=len(removed),
+            bytes=taken,
+            left_builds=len(found) - len(removed),
+            left_bytes=all_bytes - taken,
+            trouble=trouble,
+        )
 
     @contextmanager
     def lock(self, key: str, seconds: float, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
@@ -166,6 +267,36 @@ class BuildCache:
 
     def _entry(self, key: str) -> Path:
         return self._root / key[:2] / key
+
+
+def open_cache(cache_dir: Path) -> BuildCache:
+    """The builds below a cache directory, bounded by `$KERNELPROOF_CACHE_BYTES`.
+
+    Raises MachineError when they cannot be written, UsageError when the variable is malformed.
+    """
+    bound = cache_bound()
+    try:
+        return BuildCache(cache_dir / "builds", bound=bound)
+    except OSError as error:
+        raise MachineError(
+            f"the build cache {cache_dir} cannot be written ({error.strerror}); set {CACHE_VARIABLE}"
+        ) from error
+
+
+def _first(found: list[Entry], excess: int) -> list[Entry]:
+    """As many entries from the start as take at least `excess` bytes."""
+    chosen: list[Entry] = []
+    for entry in found:
+        if excess <= 0:
+            break
+        chosen.append(entry)
+        excess -= entry.bytes
+    return chosen
+
+
+def _age_s(entry: Entry) -> float:
+    """Seconds since the last use; negative when the clock was set back since."""
+    return (time.time_ns() - entry.used_ns) / 1e9
 
 
 def _lock_file(place: Path) -> Path:

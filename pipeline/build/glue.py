@@ -24,16 +24,22 @@ class Glue:
         self._sources = {"glue.cpp": (GLUE_FOLDER / "glue.cpp").read_text(), **headers()}
         self._key = sha256_json(["glue", toolchain.identity, self._sources])
 
-    def object(self) -> Path | None:
+    def object(self) -> bytes | None:
         """The object file, compiled now if need be; None where it does not compile with this torch.
 
         Raises LockTimeout, OSError or MachineError when this machine fails.
         """
+        try:
+            return self._read()
+        except FileNotFoundError:  # the cache was cleared between the look and the reading
+            return self._read()
+
+    def _read(self) -> bytes | None:
         build = self._cache.load(self._key)
         if build is None:
             with self._cache.lock(self._key, _LIMITS.wall_s or 600.0, lambda: self._group.closed):
                 build = self._cache.load(self._key) or self._make()
-        return Path(build.library) if build.library is not None else None
+        return Path(build.library).read_bytes() if build.library is not None else None
 
     def _make(self) -> Build:
         chain = self._toolchain

@@ -10,6 +10,7 @@ import sys
 
 import typer
 
+from pipeline.cli.cache import cache_app
 from pipeline.cli.doctor import doctor
 from pipeline.cli.generate import generate
 from pipeline.cli.leaderboard import leaderboard
@@ -37,6 +38,7 @@ app.command()(reproduce)
 app.add_typer(problems_app, name="problems")
 app.command()(prompt)
 app.command()(doctor)
+app.add_typer(cache_app, name="cache")
 
 
 def main() -> None:

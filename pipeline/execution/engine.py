@@ -36,7 +36,7 @@ from pipeline.referee.device import canary, exclusive
 from pipeline.referee.request import VerifyRequest
 from pipeline.sandbox import Group, sweep
 from pipeline.version import __version__
-from pipeline.workspace import cache_directory
+from pipeline.workspace import cache_bound, cache_directory
 
 MAX_TRIES = 3
 """A verification that fails for our reasons is tried this often before it is recorded as such."""
@@ -56,7 +56,8 @@ class Engine:
         many: bool = False,
     ) -> None:
         """`builders`: candidates built at the same time; 0: one for each core. `many`: processes for the next
-        candidate are kept ready."""
+        candidate are kept ready. Raises UsageError for a malformed KERNELPROOF_CACHE_BYTES."""
+        cache_bound()  # told now, not by the first build
         self._many = many
         self._cache = cache or cache_directory()
         self._unsafe = unsafe

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.build import Builder
+from pipeline.build import KEY_FORMAT, Builder, Marks
 from pipeline.errors import SandboxError
 from pipeline.hashing import sha256_json, sha256_text
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport, VerifySettings
@@ -28,12 +28,14 @@ class Prebuilt:
 
 
 def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySettings, jobs: Group) -> Prebuilt:
-    """Builds what importing `source` asks for. Candidates known to be built are not imported again.
+    """Builds what importing `source` asks for. A candidate whose builds are known, and still there, is not
+    imported again.
 
     `jobs`: the group of the sandbox in which it is imported.
     """
-    mark = _mark(builder, cache, source)
-    if mark.exists():
+    marks, mark = Marks(cache), _mark(builder, source)
+    known = marks.keys(mark)
+    if known is not None and builder.holds(known):
         return Prebuilt((), None)
 
     def build(request: BuildRequest) -> Build:
@@ -45,8 +47,7 @@ def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySetting
         trouble = _import(contestant, source, settings)
     builds = tuple(contestant.builds)
     if not trouble and all(b.state is BuildState.OK for b in builds):
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+        marks.set(mark, [build.key for build in builds])
     return Prebuilt(builds, report, trouble)
 
 
@@ -66,10 +67,9 @@ def _import(contestant: Contestant, source: str, settings: VerifySettings) -> st
     return ""
 
 
-def _mark(builder: Builder, cache: Path, source: str) -> Path:
-    """A file whose presence says that this source's extensions were built with this toolchain.
+def _mark(builder: Builder, source: str) -> str:
+    """The name of the mark that says which builds this source asks for with this toolchain.
 
     Only a hint that saves an import: the referee asks the builder again, which checks its cache.
     """
-    key = sha256_json([sha256_text(source), builder.toolchain.model_dump(mode="json")])
-    return cache / "prebuilt" / key[:2] / key
+    return sha256_json([KEY_FORMAT, sha256_text(source), builder.toolchain.model_dump(mode="json")])

@@ -5,6 +5,7 @@ Import from here: ``from pipeline.nouns import Candidate, Status, Verification``
 
 from pipeline.nouns.base import Noun
 from pipeline.nouns.build import Build, BuildRequest, BuildState, Route
+from pipeline.nouns.cache import CacheSurvey, Removal
 from pipeline.nouns.candidate import Candidate, Extraction
 from pipeline.nouns.check import Check, CheckOutcome
 from pipeline.nouns.device_health import Quarantine
@@ -36,6 +37,7 @@ __all__ = [
     "Build",
     "BuildRequest",
     "BuildState",
+    "CacheSurvey",
     "Candidate",
     "Ceilings",
     "Check",
@@ -59,6 +61,7 @@ __all__ = [
     "Problem",
     "Prompt",
     "Quarantine",
+    "Removal",
     "Replayed",
     "Reproduction",
     "ReproductionFinding",

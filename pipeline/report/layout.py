@@ -14,6 +14,7 @@ from rich.text import Text
 from pipeline.report.plain import clean
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+_BINARY = ("KiB", "MiB", "GiB", "TiB")
 
 
 def print_words(console: Console, text: str, style: str = "") -> None:
@@ -64,3 +65,13 @@ def scaled(value: float, unit: str) -> str:
     while abs(value) >= 999.5 and power < len(_PREFIXES) - 1:
         value, power = value / 1000, power + 1
     return f"{value:.3g} {_PREFIXES[power]}{unit}"
+
+
+def size(count: int) -> str:
+    """Three significant digits with a binary prefix: `20 GiB`, `512 bytes`."""
+    if count < 1000:
+        return f"{count} bytes"
+    value, power = count / 1024, 0
+    while value >= 999.5 and power < len(_BINARY) - 1:
+        value, power = value / 1024, power + 1
+    return f"{value:.3g} {_BINARY[power]}"

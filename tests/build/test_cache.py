@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.build import Builder, Toolchain
+from pipeline.build import Builder, Toolchain, prune
 from pipeline.nouns import BuildRequest, BuildState
 
 CHILD = """
@@ -129,6 +129,15 @@ def test_a_damaged_entry_is_built_again(fresh: Builder, plain, damage: Callable[
     again = fresh.build(plain())
     assert not again.cached and again.library_sha256 == first.library_sha256
     assert fresh.build(plain()).cached
+
+
+def test_what_was_pruned_is_compiled_again(fresh: Builder, fresh_cache: Path, plain) -> None:
+    first = fresh.build(plain())
+    assert fresh.holds([first.key])
+    assert prune(fresh_cache, target=0).builds == 1
+    assert not fresh.holds([first.key]) and fresh.lookup(plain()) is None
+    again = fresh.build(plain())
+    assert not again.cached and again.library is not None and Path(again.library).is_file()
 
 
 def test_a_cache_may_be_moved(fresh: Builder, fresh_cache: Path, toolchain: Toolchain, plain) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.cli import material
 from tests.cli.program import Program
 
-COMMANDS = ("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor")
+COMMANDS = ("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor", "cache")
 
 FROM_PYTHON = """
 import sys

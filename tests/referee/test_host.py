@@ -149,6 +149,31 @@ def test_builds_it_asks_for_are_served_with_their_errors(contestant: Contestant)
     assert len(contestant.builds) == 1
 
 
+@pytest.mark.parametrize("losses", [1, 2])
+def test_a_library_that_is_gone_when_it_is_opened_is_asked_for_again(
+    contestant: Contestant, tmp_path_factory: pytest.TempPathFactory, losses: int
+) -> None:
+    folder = tmp_path_factory.mktemp("libraries")
+    (folder / "2").write_text("no library, but a file that can be opened")
+    asked: list[BuildRequest] = []
+
+    def serve(request: BuildRequest) -> Build:
+        asked.append(request)
+        library = folder / str(len(asked) if losses == 1 else 0)
+        return Build(key="0" * 64, state=BuildState.OK, name=request.name, library=str(library))
+
+    contestant.serve_builds_with(serve)
+    with pytest.raises(ContestantFailed) as caught:
+        load(contestant, "from torch.utils.cpp_extension import load_inline\nload_inline('mine', 'int f();')")
+    assert len(asked) == 2
+    (build,) = contestant.builds
+    if losses == 1:
+        assert build.state is BuildState.OK and build.library == str(folder / "2")
+    else:
+        assert build.state is BuildState.INFRASTRUCTURE and build.library is None
+        assert "removed from the cache of builds twice" in caught.value.message
+
+
 def test_closing_twice_gives_the_same_outcome(contestant: Contestant) -> None:
     assert contestant.close() is contestant.close()
     with pytest.raises(ContestantGone):

@@ -282,11 +282,24 @@ class Contestant:
             request = BuildRequest.model_validate(raw)
         except ValueError as error:
             return {"log": f"the arguments of load_inline are not usable: {error}"}, None
-        build = self._build(request)
+        build, descriptor = self._opened(request)
         self.builds.append(build)
-        if build.state is not BuildState.OK or build.library is None:
-            return {"log": build.log[-100_000:]}, None
-        return {}, os.open(build.library, os.O_RDONLY | os.O_CLOEXEC)
+        return ({}, descriptor) if descriptor is not None else ({"log": build.log[-100_000:]}, None)
+
+    def _opened(self, request: BuildRequest) -> tuple[Build, int | None]:
+        """The build and its open library, if it has one. What is open stays, whatever the cache removes."""
+        for _ in range(2):
+            build = self._build(request)
+            if build.state is not BuildState.OK or build.library is None:
+                return build, None
+            try:
+                return build, os.open(build.library, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:  # the cache was cleared between the look and the opening
+                continue
+        log = "The library was removed from the cache of builds twice before it could be opened."
+        return build.model_copy(
+            update={"state": BuildState.INFRASTRUCTURE, "library": None, "log": log}
+        ), None
 
 
 class _Deadlined:

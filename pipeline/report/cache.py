@@ -1,0 +1,44 @@
+"""The cache of builds on screen."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from pipeline.nouns import CacheSurvey, Removal
+from pipeline.report.layout import cell, percent, plain_table, print_facts, size
+
+
+def print_survey(survey: CacheSurvey, console: Console) -> None:
+    """Facts about the builds, and the other folders with their sizes."""
+    filled = percent(survey.bytes / survey.bound_bytes)
+    states = {"ok": survey.ok, "error": survey.error, "damaged": survey.damaged}
+    print_facts(
+        console,
+        {
+            "cache": survey.path,
+            "builds": f"{survey.builds}, {size(survey.bytes)}: {filled} of {size(survey.bound_bytes)}",
+            "states": ", ".join(f"{count} {name}" for name, count in states.items() if count),
+            "last used": f"{survey.oldest_use} to {survey.newest_use}" if survey.oldest_use else "",
+            "prebuilt": f"{_counted(survey.prebuilt, 'source')} known to be built",
+            "toolchains": "\n".join(survey.toolchains),
+        },
+    )
+    if survey.folders:
+        table = plain_table("folder", "size")
+        for name, count in survey.folders.items():
+            table.add_row(cell(name), size(count))
+        console.print(table)
+
+
+def print_removal(removal: Removal, console: Console) -> None:
+    """Two lines: what was removed, and what is left."""
+    marks = f", {_counted(removal.marks, 'mark')} of built sources" if removal.marks else ""
+    console.print(
+        f"removed {_counted(removal.builds, 'build')}, {size(removal.bytes)}{marks}", soft_wrap=True
+    )
+    left = f"left    {_counted(removal.left_builds, 'build')}, {size(removal.left_bytes)}"
+    console.print(left, soft_wrap=True)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
