@@ -49,6 +49,9 @@ class Listener:
         self.toolchain = toolchain
         self.requests: list[BuildRequest] = []
 
+    def holds(self, keys: object) -> bool:
+        return False
+
     def build(self, request: BuildRequest, *, seconds: float) -> Build:
         self.requests.append(request)
         return Build(key="", state=BuildState.UNAVAILABLE, name=request.name, log="only asked")
