@@ -103,7 +103,7 @@ class Verifier:
         **settings: Any,
     ) -> None:
         """`in_flight`: most candidates of one `verify_many` that are drawn and not yet taken as results; by
-        default 16 and one for each core. The rest is as in `verify`. Raises UsageError for what makes no sense.
+        default 16 and one for each core. The rest is as in `verify`. Raises UsageError for bad settings.
         """
         if in_flight is not None and in_flight < 1:
             raise UsageError(f"in_flight is a number of candidates, 1 or more, not {in_flight}")
