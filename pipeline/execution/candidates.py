@@ -150,7 +150,8 @@ def _parsed(text: bytes) -> _Line:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"][:1])
-        raise UsageError(f"{where}: {first['msg']}" if where else first["msg"]) from None
+        said = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{where}: {said}" if where else said) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON in UTF-8: {error}") from None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from db.store import Store
-from pipeline.execution.candidates import Given, given_text
+from pipeline.execution.candidates import Given
 from pipeline.execution.engine import Engine
 from pipeline.execution.referee_process import OnStage
 from pipeline.nouns import Extraction, Problem, RunSettings, Status, Verification, VerifySettings
@@ -27,24 +27,6 @@ class Verified:
     """None when nothing was stored."""
 
 
-def verify_text(
-    text: str,
-    problem: Problem,
-    settings: VerifySettings,
-    engine: Engine,
-    *,
-    store: Store | None = None,
-    label: str | None = None,
-    on_stage: OnStage = lambda _: None,
-) -> Verified:
-    """Verifies a candidate's source or a raw response. With a store, keeps it as an attempt.
-
-    Raises what `Engine.verify` raises.
-    """
-    given = given_text("", text, problem)
-    return verify_given(given, settings, engine, store=store, label=label, on_stage=on_stage)
-
-
 def verify_given(
     given: Given,
     settings: VerifySettings,
@@ -55,7 +37,10 @@ def verify_given(
     on_stage: OnStage = lambda _: None,
     verify: Callable[[Engine, str, Problem, VerifySettings, OnStage], Verification] = Engine.verify,
 ) -> Verified:
-    """The same for what was read before. `verify` asks the engine, once or as often as it likes."""
+    """Verifies a candidate's source or a raw response. With a store, keeps it as an attempt.
+
+    `verify` asks the engine, once or as often as it likes. Raises what `Engine.verify` raises.
+    """
     extraction = given.extraction
     verification = None
     status = extraction.status or Status.NO_CODE

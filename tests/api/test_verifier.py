@@ -1,4 +1,4 @@
-"""Verifier: everything comes as it is done, drawn as it is taken; however it is left, nothing stays behind."""
+"""Verifier: everything comes as it is done, drawn as it is taken; and nothing stays behind."""
 
 from __future__ import annotations
 

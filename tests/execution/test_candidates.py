@@ -113,9 +113,7 @@ def test_lines(tmp_path: Path, suite: Suite) -> None:
     assert sources == [material.right(), material.right(), material.sines(), None]
     assert found[3].extraction.status is Status.REFUSED
     refuse_others(found, "cpp")
-    with pytest.raises(
-        UsageError, match=r"given.jsonl:4: recorded for cpp, and this would verify cuda\n  7: "
-    ):
+    with pytest.raises(UsageError, match=r"jsonl:4: recorded for cpp, and this would verify cuda\n  7: "):
         refuse_others(found, "cuda")
 
 

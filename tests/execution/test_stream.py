@@ -1,4 +1,4 @@
-"""Stream: everything comes once, no more is drawn than may be in flight, errors come out, a close is a close."""
+"""Stream: everything comes once, no more is drawn than may be in flight, errors come out."""
 
 from __future__ import annotations
 
