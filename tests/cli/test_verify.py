@@ -133,7 +133,7 @@ MISTAKES = {
         ("right.py", "--problem", "relu", "--purity", "own-compute", "--no-own-kernel"),
         "--purity own-compute asks for kernels of its own",
     ),
-    "no problem": (("right.py",), "Missing option '--problem'"),
+    "no problem": (("right.py",), "which problem is right.py for? give --problem"),
 }
 
 
