@@ -15,7 +15,7 @@ from db.connection import Database, open_database
 from db.leaderboard import leaderboard
 from db.texts import Library
 from db.types import utc_now
-from db.views import AttemptState, Leaderboard, LeaderboardFilters, StoredAttempt, VerificationKind
+from db.views import AttemptState, Content, Leaderboard, LeaderboardFilters, StoredAttempt, VerificationKind
 from pipeline.errors import UsageError
 from pipeline.nouns import (
     AttemptKey,
@@ -94,6 +94,30 @@ class Store:
             return found
 
         return self._database.read(states)
+
+    def attempts_by_content(self, run_id: int) -> dict[Content, list[int]]:
+        """The attempts of a run that are over, by what was given; oldest first where several were given it.
+
+        For runs of kind `verify`, whose attempts have one answer and one extraction each.
+        """
+        a, p, r, c = models.Attempt, models.Problem, models.Response, models.Candidate
+        query = (
+            select(a.id, p.problem_id, p.sha256, r.text_sha256, c.source_sha256, c.status)
+            .join(p, p.id == a.problem)
+            .join(r, r.attempt_id == a.id)
+            .join(c, c.attempt_id == a.id)
+            .where(a.run_id == run_id, a.status.is_not(None))
+            .order_by(a.id)
+        )
+
+        def found(session: Session) -> dict[Content, list[int]]:
+            ids: dict[Content, list[int]] = {}
+            for number, problem_id, problem_sha256, text, source, none in session.execute(query):
+                content = Content(problem_id, problem_sha256, text, source, none)
+                ids.setdefault(content, []).append(number)
+            return ids
+
+        return self._database.read(found)
 
     def begin_attempt(
         self, run_id: int, key: AttemptKey, prompt: Prompt | None = None, parent_id: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -38,6 +38,19 @@ class AttemptState(Noun):
     """The newest extraction found a program."""
     has_verification: bool
     """A verification of kind first or again is stored and not retracted."""
+
+
+class Content(NamedTuple):
+    """What a candidate given as a file is: the same content in the same run need not be verified again."""
+
+    problem_id: str
+    problem_sha256: str
+    text_sha256: str | None
+    """SHA-256 of what was given, before anything was extracted."""
+    source_sha256: str | None
+    """SHA-256 of the program found in it; None where none was."""
+    none: str | None
+    """The status that says why none was found."""
 
 
 class StoredResponse(Noun):

@@ -1,6 +1,6 @@
 """kernelproof: asks language models for kernels and proves which are right and how fast they are.
 
-`from pipeline import verify` is the whole tool for one candidate; docs/python.md shows it.
+`from pipeline import verify` is the whole tool for one candidate, `Verifier` for many: docs/python.md.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from typing import Any
 
 from pipeline.version import __version__
 
-__all__ = ["__version__", "verify"]
+__all__ = ["Submission", "Verifier", "__version__", "verify"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads `verify` when it is first asked for: this package is also imported inside the sandbox."""
-    if name == "verify":
-        from pipeline.api import verify
+    """Loads the others when they are first asked for: this package is also imported inside the sandbox."""
+    if name in ("Submission", "Verifier", "verify"):
+        from pipeline import api
 
-        return verify
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from pipeline.nouns import Problem, VerifySettings
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 OPTION_OF = {"measure_seconds": "--seconds"}
 """Options whose name is not that of the setting."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline.cli.common import (
+    INTERRUPTED,
     BackendChoice,
     BackendOption,
     BaselineOption,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from pipeline.execution.batch import Outcome, Plan
     from pipeline.nouns import RunSettings, VerifySettings
     from pipeline.providers import Provider
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 
 def generate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +13,9 @@ from anyio.abc import TaskGroup
 from db.store import Store
 from pipeline.execution.conversation import RETRIED, Conversation, OnEvent, Stages
 from pipeline.execution.engine import Engine
+from pipeline.execution.stream import places
 from pipeline.nouns import AttemptKey, Problem, RunSettings, Status
 from pipeline.providers import Provider
-
-IN_FLIGHT = 16
-"""Candidates between build and verdict, besides one for each core: enough that a referee never waits."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ async def run_batch(
         settings=plan.settings,
         generated=generated,
         questions=anyio.CapacityLimiter(plan.questions),
-        verifications=anyio.CapacityLimiter(IN_FLIGHT + len(os.sched_getaffinity(0))),
+        verifications=anyio.CapacityLimiter(places()),
         on_event=on_event,
         known=store.attempts_of(run_id),
     )

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from db.store import Store
+from pipeline.execution.candidates import Given
 from pipeline.execution.engine import Engine
 from pipeline.execution.referee_process import OnStage
-from pipeline.extraction import extract_source
-from pipeline.nouns import (
-    Extraction,
-    Problem,
-    Response,
-    RunSettings,
-    Status,
-    Verification,
-    VerifySettings,
-)
+from pipeline.nouns import Extraction, Problem, RunSettings, Status, Verification, VerifySettings
 
 FILE_MODEL = "file"
 """What the leaderboard calls the author of candidates given as files."""
@@ -34,29 +27,34 @@ class Verified:
     """None when nothing was stored."""
 
 
-def verify_text(
-    text: str,
-    problem: Problem,
+def verify_given(
+    given: Given,
     settings: VerifySettings,
     engine: Engine,
     *,
     store: Store | None = None,
     label: str | None = None,
     on_stage: OnStage = lambda _: None,
+    verify: Callable[[Engine, str, Problem, VerifySettings, OnStage], Verification] = Engine.verify,
 ) -> Verified:
     """Verifies a candidate's source or a raw response. With a store, keeps it as an attempt.
 
-    Raises what `Engine.verify` raises.
+    `verify` asks the engine, once or as often as it likes. Raises what `Engine.verify` raises.
     """
-    extraction = extract_source(text)
+    extraction = given.extraction
     verification = None
     status = extraction.status or Status.NO_CODE
     if extraction.candidate is not None:
-        verification = engine.verify(extraction.candidate.source, problem, settings, on_stage)
+        verification = verify(engine, extraction.candidate.source, given.problem, settings, on_stage)
         status = verification.status
     done = Verified(extraction, status, verification, None)
     if store is None:
         return done
-    run = RunSettings(name=label, kind="verify", model=FILE_MODEL, verify=settings)
-    number = store.add_finished(run, problem, Response(text=text), extraction, verification, status)
+    run = run_of(settings, label)
+    number = store.add_finished(run, given.problem, given.response, extraction, verification, status)
     return replace(done, attempt_id=number)
+
+
+def run_of(settings: VerifySettings, label: str | None) -> RunSettings:
+    """The run that keeps candidates given as files, verified with these settings."""
+    return RunSettings(name=label, kind="verify", model=FILE_MODEL, verify=settings)

@@ -38,6 +38,16 @@ class Suite:
         outcomes = ((place.path, self._outcome(place)) for place in self._places)
         return [(path, str(outcome)) for path, outcome in outcomes if isinstance(outcome, UsageError)]
 
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all problems, in natural order; of those, too, whose files cannot be read."""
+        return list(dict.fromkeys(place.id for place in self._places))
+
+    def knows(self, text: str) -> bool:
+        """Whether `text` is an id, file or name of one or several of the problems, readable or not."""
+        wanted = _normal(text)
+        return any(wanted in place.spellings for place in self._places)
+
     def find(self, text: str) -> Problem:
         """One problem, by id (`level1/23`), file (`level1/23_softmax`), unique name (`softmax`) or path.
 

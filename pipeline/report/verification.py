@@ -45,13 +45,32 @@ def json_verified(
     extraction: Extraction, status: Status, verification: Verification | None, attempt_id: int | None
 ) -> str:
     """The same as one JSON object."""
-    found = {
+    return clean(json.dumps(_facts(extraction, status, verification, attempt_id), indent=1))
+
+
+def json_line(
+    name: str,
+    problem_id: str,
+    kept: bool,
+    extraction: Extraction,
+    status: Status,
+    verification: Verification | None,
+    attempt_id: int | None,
+) -> str:
+    """The same on one line, for one of many candidates; `kept` when it was taken from the store."""
+    facts = _facts(extraction, status, verification, attempt_id)
+    return clean(json.dumps({"id": name, "problem": problem_id, "kept": kept, **facts}))
+
+
+def _facts(
+    extraction: Extraction, status: Status, verification: Verification | None, attempt_id: int | None
+) -> dict[str, object]:
+    return {
         "attempt": attempt_id,
         "status": status.value,
         "extraction": extraction.model_dump(mode="json", exclude={"candidate"}),
         "verification": json.loads(json_text(verification)) if verification else None,
     }
-    return clean(json.dumps(found, indent=1))
 
 
 def print_verification(verification: Verification, console: Console) -> None:

@@ -111,7 +111,7 @@ def test_the_words_of_the_options_are_the_words_of_the_nouns() -> None:
 
 MISTAKES = {
     "missing file": (("nowhere.py", "--problem", "relu"), "nowhere.py cannot be read: No such file"),
-    "a directory": ((".", "--problem", "relu"), ". cannot be read: Is a directory"),
+    "a directory": ((".", "--problem", "relu"), "bytes.py: bytes.py is not a text file in UTF-8"),
     "not text": (("bytes.py", "--problem", "relu"), "bytes.py is not a text file in UTF-8"),
     "typo in the problem": (("right.py", "--problem", "rellu"), "did you mean relu (level1/1)?"),
     "unknown size": (("right.py", "--problem", "relu", "--size", "tiny"), "level1/1 has full; choose with"),
@@ -133,7 +133,7 @@ MISTAKES = {
         ("right.py", "--problem", "relu", "--purity", "own-compute", "--no-own-kernel"),
         "--purity own-compute asks for kernels of its own",
     ),
-    "no problem": (("right.py",), "Missing option '--problem'"),
+    "no problem": (("right.py",), "which problem is right.py for? give --problem"),
 }
 
 

@@ -20,9 +20,10 @@ import pytest
 import torch
 
 from db.store import open_store
+from pipeline.execution.candidates import given_text
 from pipeline.execution.engine import Engine
 from pipeline.execution.files import write_attempt
-from pipeline.execution.single import Verified, verify_text
+from pipeline.execution.single import Verified, verify_given
 from pipeline.nouns import AttemptKey, Problem, Response, Status, Verification, VerifySettings
 from pipeline.problems import read_problem
 from pipeline.referee.answers.problem import LoadedProblem, tensors
@@ -189,9 +190,9 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             threads=1,
             measure_seconds=8.0,  # rounds in which it waits count
         )
-        other = verify_text(
-            OTHER_SOURCE, problem, settings.model_copy(update={"measure": False}), engine, store=store
-        )
+        unmeasured = settings.model_copy(update={"measure": False})
+        given = given_text("other", OTHER_SOURCE, problem)
+        other = verify_given(given, unmeasured, engine, store=store)
         assert other.verification is not None and other.verification.status is Status.CORRECT
         key = AttemptKey(problem_id=problem.id, problem_sha256=problem.sha256, sample=0, turn=1)
         response = Response(text=OTHER_SOURCE)
@@ -202,9 +203,8 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         timing = follower.ask_for_holds
         with ThreadPoolExecutor(1) as pool:
             done: Future[Verified] = pool.submit(
-                verify_text,
-                source,
-                problem,
+                verify_given,
+                given_text("mine", source, problem),
                 settings,
                 engine,
                 store=store,

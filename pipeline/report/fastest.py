@@ -1,0 +1,40 @@
+"""The fastest of many candidates, as `verify` shows them when it is done with a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.console import Console
+
+from pipeline.nouns import Measurement
+from pipeline.report.layout import cell, plain_table
+
+ROWS = 10
+"""Candidates that the table shows."""
+
+
+class Timed(NamedTuple):
+    """A correct candidate that was measured."""
+
+    name: str
+    problem_id: str
+    measurement: Measurement
+    attempt_id: int | None
+
+
+def print_fastest(timed: Iterable[Timed], console: Console) -> None:
+    """A table of the best speedups, best first; nothing where nothing was measured."""
+    best = sorted(timed, key=lambda one: -one.measurement.speedup)
+    if not best:
+        return
+    table = plain_table("candidate", "problem", "speedup", "95 % interval", "pace", "attempt")
+    for one in best[:ROWS]:
+        m = one.measurement
+        interval = f"{m.speedup_interval.low:.3f} to {m.speedup_interval.high:.3f}"
+        attempt = "" if one.attempt_id is None else f"#{one.attempt_id}"
+        facts = (one.name, one.problem_id, f"{m.speedup:.3f}", interval, m.pace, attempt)
+        table.add_row(*map(cell, facts))
+    console.print(table)
+    if len(best) > ROWS:
+        console.print(f"and {len(best) - ROWS} more that were measured")

@@ -1,0 +1,185 @@
+"""`verify` on a folder and on a file of lines: each once, kept as it comes, taken up where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.nouns import Status
+from tests.cli import material
+from tests.cli.program import Program, kill
+from tests.providers.server import completion
+
+QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
+PROMPTLY_S = 6.0
+SLOW = 2_000_000
+"""Steps for a compiler: some seconds of its time."""
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def kinds(folder: Path) -> dict[str, Status]:
+    """A folder with a candidate of several ends, the same right one twice; what each ends as."""
+    put(folder / "level1/1_relu/right.py", material.right())
+    put(folder / "level1/1_relu/same.py", material.right())
+    put(folder / "level1_1_answer.md", material.fenced(material.wrong()))
+    put(folder / "relu/prose.txt", "Kernels are nice.\n")
+    return {
+        "level1/1_relu/right.py": Status.CORRECT,
+        "level1/1_relu/same.py": Status.CORRECT,
+        "level1_1_answer.md": Status.WRONG_OUTPUT,
+        "relu/prose.txt": Status.NO_CODE,
+    }
+
+
+def found(stdout: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stdout.splitlines()]
+
+
+def test_a_folder_is_verified_once(program: Program, suite: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "given"
+    expected = kinds(folder)
+    command = ("verify", folder, "--suite", suite, *QUICK)
+    first = program.run(*command, code=1)
+    assert all(f"{name}  {status}\n" in first.stdout for name, status in expected.items())
+    assert f"4 candidates in {program.workspace}/db/attempts.sqlite\n     2  correct\n" in first.stdout
+    assert Counter(program.statuses().values()) == Counter(expected.values())
+    assert {a.run.kind for a in program.attempts()} == {"verify"}
+    assert program.left_after() == {} and program.scratch() == []
+
+    second = program.run(*command, code=1)
+    assert "4 of them were kept before (--again verifies them anew)" in second.stdout
+    assert len(program.attempts()) == 4
+
+    put(folder / "level1_1_answer.md", material.fenced(material.right()))
+    (folder / "relu/prose.txt").unlink()
+    doubted = next(a.verdict for a in program.attempts() if a.status is Status.CORRECT)
+    assert doubted is not None
+    with program.store() as store:
+        store.retract(doubted.id, "doubted")
+    third = found(program.run(*command, "--json", code=0).stdout)
+    assert {(one["id"], one["status"], one["problem"]) for one in third} == {
+        ("level1/1_relu/right.py", "correct", "level1/1"),
+        ("level1/1_relu/same.py", "correct", "level1/1"),
+        ("level1_1_answer.md", "correct", "level1/1"),
+    }
+    assert [one["kept"] for one in third] == [True, False, False]
+    stored = {a.id: a for a in program.attempts()}
+    assert len(stored) == 6
+    for one in third:
+        assert stored[one["attempt"]].status == one["verification"]["status"] == "correct"
+
+
+def test_again_verifies_anew_and_the_newest_counts(program: Program, suite: Path, tmp_path: Path) -> None:
+    put(tmp_path / "given" / "prose.txt", "Kernels are nice.\n")
+    command = ("verify", tmp_path / "given", "--problem", "relu", "--suite", suite, *QUICK, "--json")
+    runs = [found(program.run(*command, *more, code=1).stdout) for more in ((), ("--again",), ())]
+    assert [(one["attempt"], one["kept"]) for (one,) in runs] == [(1, False), (2, False), (2, True)]
+    other = found(program.run(*command, "--trials", "2", code=1).stdout)
+    assert [(one["attempt"], one["kept"]) for one in other] == [(3, False)]
+    nothing = found(program.run(*command, "--no-store", code=1).stdout)
+    assert [(one["attempt"], one["kept"], one["verification"]) for one in nothing] == [(None, False, None)]
+    assert len(program.attempts()) == 3
+
+
+def test_lines_and_the_fastest_of_them(program: Program, suite: Path, tmp_path: Path) -> None:
+    recorded = {"problem": "level1/2", "backend": "cpp", "sample": 0, "turn": 1}
+    given = [
+        {"problem": "relu", "response": "Kernels are nice.", "id": "mine"},
+        {**recorded, "response": completion(material.fenced(material.sines()))},
+    ]
+    file = tmp_path / "given.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in given))
+    options = ("--backend", "cpp", "--trials", "1", "--seconds", "0.3", "--rigor", "quick")
+    # On a busy machine the two clocks may be apart, and then nothing is claimed: any code.
+    first = program.run("verify", file, "--suite", suite, *options, code=None).stdout
+    attempts = {a.key.problem_id: a for a in program.attempts()}
+    assert f"mine  {attempts['level1/1'].status}\n" in first
+    assert f"given.jsonl:2  {attempts['level1/2'].status}\n" in first
+    table = (line.split() for line in first.splitlines() if line.rstrip().endswith(("#1", "#2")))
+    rows = {row[0]: row[1:] for row in table}
+    correct = {a.id for a in attempts.values() if a.status is Status.CORRECT}
+    assert {int(row[-1][1:]) for row in rows.values()} == correct
+    for row in rows.values():
+        verdict = attempts[row[0]].verdict
+        assert verdict is not None and verdict.verification.measurement is not None
+        assert row[1] == f"{verdict.verification.measurement.speedup:.3f}"
+    second = found(program.run("verify", file, "--suite", suite, *options, "--json", code=None).stdout)
+    assert {one["id"]: (one["attempt"], one["kept"]) for one in second} == {
+        "mine": (attempts["level1/1"].id, True),
+        "given.jsonl:2": (attempts["level1/2"].id, True),
+    }
+
+
+MISTAKES = {
+    "file without problem": (("right.py",), "which problem is right.py for? give --problem"),
+    "no problem in the path": (("folder",), "right.py: no problem in this path; give --problem"),
+    "lines": (
+        ("bad.jsonl",),
+        "(of 3 in all); nothing was run\n  line 2: not JSON",
+    ),
+    "no size": (("folder", "--problem", "relu", "--size", "tiny"), "level1/1 has full; choose with"),
+    "no candidates": (("empty", "--problem", "relu"), "empty holds no candidates"),
+    "backend": (("cuda.jsonl",), "recorded for cuda, and this would verify cpp"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes_are_named_before_anything_runs(
+    program: Program, suite: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    here = program.workspace
+    put(here / "right.py", material.right())
+    put(here / "folder" / "right.py", material.right())
+    (here / "empty").mkdir()
+    good = json.dumps({"problem": "relu", "source": "x"})
+    put(here / "bad.jsonl", f"{good}\n{{\n{json.dumps({'problem': 'relu'})}\n")
+    put(here / "cuda.jsonl", json.dumps({"problem": "relu", "source": "x", "backend": "cuda"}))
+    done = program.run("verify", *arguments, "--suite", suite, "--backend", "cpp", code=2)
+    assert message in done.stderr and done.stdout == ""
+    assert not (here / "db").exists()
+
+
+def test_interrupted_and_killed_it_goes_on(program: Program, suite: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "given"
+    put(folder / "a.txt", "Kernels are nice.\n")
+    put(folder / "b.py", material.uncompilable("many_uncompilable"))
+    put(folder / "z.py", material.slow_to_compile("many_slow", SLOW))
+    command = ("verify", folder, "--problem", "relu", "--suite", suite, *QUICK)
+
+    process = program.start(*command)
+    program.wait_for_process("cc1plus", process)
+    deadline = time.monotonic() + 60
+    while not (program.workspace / "db/attempts.sqlite").exists() or len(program.attempts()) < 2:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everything in the session
+    stdout, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - began < PROMPTLY_S
+    assert (process.returncode, stderr) == (130, "")
+    assert "1 not verified: run the same command again to continue" in stdout
+    assert program.left_after() == {} and program.scratch() == []
+    first = {a.id: a.status for a in program.attempts()}
+    assert sorted(filter(None, first.values())) == ["build_error", "no_code"]
+
+    process = program.start(*command)
+    program.wait_for_process("cc1plus", process)
+    kill(process)
+    assert program.left_after() == {}
+    assert {a.id: a.status for a in program.attempts()} == first
+
+    done = program.run(*command, code=1)
+    assert "3 candidates" in done.stdout and "2 of them were kept before" in done.stdout
+    assert Counter(a.status for a in program.attempts()) == Counter([*first.values(), Status.CORRECT])
+    assert program.left_after() == {} and program.scratch() == []
