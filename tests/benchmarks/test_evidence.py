@@ -194,6 +194,7 @@ def test_a_candidate_that_draws_by_itself_draws_at_the_size_that_is_asked_for() 
     assert names["ModelNew"]()(x).shape == x.shape
 
 
+@pytest.mark.slow
 def test_the_fitness_server_outlives_what_problems_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

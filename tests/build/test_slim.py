@@ -99,6 +99,7 @@ def test_it_takes_gives_and_raises_what_the_full_one_does(
     assert len(told.splitlines()) > EXPECTED_LINES
 
 
+@pytest.mark.slow
 def test_what_the_slim_headers_lack_is_compiled_in_full(builder: Builder) -> None:
     source = "bool deterministic() { return at::globalContext().deterministicAlgorithms(); }"
     request = BuildRequest(

@@ -20,8 +20,8 @@ from tests.providers.server import Step, serve
 QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 PROMPTLY_S = 6.0
 """An interrupted command has to be over by then, on a loaded machine too."""
-LONG, ENDLESS = 4_000_000, 100_000_000
-"""Steps for a compiler: ten seconds of its time, and more than any test waits for."""
+LONG, ENDLESS = 2_000_000, 100_000_000
+"""Steps for a compiler: five seconds of its time, and more than any test waits for."""
 
 
 def test_an_interrupted_batch_ends_at_once_and_goes_on_later(program: Program, suite: Path) -> None:
@@ -126,6 +126,7 @@ class Batch:
         assert self.program.left_after() == {} and self.program.scratch() == []
 
 
+@pytest.mark.slow
 def test_killed_twice(program: Program, suite: Path, tmp_path: Path) -> None:
     program.cache = tmp_path / "cache"
     batch = Batch(program, suite, tmp_path, samples=2)

@@ -14,17 +14,24 @@ from tests.referee.court import Court
 PAGE = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text()
 
 
-ONE_OF = {"honest": 2, "wrong": 2, "faults": 3}
-"""Every cheat is judged whenever tests are run; of the others one of so many, and all in `make test-slow`."""
+ONE_OF = {"honest": 3, "wrong": 3, "faults": 3}
+"""Cheats are judged whenever tests are run; of the others one of so many, and all in `make test-slow`."""
+LONG = ("cheats/clock_rewritten_in_libc", "harmless/cores_hogged_between_turns")
+"""These take half a minute each: they too are left to `make test-slow`."""
 
 
 def chosen() -> list[Any]:
     """All members, those that only `make test-slow` judges marked so."""
     return [
-        pytest.param(member, id=member.id, marks=[pytest.mark.slow] if number % ONE_OF.get(kind, 1) else [])
+        pytest.param(member, id=member.id, marks=[pytest.mark.slow] if later(member, number) else [])
         for kind in KINDS
         for number, member in enumerate(m for m in members("cpu") if m.kind == kind)
     ]
+
+
+def later(member: Member, number: int) -> bool:
+    """Whether the member, the `number`-th of its kind, is left to `make test-slow`."""
+    return member.id in LONG or number % ONE_OF.get(member.kind, 1) > 0
 
 
 @pytest.mark.parametrize("member", chosen())
