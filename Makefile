@@ -3,11 +3,12 @@
 # make test-gpu   the tests that need a CUDA device
 # make test-slow  the tests that take longer than a minute each (on a GPU also its own)
 # make bench      the benchmarks: they print figures, they assert none
+# make evidence   what docs/evidence.md reports, measured on this machine's GPUs (hours; see the script)
 PYTHON ?= python3
 VENV := .venv/bin
 export PYTHON
 
-.PHONY: demo test test-gpu test-slow bench lint clean
+.PHONY: demo test test-gpu test-slow bench evidence lint clean
 
 demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
@@ -32,6 +33,10 @@ lint: .venv/test.installed .venv/lint.installed
 bench: .venv/demo.installed
 	$(VENV)/python -m benchmarks.startup
 	$(VENV)/python -m benchmarks.leaderboard
+	$(VENV)/python -m benchmarks.builds
+
+evidence: .venv/test.installed
+	scripts/evidence.sh
 
 .venv/demo.installed: pyproject.toml constraints.txt scripts/install.sh
 	scripts/system_packages.sh
