@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import environment
-from pipeline.execution.batch import IN_FLIGHT
 from pipeline.execution.devices import default_backend, device_for
 from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
+from pipeline.execution.stream import places
 from pipeline.extraction import extract
 from pipeline.nouns import Problem, VerifySettings
 from pipeline.problems import open_suite
@@ -89,7 +89,7 @@ def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
     with (
         tempfile.TemporaryDirectory(prefix="kernelproof-throughput-") as folder,
         Engine(Path(folder), many=True) as engine,
-        ThreadPoolExecutor(IN_FLIGHT + (os.cpu_count() or 1)) as pool,
+        ThreadPoolExecutor(places()) as pool,
     ):
         began = time.monotonic()
         engine.verify(work[0].source, work[0].problem, settings)

@@ -1,0 +1,15 @@
+"""Every benchmark at least starts: nothing else calls them, and what they import moves."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = sorted(path.stem for path in (Path(__file__).parents[2] / "benchmarks").glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_it_can_be_imported(name: str) -> None:
+    assert importlib.import_module(f"benchmarks.{name}").__doc__
