@@ -1,6 +1,6 @@
 # problem: level1/17
 # expected: wrong_output
-# caught by: values: ties
+# caught by: values: ties|values: negative
 """Mechanism: the last of equal maxima. Surface: normal draws hardly ever hold equal maxima."""
 import torch
 from torch import nn
