@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from pipeline.build.toolchain import Toolchain, learn_toolchain
 from pipeline.errors import MachineError
 from pipeline.hashing import sha256_json
 from pipeline.nouns.build import Build, BuildRequest, BuildState, Route
-from pipeline.sandbox import Group, Job, Limits, Outcome, read_result
+from pipeline.sandbox import Group, Limits, Outcome, read_result
 
 KEY_FORMAT = 2
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""
@@ -51,10 +51,6 @@ class _Prepared:
     request: BuildRequest
     key: str
     plan: Plan | None = None
-    slim: Plan | None = None
-    """The slim route, where the request fits it."""
-    glued: bool = False
-    """Whether the slim route links the glue."""
     refusal: str = ""
     """The request's own fault: flags that cannot be put on a command line."""
     missing: str = ""
@@ -143,11 +139,7 @@ class Builder:
             "cpu": self.toolchain.cpu if native else None,
             "name": request.name,
         }
-        prepared = _Prepared(request, self._address(material), plan=plan)
-        slim = slim_route(request, self.toolchain) if self._slim else None
-        if slim is None:
-            return prepared
-        return replace(prepared, slim=make_plan(request, self.toolchain, slim), glued=slim.bindings)
+        return _Prepared(request, self._address(material), plan=plan)
 
     def _address(self, material: dict[str, Any]) -> str:
         return sha256_json([KEY_FORMAT, self.toolchain.identity, material])
@@ -157,9 +149,11 @@ class Builder:
         if prepared.plan is None:
             return self._cache.store(_failure(prepared, BuildState.ERROR, prepared.refusal), None)
         began, fallback, cpu_s = time.monotonic(), "", 0.0
-        glue = self._glue.object() if prepared.slim is not None and prepared.glued else None
-        if prepared.slim is not None and (glue is not None or not prepared.glued):
-            build, library = self._compiled(prepared, prepared.slim, glue, seconds, memory_bytes)
+        slim = slim_route(prepared.request, self.toolchain) if self._slim else None
+        glue = self._glue.object() if slim is not None and slim.bindings else None
+        if slim is not None and (glue is not None or not slim.bindings):
+            plan = make_plan(prepared.request, self.toolchain, slim)
+            build, library = self._compiled(prepared, plan, glue, seconds, memory_bytes)
             if build.state is not BuildState.ERROR:
                 return self._kept(build.model_copy(update={"route": Route.SLIM}), library)
             fallback, cpu_s = first_error(build.log), build.cpu_s
@@ -219,9 +213,7 @@ class Builder:
             scratch_bytes=SCRATCH_BYTES,
             address_space_bytes=memory_bytes,
         )
-        env = {"PATH": chain.search_path, "LC_ALL": "C.UTF-8"}
-        job = Job(command, scratch, read_only=chain.read_only_paths, env=env, limits=limits)
-        return self._group.run(job, unsafe=self._unsafe)
+        return self._group.run(chain.job(command, scratch, limits), unsafe=self._unsafe)
 
 
 def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:

@@ -10,7 +10,7 @@ from pipeline.build.slim import GLUE, GLUE_FOLDER, headers
 from pipeline.build.toolchain import Toolchain
 from pipeline.hashing import sha256_json
 from pipeline.nouns.build import Build, BuildState
-from pipeline.sandbox import Group, Job, Limits, read_result
+from pipeline.sandbox import Group, Limits, read_result
 
 OBJECT_BYTES = 64 << 20
 _LIMITS = Limits(wall_s=600.0, cpu_s=600.0, memory_bytes=4 << 30, processes=32, file_bytes=OBJECT_BYTES)
@@ -51,9 +51,7 @@ class Glue:
         with self._cache.scratch() as scratch:
             for name, text in self._sources.items():
                 (scratch / name).write_text(text)
-            env = {"PATH": chain.search_path, "LC_ALL": "C.UTF-8"}
-            job = Job(command, scratch, read_only=chain.read_only_paths, env=env, limits=_LIMITS)
-            outcome = self._group.run(job, unsafe=self._unsafe)
+            outcome = self._group.run(chain.job(command, scratch, _LIMITS), unsafe=self._unsafe)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)
             state = {"ok": BuildState.OK, "error": BuildState.ERROR}.get(outcome.state)
             made = read_result(scratch, GLUE, OBJECT_BYTES) if state is BuildState.OK else None

@@ -15,6 +15,7 @@ from pipeline.build.stand_ins import STAND_INS
 from pipeline.errors import MachineError
 from pipeline.hashing import sha256_json
 from pipeline.nouns.base import Noun
+from pipeline.sandbox import Job, Limits
 
 TOOLCHAIN_FORMAT = 1
 """Raise it when a field is added: remembered facts of an older format are learnt again."""
@@ -123,6 +124,11 @@ class Toolchain(Noun):
         ]
         wanted = sorted({path for path in candidates if path.exists() and not path.is_relative_to("/usr")})
         return tuple(path for path in wanted if not any(path != p and path.is_relative_to(p) for p in wanted))
+
+    def job(self, command: tuple[str, ...], scratch: Path, limits: Limits) -> Job:
+        """A sandbox's job that runs a compiler or ninja over `scratch`, and sees nothing else of the host."""
+        env = {"PATH": self.search_path, "LC_ALL": "C.UTF-8"}
+        return Job(command, scratch, read_only=self.read_only_paths, env=env, limits=limits)
 
     @property
     def search_path(self) -> str:
