@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 
 _MODULE_NAMES = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__annotations__"}
+
+
+_ONE_AT_A_TIME = threading.Lock()
+"""CPython's parser keeps its depth for all threads together: two that build trees at once may end in a
+SystemError. Filters of warnings belong to all threads, too."""
 
 
 def parse(text: str) -> ast.Module | SyntaxError:
@@ -16,7 +22,10 @@ def parse(text: str) -> ast.Module | SyntaxError:
     Nesting too deep for the parser, lone surrogates and NUL characters are returned as a SyntaxError too.
     """
     try:
-        with warnings.catch_warnings():  # invalid escapes such as "\d" would be printed to the user
+        with (
+            _ONE_AT_A_TIME,
+            warnings.catch_warnings(),
+        ):  # invalid escapes such as "\d" would be printed to the user
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except SyntaxError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,6 +11,7 @@ from pipeline.hashing import sha256_text
 from pipeline.nouns import Problem, Signature
 from pipeline.problems.place import place_of
 from pipeline.problems.sizes import SizesError, read_sizes
+from pipeline.pysource import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -58,14 +58,10 @@ def _text(path: Path) -> str:
 
 
 def _parse(path: Path, source: str) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            return ast.parse(source, filename=str(path))
-    except SyntaxError as error:
-        _refuse(path, error.lineno or 1, f"does not parse as Python: {error.msg}")
-    except (ValueError, RecursionError, MemoryError) as error:
-        _refuse(path, 1, f"does not parse as Python: {error}")
+    tree = parse(source)
+    if isinstance(tree, SyntaxError):
+        _refuse(path, tree.lineno or 1, f"does not parse as Python: {tree.msg}")
+    return tree
 
 
 def _model(path: Path, tree: ast.Module) -> ast.ClassDef:
