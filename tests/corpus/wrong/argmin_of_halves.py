@@ -1,6 +1,6 @@
 # problem: level1/5
 # expected: wrong_output
-# caught by: values: drawn
+# caught by: values
 """Mechanism: compares after rounding to float16. Surface: most indices are right."""
 from torch import nn
 
