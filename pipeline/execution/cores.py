@@ -1,12 +1,62 @@
-"""The cores, shared between builds and measurements: on a CPU a time is worth nothing while compilers run."""
+"""The cores, shared between builds and measurements: a time is worth nothing while compilers take its core.
+
+Measuring a CPU, all cores are its own (`Cores`). Measuring GPUs, each has some cores to itself while the
+others compile (`shares`): the process that launches kernels and waits for them needs its core at once.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pipeline.execution.referee_process import RefereeLost
+from pipeline.nouns import CoreShares
+
+MEASURED_CORES = 2
+"""Logical cores for each GPU: one for the process that is timed, one for the referee."""
+TOPOLOGY = Path("/sys/devices/system/cpu")
+
+
+def shares(gpus: int, cores: Collection[int], topology: Path = TOPOLOGY) -> list[CoreShares]:
+    """What each of so many GPUs is given of `cores`, all with the same `others`.
+
+    Cores that are one piece of silicon go together, or a compiler next door would slow the measurement. At
+    most half of all are taken; where that is not enough for every GPU, none has cores of its own.
+    """
+    pieces = _pieces(cores, topology)
+    measured: list[tuple[int, ...]] = []
+    for _ in range(gpus):
+        taken: list[int] = []
+        while len(taken) < MEASURED_CORES and pieces:
+            taken += pieces.pop(0)
+        measured.append(tuple(taken))
+    others = tuple(sorted(core for piece in pieces for core in piece))
+    if any(len(own) < MEASURED_CORES for own in measured) or 2 * len(others) < len(cores):
+        return [CoreShares()] * gpus
+    return [CoreShares(measured=own, others=others) for own in measured]
+
+
+def _pieces(cores: Collection[int], topology: Path) -> list[list[int]]:
+    """The cores, those of one piece of silicon together; each by itself where the kernel does not say."""
+    pieces: list[list[int]] = []
+    for core in sorted(cores):
+        if any(core in piece for piece in pieces):
+            continue
+        siblings = _siblings(topology / f"cpu{core}" / "topology" / "thread_siblings_list")
+        pieces.append(sorted({core, *siblings} & set(cores)))
+    return pieces
+
+
+def _siblings(path: Path) -> set[int]:
+    """Numbers of a list such as `0,64` or `2-3`, as the kernel writes it; none where there is no file."""
+    try:
+        parts = re.findall(r"(\d+)(?:-(\d+))?", path.read_text())
+    except OSError:
+        return set()
+    return {number for first, last in parts for number in range(int(first), int(last or first) + 1)}
 
 
 class Cores:

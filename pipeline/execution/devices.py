@@ -76,8 +76,17 @@ def require_gpu() -> Gpu:
 
 
 def chosen_gpu() -> Gpu | None:
-    """The GPU that a referee started now is given; None when none is healthy."""
-    return next((gpu for gpu in gpus() if is_fit(gpu.uuid)), None)
+    """The first GPU that is not quarantined; None when none is healthy."""
+    return next(iter(fleet()), None)
+
+
+def fleet() -> tuple[Gpu, ...]:
+    """The GPUs that a run uses: the first that is not quarantined, and all such of its name.
+
+    One run's times come from one kind of GPU; where there are others, `CUDA_VISIBLE_DEVICES` chooses.
+    """
+    fit = [gpu for gpu in gpus() if is_fit(gpu.uuid)]
+    return tuple(gpu for gpu in fit if gpu.name == fit[0].name)
 
 
 def quarantined() -> list[tuple[Gpu, Quarantine]]:

@@ -1,8 +1,8 @@
 """The engine: everything between a candidate's source and its verification, on this machine.
 
-Policy, build and referee in a row. Builds run in as many threads as callers bring; the one referee takes
-candidates in turn. A referee that is lost is replaced, and its candidate tried again; so is one whose GPU
-failed its canary, on the next GPU.
+Policy, build and referee in a row. Builds run in as many threads as callers bring; each referee, one for a
+GPU, takes a candidate when it is done with the last. A referee that is lost is replaced, and its candidate
+tried again; so is one whose GPU failed its canary, on another GPU.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from pipeline.build import Builder
 from pipeline.errors import DeviceUnfit, MachineError
 from pipeline.execution.cores import Cores
-from pipeline.execution.devices import chosen_gpu, device_for, environment_for, is_fit, set_aside
+from pipeline.execution.devices import device_for, environment_for, set_aside
 from pipeline.execution.prebuild import Prebuilt, prebuild
 from pipeline.execution.referee_process import OnStage, RefereeLost, RefereeProcess
+from pipeline.execution.referees import Referees
 from pipeline.hashing import sha256_text
 from pipeline.nouns import (
     BuildState,
@@ -61,11 +62,12 @@ class Engine:
         self._many = many
         self._cache = cache or cache_directory()
         self._unsafe = unsafe
-        self._jobs = Group()
+        self._referees = Referees(self._cache)
+        building = self._referees.others
+        self._jobs = Group(building)
         self._lock = threading.Lock()
-        self._cores = Cores(builders or len(os.sched_getaffinity(0)))
+        self._cores = Cores(builders or len(building or os.sched_getaffinity(0)))
         self._builder: Builder | None = None
-        self._referee: RefereeProcess | None = None
         self._environment: Environment | None = None
         self._closed = False
         sweep()
@@ -77,20 +79,18 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Ends the referee, builds and whatever they run; a verification in another thread ends too."""
+        """Ends the referees, builds and whatever they run; a verification in another thread ends too."""
         self._closed = True
         self._cores.close()
         self._jobs.close()
-        with self._lock:
-            referee, self._referee = self._referee, None
-        if referee is not None:
-            referee.close()
+        self._referees.close()
 
     def environment(self, settings: VerifySettings) -> Environment:
         """This machine, as verifications record it."""
         if self._environment is None:
             device = device_for(settings.backend) or "cpu"
-            self._environment = self._current_referee().environment(device)
+            self._require_cache()
+            self._environment = self._referees.one(device).environment(device)
         return self._environment
 
     def verify(
@@ -110,20 +110,21 @@ class Engine:
         fatal = next((f for f in findings if f.severity is Severity.ERROR and f.status), None)
         if fatal is not None and fatal.status is not None:
             return record.ended(fatal.status, fatal.message, findings)
-        self._current_referee()  # starts while the build runs
-        on_stage("build")
-        began = time.monotonic()
-        with self._cores.building():
-            prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
-        if self._closed:
-            raise RefereeLost("the engine was closed")
-        build_seconds = round(time.monotonic() - began, 3)
-        verdict = self._after_build(record, prebuilt, findings)
-        if verdict is None:
-            device = device_for(settings.backend) or "cpu"
-            request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
-            with self._cores.measuring() if device == "cpu" else nullcontext():
-                verdict = self._judged(record, request, on_stage)
+        self._require_cache()
+        device = device_for(settings.backend) or "cpu"
+        with self._referees.expected(device):  # one starts while the build runs
+            on_stage("build")
+            began = time.monotonic()
+            with self._cores.building():
+                prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
+            if self._closed:
+                raise RefereeLost("the engine was closed")
+            build_seconds = round(time.monotonic() - began, 3)
+            verdict = self._after_build(record, prebuilt, findings)
+            if verdict is None:
+                request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
+                with self._cores.measuring() if device == "cpu" else nullcontext():
+                    verdict = self._judged(record, request, on_stage)
         stages = {"build": build_seconds, **verdict.stage_seconds}
         builds = prebuilt.builds or verdict.builds
         return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
@@ -151,15 +152,18 @@ class Engine:
         for _ in range(MAX_TRIES):
             if self._closed:
                 raise RefereeLost("the engine was closed")
-            referee = self._current_referee()
             try:
-                verdict = self._asked(referee, request, on_stage)
+                with self._referees.taken(request.device) as referee:
+                    try:
+                        verdict = self._asked(referee, request, on_stage)
+                    except DeviceUnfit as error:
+                        self._give_up(referee, str(error))  # before another candidate takes it
+                        raise
             except RefereeLost as error:
                 trouble = str(error)
                 continue
             except DeviceUnfit as error:
                 unfit += 1
-                self._give_up(referee, str(error))
                 device_for(request.settings.backend)  # raises MachineError when no healthy GPU is left
                 if unfit == MAX_GPUS:
                     why = f"after it {unfit} GPUs failed their canary; the last: {error}"
@@ -171,8 +175,10 @@ class Engine:
 
     def _asked(self, referee: RefereeProcess, request: VerifyRequest, on_stage: OnStage) -> Verification:
         """The referee's verdict. One that is lost is replaced, and its GPU looked at: it may hang there."""
+        cores = self._referees.shares_of(referee, request.device)
+        toolchain = self._current_builder().toolchain
         try:
-            return referee.verify(request, self._current_builder().toolchain, on_stage, more=self._many)
+            return referee.verify(request, toolchain, on_stage, more=self._many, cores=cores)
         except RefereeLost:
             self._replace(referee)
             if referee.gpu is not None and request.device != "cpu" and not self._closed:
@@ -190,39 +196,22 @@ class Engine:
                 self._builder = Builder(self._cache, unsafe=self._unsafe, group=self._jobs)
             return self._builder
 
-    def _current_referee(self) -> RefereeProcess:
-        with self._lock:
-            outdated = self._referee
-        if outdated is not None and not _fits(outdated):  # another process put its GPU aside, or lifted that
-            self._replace(outdated)
-        with self._lock:
-            if self._closed:
-                raise RefereeLost("the engine was closed")
-            if self._referee is None:
-                try:
-                    self._cache.mkdir(parents=True, exist_ok=True)
-                except OSError as error:
-                    why = f"the cache {self._cache} cannot be made ({error.strerror})"
-                    raise MachineError(f"{why}; set KERNELPROOF_CACHE to a directory that can") from None
-                self._referee = RefereeProcess(self._cache)
-            return self._referee
+    def _require_cache(self) -> None:
+        try:
+            self._cache.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = f"the cache {self._cache} cannot be made ({error.strerror})"
+            raise MachineError(f"{why}; set KERNELPROOF_CACHE to a directory that can") from None
 
     def _replace(self, lost: RefereeProcess) -> None:
-        with self._lock:
-            if self._referee is lost:
-                self._referee = self._environment = None
-        lost.close()
+        self._environment = None
+        self._referees.replace(lost)
 
     def _give_up(self, referee: RefereeProcess, reason: str) -> None:
         """Never uses the referee's GPU again."""
         if referee.gpu is not None:
             set_aside(referee.gpu.uuid, reason)
         self._replace(referee)
-
-
-def _fits(referee: RefereeProcess) -> bool:
-    """Whether a referee has the GPU that a new one would be given, or still a healthy one."""
-    return is_fit(referee.gpu.uuid) if referee.gpu is not None else chosen_gpu() is None
 
 
 class _Record:

@@ -16,8 +16,8 @@ from pipeline import version
 from pipeline.build import Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
-from pipeline.execution.devices import chosen_gpu, environment_for
-from pipeline.nouns import Environment, Verification
+from pipeline.execution.devices import Gpu, environment_for
+from pipeline.nouns import CoreShares, Environment, Verification
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.host import EVEN_GROUND
 
@@ -31,6 +31,7 @@ KEPT_PREFIXES = ("CUDA_", "NVIDIA_", "KERNELPROOF_", "OMP_", "MKL_", "TORCH_", "
 KEPT_NAMES = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "TMPDIR", "USER")
 
 OnStage = Callable[[str], None]
+ALL_SHARED = CoreShares()
 
 
 class RefereeLost(KernelproofError):
@@ -40,10 +41,10 @@ class RefereeLost(KernelproofError):
 class RefereeProcess:
     """One referee. Requests are answered one at a time; calls from several threads queue up."""
 
-    def __init__(self, cache: Path) -> None:
+    def __init__(self, cache: Path, gpu: Gpu | None) -> None:
         self._cache = cache
-        self.gpu = chosen_gpu()
-        """The GPU that it sees, its `cuda:0`; None when there is no healthy one."""
+        self.gpu = gpu
+        """The GPU that it sees, its `cuda:0`; None: it sees none."""
         self._turn = threading.Lock()
         self._closed = False
         ours, theirs = socket.socketpair()
@@ -74,10 +75,12 @@ class RefereeProcess:
         on_stage: OnStage = lambda _: None,
         *,
         more: bool = False,
+        cores: CoreShares = ALL_SHARED,
     ) -> Verification:
         """Judges one candidate; what it still wants built is built with `toolchain`, as the rest was.
 
-        `more`: another one of this kind is likely to follow; processes for it come up meanwhile.
+        `more`: another one of this kind is likely to follow; processes for it come up meanwhile. `cores`:
+        which are kept for what is timed, and which are for the rest.
 
         Raises RefereeLost; DeviceUnfit when its GPU had to be given up; UsageError or MachineError for what
         the user must mend.
@@ -88,6 +91,7 @@ class RefereeProcess:
             "toolchain": toolchain.model_dump(mode="json"),
             "cache": str(self._cache),
             "more": more,
+            "cores": cores.model_dump(mode="json"),
         }
         return Verification.model_validate(self._ask(message, VERIFY_SECONDS, on_stage)["verification"])
 

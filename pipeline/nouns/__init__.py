@@ -8,6 +8,7 @@ from pipeline.nouns.build import Build, BuildRequest, BuildState, Route
 from pipeline.nouns.cache import CacheSurvey, Removal
 from pipeline.nouns.candidate import Candidate, Extraction
 from pipeline.nouns.check import Check, CheckOutcome
+from pipeline.nouns.cores import CoreShares
 from pipeline.nouns.device_health import Quarantine
 from pipeline.nouns.diagnosis import Diagnosis
 from pipeline.nouns.environment import Environment, GpuInfo
@@ -42,6 +43,7 @@ __all__ = [
     "Ceilings",
     "Check",
     "CheckOutcome",
+    "CoreShares",
     "Determinism",
     "Diagnosis",
     "Environment",

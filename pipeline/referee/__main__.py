@@ -20,12 +20,13 @@ import torch
 from pipeline.build import Builder, Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
-from pipeline.nouns import Build, BuildRequest
+from pipeline.nouns import Build, BuildRequest, CoreShares
 from pipeline.referee.device.environment import describe_environment
 from pipeline.referee.judge import Tools, judge
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.seat import gpus
 from pipeline.referee.seats.spares import Spares
+from pipeline.sandbox import Group
 
 
 def main() -> None:
@@ -63,7 +64,9 @@ def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dic
         return {"environment": environment.model_dump(mode="json")}
     request = VerifyRequest.model_validate(message["request"])
     cache, toolchain = Path(message["cache"]), Toolchain.model_validate(message["toolchain"])
-    builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe)
+    spares.share(CoreShares.model_validate(message["cores"]))
+    others = Group(spares.shares.others)
+    builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=others)
 
     def build(wanted: BuildRequest) -> Build:
         return builder.build(wanted, seconds=request.settings.build_seconds)
@@ -80,7 +83,12 @@ def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dic
 def _refill(spares: Spares, request: VerifyRequest) -> None:
     settings = request.settings
     with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
-        spares.refill(gpus(torch.device(request.device)), settings.memory_bytes, unsafe=settings.unsafe)
+        spares.refill(
+            gpus(torch.device(request.device)),
+            settings.memory_bytes,
+            unsafe=settings.unsafe,
+            count=spares.ahead,
+        )
 
 
 def _die_with(lifeline: int) -> None:

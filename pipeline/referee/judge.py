@@ -195,7 +195,9 @@ class Bench:
             toolchain=self._tools.toolchain,
             spares=self._tools.spares,
         )
-        with _alone(exclusive.CPU, ledger, self._tools) if self._device.type == "cpu" else nullcontext():
+        cores = self._tools.spares.shares.measured
+        on_cpu = self._device.type == "cpu"
+        with _alone(exclusive.CPU, ledger, self._tools) if on_cpu else seat.on_cores(cores):
             self._timed(loaded, measuring, probes, seated, weights, pristine)
 
     def _timed(

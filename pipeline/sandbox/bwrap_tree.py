@@ -97,7 +97,8 @@ def _spawn(job: Job, tier: Tier, slot: slots.Slot | None, gate: Gate) -> tuple[s
                 stderr=subprocess.PIPE,
                 pass_fds=(*job.pass_fds, status_write, filter_fd),
                 start_new_session=True,
-            )
+            ),
+            job.cores,
         )
     except BaseException as problem:
         os.close(status_read)

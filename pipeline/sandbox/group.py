@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from dataclasses import replace
 
 from pipeline.errors import SandboxError
 from pipeline.sandbox.model import Job, Outcome
@@ -13,7 +14,9 @@ from pipeline.sandbox.process import Process, start
 class Group:
     """Starts jobs, and with `close` kills those that still run. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, cores: tuple[int, ...] = ()) -> None:
+        """`cores`: the processors of every job in it; none named: as in `Job`."""
+        self._cores = cores
         self._lock = threading.Lock()
         # A running process is kept alive by the thread that watches it.
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
@@ -27,7 +30,7 @@ class Group:
     def start(self, job: Job, *, unsafe: bool = False) -> Process:
         """As `pipeline.sandbox.start`; raises `SandboxError` also when the group is closed."""
         self._require_open()
-        process = start(job, unsafe=unsafe)
+        process = start(replace(job, cores=self._cores), unsafe=unsafe)
         with self._lock:
             self._processes.add(process)
         if self._closed:  # while it was starting

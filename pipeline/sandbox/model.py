@@ -79,6 +79,8 @@ class Job:
     pass_fds: tuple[int, ...] = ()
     """Descriptors inherited under the same numbers."""
     limits: Limits = Limits()
+    cores: tuple[int, ...] = ()
+    """Processors that it runs on from its start; none named: as `spawner.spawn` has it."""
 
 
 State = Literal["ok", "error", "crash", "timeout", "memory", "cpu", "output", "killed", "unkillable"]

@@ -102,7 +102,8 @@ def _spawn(job: Job, plan: bytes, gate: Gate) -> tuple[subprocess.Popen[bytes], 
                 stderr=subprocess.PIPE,
                 pass_fds=(*job.pass_fds, *given),
                 start_new_session=True,
-            )
+            ),
+            job.cores,
         )
     except BaseException:
         os.close(status_read)

@@ -2,85 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pipeline.errors import DeviceUnfit, MachineError
 from pipeline.execution import devices, doctor
-from pipeline.execution.devices import Gpu, visible_gpus
+from pipeline.execution.devices import visible_gpus
 from pipeline.execution.engine import Engine
 from pipeline.execution.referee_process import RefereeProcess
-from pipeline.nouns import Status, Verification, VerifySettings
-from pipeline.problems import open_suite
+from pipeline.nouns import Status
 from pipeline.referee.device import quarantine
-from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
-
-GPUS = tuple(Gpu(uuid=f"GPU-{letter}1", name="NVIDIA H200", index=i) for i, letter in enumerate("abc"))
-SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
-
-REFEREE = """#!{python}
-import os, sys
-import pipeline.referee.__main__ as room
-from pipeline.errors import DeviceUnfit
-from pipeline.nouns import Status, Verification
-from pipeline.referee.device import quarantine
-from pipeline.referee.request import VerifyRequest
-
-def answer(message, *_):
-    gpu = os.environ["CUDA_VISIBLE_DEVICES"]
-    if gpu in {broken!r}:
-        {act}
-        raise DeviceUnfit(gpu + " was quarantined: it said so")
-    request = VerifyRequest.model_validate(message["request"])
-    verdict = Verification(
-        status=Status.CRASH,
-        reason="seen on " + gpu + " as " + request.device,
-        problem_id=request.problem.id,
-        problem_sha256=request.problem.sha256,
-        candidate_sha256="",
-        settings=request.settings,
-        verifier="",
-        created="",
-    )
-    return {{"verification": verdict.model_dump(mode="json")}}
-
-room._answer = answer
-sys.argv = [sys.argv[0], *sys.argv[3:]]  # without -m pipeline.referee
-room.main()
-"""
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A host with three GPUs and no quarantine; its directory for locks."""
-    place = tmp_path / "locks"
-    monkeypatch.setenv(DIRECTORY_VARIABLE, str(place))
-    monkeypatch.setattr(devices, "gpus", lambda: GPUS)
-    monkeypatch.setattr(devices, "_set_aside", {})
-    return place
-
-
-@pytest.fixture
-def referees(host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Referees whose canary fails on the GPUs named, after they did `act`."""
-
-    def install(*broken: str, act: str = "quarantine.impose(gpu, 'it said so')") -> None:
-        program = tmp_path / "referee"
-        program.write_text(REFEREE.format(python=sys.executable, broken=broken, act=act))
-        program.chmod(0o755)
-        executable = SimpleNamespace(executable=str(program))
-        monkeypatch.setattr("pipeline.execution.referee_process.sys", executable)
-
-    return install
+from tests.execution.host import GPUS, verdict
 
 
 @pytest.mark.parametrize(
@@ -154,9 +88,8 @@ def test_a_machine_without_gpus_has_none_to_hide(host: Path, monkeypatch: pytest
 
 def test_unfit_travels_over_the_wire(referees: Callable[..., None], cache: Path) -> None:
     referees("GPU-a1")
-    referee = RefereeProcess(cache)
+    referee = RefereeProcess(cache, GPUS[0])
     try:
-        assert referee.gpu == GPUS[0]
         with pytest.raises(DeviceUnfit, match="GPU-a1 was quarantined: it said so"):
             referee.environment("cuda:0")
     finally:
@@ -195,11 +128,6 @@ def test_with_no_gpu_left_the_run_ends(
         with pytest.raises(MachineError, match="no healthy GPU is left") as caught:
             verdict(engine)
         assert not isinstance(caught.value, DeviceUnfit)
-
-
-def verdict(engine: Engine) -> Verification:
-    settings = VerifySettings(backend="cuda", size="small")
-    return engine.verify(SOURCE, open_suite().find("level1/1"), settings)
 
 
 def test_doctor_lifts_what_passes_and_keeps_what_does_not(

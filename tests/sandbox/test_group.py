@@ -41,6 +41,16 @@ def test_closing_ends_every_job_and_refuses_further_ones() -> None:
             group.start(sleeper(first.path))
 
 
+def test_its_jobs_run_on_its_cores() -> None:
+    mine = os.sched_getaffinity(0)
+    for cores in ((min(mine),), ()):
+        with Scratch() as scratch:
+            code = "import os; print(sorted(os.sched_getaffinity(0)))"
+            outcome = Group(cores).run(Job((sys.executable, "-I", "-c", code), scratch.path, python_paths()))
+        assert outcome.stdout.strip() == str(sorted(cores or mine))
+    assert os.sched_getaffinity(0) == mine
+
+
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))

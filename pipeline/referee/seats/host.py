@@ -104,13 +104,16 @@ class Contestant:
         memory_bytes: int,
         unsafe: bool = False,
         jobs: Group | None = None,
+        cores: Sequence[int] = (),
         equipment: Equipment = CANDIDATE_EQUIPMENT,
     ) -> None:
-        """`jobs`: the group that it is started in, if another thread may have to end it.
+        """`jobs`: the group that it is started in, if another thread may have to end it. `cores`: those that
+        are kept for it when it is measured.
 
         `equipment`: anything but a candidate's is for code that is trusted.
         """
         self._build = build
+        self.cores = tuple(cores)
         self.builds: list[Build] = []
         self.outcome: Outcome | None = None
         self._ready = False

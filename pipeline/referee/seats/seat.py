@@ -7,7 +7,8 @@ process runs the problem's own `Model` and is never told of the candidate, nor t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -69,10 +70,23 @@ def settled(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def measured_cores(settings: VerifySettings, device: torch.device) -> list[int]:
-    """The cores that a measured process is held to: as many as it has threads, none when all may be used."""
+@contextmanager
+def on_cores(cores: Sequence[int]) -> Iterator[None]:
+    """This thread keeps to these cores meanwhile; none named: it goes where it may."""
+    before = os.sched_getaffinity(0)
+    with suppress(OSError):  # taken from us meanwhile
+        os.sched_setaffinity(0, cores or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def measured_cores(contestant: Contestant, settings: VerifySettings, device: torch.device) -> list[int]:
+    """The cores that a measured process is held to: on a GPU those that are kept for it, on a CPU as many as
+    it has threads. None when all may be used."""
     if device.type == "cuda" or not settings.threads:
-        return []
+        return list(contestant.cores)
     return sorted(os.sched_getaffinity(0))[: settings.threads]
 
 
@@ -88,7 +102,7 @@ def greet(
         "op": "hello",
         "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
         "threads": settings.threads,
-        "cores": measured_cores(settings, device),
+        "cores": measured_cores(contestant, settings, device),
         "tf32": settings.numerics == "tf32",
         "flush_bytes": flush_bytes(device),
     }

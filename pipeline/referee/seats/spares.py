@@ -1,22 +1,41 @@
-"""Contestants in reserve: processes that have imported torch before their work arrives. Each is used once."""
+"""Contestants in reserve: processes that have imported torch before their work arrives. Each is used once.
+
+Where cores are kept for what is measured they come up on the others, and move when they are seated: so nobody
+waits for them. Where all cores are shared they come up between measurements.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.nouns import Build, BuildRequest, BuildState
+from pipeline.nouns import Build, BuildRequest, BuildState, CoreShares
 from pipeline.referee.seats.host import BuildService, Contestant, ContestantGone
+from pipeline.sandbox import Group
 
 PAIR = 2
 """Candidate and baseline: what one verification takes."""
 
 
 class Spares:
-    """At most a pair of started contestants, all alike. Nothing was asked of them before they are taken."""
+    """Started contestants, all alike. Nothing was asked of them before they are taken."""
 
     def __init__(self) -> None:
+        self.shares = CoreShares()
+        """The cores on which contestants come up, and those on which they are measured."""
+        self._jobs = Group()
         self._waiting: list[Contestant] = []
         self._kind: tuple[tuple[int, ...], bool] = ((), False)
+
+    @property
+    def ahead(self) -> int:
+        """How many are worth having up: a verification's, and another's where they come up beside it."""
+        return 2 * PAIR if self.shares.measured else PAIR
+
+    def share(self, shares: CoreShares) -> None:
+        """From now on contestants come up, and are measured, on these cores."""
+        if shares != self.shares:
+            self.close()
+            self.shares, self._jobs = shares, Group(shares.others)
 
     def take(
         self, build: BuildService, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool
@@ -30,18 +49,20 @@ class Spares:
                     spare.allow_memory(memory_bytes)
                     return spare
                 spare.close()
-        return Contestant(build, gpus=gpus, memory_bytes=memory_bytes, unsafe=unsafe)
+        return self._new(build, gpus, memory_bytes, unsafe)
 
-    def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool, count: int = PAIR) -> None:
+    def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool, count: int) -> None:
         """Starts what is missing to so many of this kind; others are ended. Returns before they are up."""
         if self._kind != (tuple(gpus), unsafe):
             self.close()
         self._kind = (tuple(gpus), unsafe)
         while len(self._waiting) < count:
-            self._waiting.append(Contestant(_none, gpus=gpus, memory_bytes=memory_bytes, unsafe=unsafe))
+            self._waiting.append(self._new(_none, gpus, memory_bytes, unsafe))
 
     def settle(self) -> None:
-        """Waits until those that were started are up, so that they take no time from a measurement."""
+        """Waits until those that were started are up, if they take time from a measurement."""
+        if self.shares.measured:
+            return
         for spare in list(self._waiting):
             try:
                 spare.wait_ready()
@@ -52,6 +73,16 @@ class Spares:
         """Ends all of them."""
         while self._waiting:
             self._waiting.pop().close()
+
+    def _new(self, build: BuildService, gpus: Sequence[int], memory_bytes: int, unsafe: bool) -> Contestant:
+        return Contestant(
+            build,
+            gpus=gpus,
+            memory_bytes=memory_bytes,
+            unsafe=unsafe,
+            jobs=self._jobs,
+            cores=self.shares.measured,
+        )
 
 
 def _none(request: BuildRequest) -> Build:

@@ -1,0 +1,45 @@
+"""The host of `host.py` as fixtures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pipeline.execution import devices
+from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
+from tests.execution.host import GPUS, REFEREE
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with three GPUs and no quarantine; its directory for locks."""
+    place = tmp_path / "locks"
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(place))
+    monkeypatch.setattr(devices, "gpus", lambda: GPUS)
+    monkeypatch.setattr(devices, "_set_aside", {})
+    return place
+
+
+@pytest.fixture
+def referees(host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Referees whose canary fails on the GPUs named, after they did `act`; all do `before` first."""
+
+    def install(
+        *broken: str, act: str = "quarantine.impose(gpu, 'it said so')", before: str = "pass"
+    ) -> None:
+        program = tmp_path / "referee"
+        program.write_text(REFEREE.format(python=sys.executable, broken=broken, act=act, before=before))
+        program.chmod(0o755)
+        executable = SimpleNamespace(executable=str(program))
+        monkeypatch.setattr("pipeline.execution.referee_process.sys", executable)
+
+    return install

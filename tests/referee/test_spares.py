@@ -1,0 +1,75 @@
+"""Contestants in reserve come up beside a measurement, and are measured on the cores that are kept for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from pipeline.nouns import CoreShares, VerifySettings
+from pipeline.referee.seats import seat
+from pipeline.referee.seats.host import Contestant
+from pipeline.referee.seats.memory import SharedMemory
+from pipeline.referee.seats.spares import PAIR, Spares
+
+MINE = sorted(os.sched_getaffinity(0))
+KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))
+LIMIT = 2 << 30
+
+two_cores = pytest.mark.skipif(len(MINE) < 2, reason="needs two cores: one to keep, one for the rest")
+
+
+@pytest.fixture
+def spares() -> Iterator[Spares]:
+    made = Spares()
+    yield made
+    made.close()
+
+
+def cores(contestant: Contestant) -> set[int]:
+    """Where its process runs that answers: the last that was started."""
+    return os.sched_getaffinity(max(contestant.pids()))
+
+
+@two_cores
+def test_it_comes_up_on_the_other_cores_and_moves_when_seated(spares: Spares) -> None:
+    spares.share(KEPT)
+    spares.refill((), LIMIT, unsafe=False, count=1)
+    settings, device = VerifySettings(backend="cpp", threads=0), torch.device("cpu")
+    memory = SharedMemory(device)
+    with seat.start(spares, seat.no_builds, settings, device) as contestant:
+        contestant.wait_ready()
+        assert cores(contestant) == set(KEPT.others)
+        seat.greet(contestant, memory, (), settings, device)
+        assert cores(contestant) == set(KEPT.measured)
+    memory.close()
+
+
+def test_without_kept_cores_it_runs_where_we_do(spares: Spares) -> None:
+    with spares.take(seat.no_builds, (), LIMIT, unsafe=False) as contestant:
+        contestant.wait_ready()
+        assert cores(contestant) == set(MINE)
+
+
+@two_cores
+def test_others_cores_end_those_that_wait(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=spares.ahead)
+    assert spares.ahead == PAIR
+    (waiting, _) = spares._waiting
+    spares.share(CoreShares())
+    assert waiting.alive
+    spares.share(KEPT)
+    assert not waiting.alive and spares.ahead == 2 * PAIR
+
+
+@two_cores
+def test_a_thread_keeps_to_cores_for_a_while() -> None:
+    with seat.on_cores(KEPT.measured):
+        assert os.sched_getaffinity(0) == set(KEPT.measured)
+    assert os.sched_getaffinity(0) == set(MINE)
+    with seat.on_cores(()):
+        assert os.sched_getaffinity(0) == set(MINE)
+    with seat.on_cores((max(MINE) + 4096,)):  # a core that is not there: it goes where it may
+        assert os.sched_getaffinity(0) == set(MINE)
