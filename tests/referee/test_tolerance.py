@@ -201,3 +201,37 @@ def test_another_policy_has_another_hash(monkeypatch: pytest.MonkeyPatch) -> Non
     before = tolerance.policy_sha256()
     monkeypatch.setattr(tolerance, "REFERENCE_MULTIPLE", 9.0)
     assert tolerance.policy_sha256() != before
+
+
+@given(
+    seeds,
+    st.sampled_from((*FLOATS, torch.int64, torch.bool, torch.complex64)),
+    st.integers(-45, 40),
+    st.sampled_from([0.0, 1e-7, 1e-5, 8e-5, 2e-4, 1e-2, 1.0]),
+    st.sampled_from([None, math.nan, math.inf, -math.inf, 0.0]),
+    st.booleans(),
+)
+@settings(max_examples=300)
+def test_what_is_surely_within_is_within(
+    seed: int, dtype: torch.dtype, magnitude: int, error: float, odd: float | None, both: bool
+) -> None:
+    source = generator(seed)
+    exact = torch.randn(7, 31, generator=source, dtype=torch.float64).exp() * 2.0**magnitude
+    noise = torch.randn(7, 31, generator=source, dtype=torch.float64) * exact.square().mean().sqrt()
+    native, mine = exact.to(dtype), (exact + error * noise).to(dtype)
+    if odd is not None and dtype.is_floating_point:
+        mine[3, 5] = odd
+        native[3, 5] = odd if both else native[3, 5]
+    floor = tolerance.timed_floor(dtype, 1e-7)
+    found = tolerance.compare(mine, native, None, trial="t", output=0, floor=floor)
+    assert not tolerance.surely_within(mine, native, floor) or found.wrong == 0
+
+
+@given(seeds, st.sampled_from([torch.float64, torch.float32]), st.integers(-12, 12))
+def test_rounding_is_surely_within(seed: int, dtype: torch.dtype, magnitude: int) -> None:
+    """Or timed calls would be compared the long way every time."""
+    exact = torch.randn(64, 33, generator=generator(seed), dtype=torch.float64) * 2.0**magnitude
+    native = exact.to(dtype)
+    mine = torch.nextafter(native, torch.zeros_like(native))
+    assert tolerance.surely_within(mine, native, tolerance.timed_floor(dtype, 1e-7))
+    assert tolerance.surely_within(torch.empty(0), torch.empty(0), 1e-4)

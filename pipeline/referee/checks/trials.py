@@ -15,7 +15,7 @@ from pipeline.referee.answers.oracle import GROSS, Expected, Oracle
 from pipeline.referee.answers.problem import tensors
 from pipeline.referee.checks.form import FORM, check_form
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.seats.memory import SharedSlot, raw, same_bits
+from pipeline.referee.seats.memory import SharedSlot, bits, same_bits
 
 LATER_CALLS = 4
 """So many later calls an earlier result must survive."""
@@ -159,10 +159,10 @@ class Trials:
             self._ledger.skipped(name, _REPEAT, "the reference itself gives another result")
             return
         first, again = self._slots[0], self._slots[-1]
-        before = [raw(place).clone() for place in first.outputs]
+        before = [bits(place).clone() for place in first.outputs]
         again.fill(expected.arguments)
         self._called(expected, again)
-        if all(torch.equal(raw(now), then) for now, then in zip(again.outputs, before, strict=True)):
+        if all(torch.equal(bits(now), then) for now, then in zip(again.outputs, before, strict=True)):
             self._ledger.determinism = Determinism.BIT_EQUAL
             self._ledger.passed(name, _REPEAT, "the same bits")
             return
@@ -181,7 +181,7 @@ class Trials:
         name = "kept"
         first.fill(self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device))
         self._call(first, self._ledger.seed(f"forward {name}"))
-        before = [raw(place).clone() for place in first.outputs]
+        before = [bits(place).clone() for place in first.outputs]
         if aliased:
             self._ledger.skipped("output_apart", _APART, "the reference's own result lies in its inputs")
         else:
@@ -202,7 +202,7 @@ class Trials:
         slot.poison()
         message = {"op": "again", "outputs": slot.message()["outputs"]}
         self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
-        if not all(torch.equal(raw(now), then) for now, then in zip(slot.outputs, before, strict=True)):
+        if not all(torch.equal(bits(now), then) for now, then in zip(slot.outputs, before, strict=True)):
             raise self._ledger.failed(Status.WRONG_OUTPUT, name, asked, otherwise)
         self._ledger.passed(name, asked, "the result is unchanged")
 

@@ -46,7 +46,7 @@ BLOCK_MS = 60.0
 """Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone."""
-DECOY_SHARE, MIN_DECOYS = 0.25, 2
+DECOY_SHARE, MIN_DECOYS = 0.125, 2
 """Chance of a decoy before each round, and how many there are at least for each pair of processes."""
 
 
@@ -181,9 +181,7 @@ class Stopwatch:
         places = self._random.sample(list(self._slots), count)  # whose outputs' places the results go to
         self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
         self._baseline.pause()
-        watched = self._fill(slots, [self._draw] * count)
-        for place in places:
-            place.poison()
+        watched = self._fill(slots, places, [self._draw] * count)
         order = self._random.choice(["BC", "CB"])
         baseline: list[float] = []
         candidate: list[float] = []
@@ -216,7 +214,7 @@ class Stopwatch:
         chosen, self._variants = self._variants[:count], self._variants[count:]
         self._candidate.pause()
         self._baseline.pause()
-        watched = self._fill(slots, [partial(self._unusual, variant) for variant in chosen])
+        watched = self._fill(slots, places, [partial(self._unusual, variant) for variant in chosen])
         self._block(self._candidate, slots, places, watched)
         slots[watched.index].write(watched.private)
         if watched.changed:
@@ -229,12 +227,19 @@ class Stopwatch:
         drawn = self._draw()
         return variant.apply(drawn, self._subject.next_seed()) or drawn
 
-    def _fill(self, slots: Sequence[SharedSlot], draws: Sequence[Callable[[], list[Any]]]) -> _Watched:
-        """New inputs for every slot of a round; what was put into the watched one."""
+    def _fill(
+        self,
+        slots: Sequence[SharedSlot],
+        places: Sequence[SharedSlot],
+        draws: Sequence[Callable[[], list[Any]]],
+    ) -> _Watched:
+        """New inputs for every slot of a round, and poison where the results go; what the watched one has."""
+        for place in places:
+            place.poison()
         index = self._random.randrange(len(slots))
         for number, (slot, draw) in enumerate(zip(slots, draws, strict=True)):
             arguments = draw()
-            slot.fill(arguments)
+            slot.take(arguments)
             if number == index:
                 watched = _Watched(index, arguments)
             del arguments
