@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 
 from pipeline.build import learn_toolchain
+from pipeline.execution.devices import chosen_gpu
 from pipeline.execution.referee_process import RefereeLost, RefereeProcess
 from pipeline.nouns import Verification
 from pipeline.referee.request import VerifyRequest
@@ -36,7 +37,7 @@ class Court:
             self._dismiss()
         self._ahead = ahead
         if self._referee is None:
-            self._referee = RefereeProcess(self._cache)
+            self._referee = RefereeProcess(self._cache, chosen_gpu())
         try:
             return self._referee.verify(request, self._toolchain, more=ahead)
         except RefereeLost:
