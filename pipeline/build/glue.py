@@ -13,6 +13,8 @@ from pipeline.nouns.build import Build, BuildState
 from pipeline.sandbox import Group, Limits, read_result
 
 OBJECT_BYTES = 64 << 20
+_LOCK = "glue"
+"""Not its key: keys share lock files, and who makes the glue holds a build's lock already."""
 _LIMITS = Limits(wall_s=600.0, cpu_s=600.0, memory_bytes=4 << 30, processes=32, file_bytes=OBJECT_BYTES)
 
 
@@ -37,7 +39,7 @@ class Glue:
     def _read(self) -> bytes | None:
         build = self._cache.load(self._key)
         if build is None:
-            with self._cache.lock(self._key, _LIMITS.wall_s or 600.0, lambda: self._group.closed):
+            with self._cache.lock(_LOCK, _LIMITS.wall_s or 600.0, lambda: self._group.closed):
                 build = self._cache.load(self._key) or self._make()
         return Path(build.library).read_bytes() if build.library is not None else None
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.build import Builder, Toolchain
+from pipeline.build.cache import BuildCache
+from pipeline.build.glue import Glue
 from pipeline.build.slim import slim_route
 from pipeline.nouns import Build, BuildRequest, BuildState, Route
+from pipeline.sandbox import Group, Limits
 from tests.build.calling import call
 
 TYPES = """
@@ -150,3 +153,16 @@ def test_a_glue_that_does_not_compile_costs_only_time(
     build = builder.build(request)
     assert build.state is BuildState.ERROR and "this one, too" in build.log
     assert build.route is Route.FULL and build.fallback == ""
+
+
+def test_a_build_whose_lock_is_that_of_the_glues_key_can_have_it_made(
+    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys share lock files, and the glue is made while a build's lock is held: no waiting for itself."""
+    cache = BuildCache(tmp_path)
+    glue = Glue(toolchain, cache, Group(), unsafe=False)
+    made = Build(key="0" * 64, state=BuildState.ERROR, name="glue", duration_s=0.0)
+    monkeypatch.setattr(glue, "_make", lambda: made)
+    monkeypatch.setattr("pipeline.build.glue._LIMITS", Limits(wall_s=1.0))
+    with cache.lock(glue._key, 1.0):
+        assert glue.object() is None
