@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 import torch.utils.cpp_extension as torch_cpp_extension
+
+from pipeline.contestant import requests
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 """Sends a build request; returns the reply and the library's descriptor."""
@@ -39,47 +41,9 @@ class ExtensionLoader:
         torch_cpp_extension.load_inline = self.load_inline
         torch_cpp_extension.load = self.load
 
-    def load_inline(
-        self,
-        name: str,
-        cpp_sources: str | Sequence[str],
-        cuda_sources: str | Sequence[str] | None = None,
-        sycl_sources: str | Sequence[str] | None = None,
-        functions: str | Sequence[str] | Mapping[str, str] | None = None,
-        extra_cflags: Sequence[str] | None = None,
-        extra_cuda_cflags: Sequence[str] | None = None,
-        extra_sycl_cflags: Sequence[str] | None = None,
-        extra_ldflags: Sequence[str] | None = None,
-        extra_include_paths: Sequence[str] | None = None,
-        build_directory: str | None = None,
-        verbose: bool = False,
-        with_cuda: bool | None = None,
-        with_sycl: bool | None = None,
-        is_python_module: bool = True,
-        with_pytorch_error_handling: bool = True,
-        keep_intermediates: bool = True,
-        use_pch: bool = False,
-        no_implicit_headers: bool = False,
-    ) -> Any:
+    def load_inline(self, *arguments: Any, **options: Any) -> Any:
         """As `torch.utils.cpp_extension.load_inline`; where the files go and how much is printed is ours."""
-        if sycl_sources or with_sycl:
-            raise RuntimeError("SYCL sources are not supported here")
-        cuda = _texts(cuda_sources)
-        request = {
-            "name": name,
-            "cpp_sources": _texts(cpp_sources),
-            "cuda_sources": cuda,
-            "functions": _functions(functions),
-            "extra_cflags": list(extra_cflags or ()),
-            "extra_cuda_cflags": list(extra_cuda_cflags or ()),
-            "extra_ldflags": list(extra_ldflags or ()),
-            "extra_include_paths": _paths(extra_include_paths),
-            "with_cuda": bool(cuda) if with_cuda is None else with_cuda,
-            "is_python_module": is_python_module,
-            "with_pytorch_error_handling": with_pytorch_error_handling,
-            "no_implicit_headers": no_implicit_headers,
-        }
-        return self._serve(request)
+        return self._serve(requests.load_inline(*arguments, **options))
 
     def load(
         self,
@@ -149,23 +113,3 @@ def _copy(descriptor: int, target: Path) -> None:
     with open(descriptor, "rb", closefd=False) as source, target.open("wb") as sink:
         while chunk := source.read(1 << 20):
             sink.write(chunk)
-
-
-def _texts(value: str | Sequence[str] | None) -> list[str]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else [str(item) for item in value]
-
-
-def _paths(value: Sequence[str] | None) -> list[str]:
-    return [str(item) for item in value or ()]
-
-
-def _functions(value: str | Sequence[str] | Mapping[str, str] | None) -> dict[str, str] | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return {value: value}
-    if isinstance(value, Mapping):
-        return {str(k): str(v) for k, v in value.items()}
-    return {str(item): str(item) for item in value}

@@ -126,7 +126,9 @@ class Engine:
                 with self._cores.measuring() if device == "cpu" else nullcontext():
                     verdict = self._judged(record, request, on_stage)
         stages = {"build": build_seconds, **verdict.stage_seconds}
-        builds = prebuilt.builds or verdict.builds
+        made = {build.key: build for build in prebuilt.builds}
+        asked = tuple(made.get(build.key, build) for build in verdict.builds)
+        builds = asked or prebuilt.builds
         return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
 
     def _after_build(

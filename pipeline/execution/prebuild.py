@@ -1,7 +1,9 @@
-"""The build stage: a candidate is imported in a sandbox without a GPU, only to learn what it wants built.
+"""The build stage: what a candidate wants built is built before a referee sees it.
 
-Its `load_inline` calls reach the builder, whose cache the referee uses later. So compilers run while a
-GPU is busy with another candidate, and a candidate that does not compile never gets near one.
+So compilers run while a GPU is busy with another candidate, and a candidate that does not compile never gets
+near one. Where the source shows what it will ask for, that is built as it stands (`foresight`). Else, and
+where that does not compile, the candidate is imported in a sandbox without a GPU, and its `load_inline` calls
+reach the builder, whose cache the referee uses later.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from pathlib import Path
 
 from pipeline.build import KEY_FORMAT, Builder, Marks
 from pipeline.errors import SandboxError
+from pipeline.execution.foresight import foreseen
 from pipeline.hashing import sha256_json, sha256_text
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport, VerifySettings
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
@@ -41,6 +44,9 @@ def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySetting
     def build(request: BuildRequest) -> Build:
         return builder.build(request, seconds=settings.build_seconds)
 
+    shown = tuple(map(build, foreseen(source) or ()))
+    if shown and all(each.state is BuildState.OK for each in shown):
+        return Prebuilt(shown, None)
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
         report = contestant.sandbox

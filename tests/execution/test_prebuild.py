@@ -15,6 +15,12 @@ for name in ("one", "two"):
     load_inline(name, 'extern "C" int ' + name + '() { return 1; }',
                 no_implicit_headers=True, is_python_module=False)
 """
+SHOWN = """
+import missing_module
+from torch.utils.cpp_extension import load_inline
+load_inline("one", 'extern "C" int one() { return 1; }', no_implicit_headers=True, is_python_module=False)
+"""
+"""Importing this fails, but it shows what it wants."""
 KNOWN = Prebuilt((), None)
 """What is returned for a source that is known to be built."""
 
@@ -34,6 +40,29 @@ def test_a_mark_is_believed_while_all_its_builds_are_there(tmp_path: Path) -> No
     assert built() == KNOWN
     assert (clear(tmp_path).marks, Marks(tmp_path).count()) == (1, 0)
     assert not builder.holds(build.key for build in again.builds)
+
+
+def test_what_a_source_shows_is_built_without_running_it(tmp_path: Path) -> None:
+    builder, settings = Builder(tmp_path), VerifySettings(backend="cpp")
+    found = prebuild(builder, tmp_path, SHOWN, settings, Group())
+    assert found.trouble == "" and found.sandbox is None
+    assert [(build.name, build.state, build.cached) for build in found.builds] == [
+        ("one", BuildState.OK, False)
+    ]
+    again = prebuild(builder, tmp_path, SHOWN, settings, Group())
+    assert [build.cached for build in again.builds] == [True]
+
+
+def test_what_does_not_compile_is_what_an_import_says(tmp_path: Path) -> None:
+    """A build that fails may be one that is never asked for: what the candidate does then decides."""
+    builder, settings = Builder(tmp_path), VerifySettings(backend="cpp")
+    broken = SHOWN.replace("return 1", "return one_too_many").replace("import missing_module", "")
+    found = prebuild(builder, tmp_path, broken, settings, Group())
+    assert found.sandbox is not None and "one_too_many" in found.trouble
+    assert [(build.state, build.cached) for build in found.builds] == [(BuildState.ERROR, True)]
+    unused = broken.replace("load_inline(", "if False: load_inline(")
+    found = prebuild(builder, tmp_path, unused, settings, Group())
+    assert (found.builds, found.trouble) == ((), "")
 
 
 def test_a_damaged_mark_is_none(tmp_path: Path) -> None:
