@@ -11,7 +11,8 @@ from contextlib import suppress
 from db.store import open_store
 from pipeline.build import learn_toolchain
 from pipeline.errors import KernelproofError, MachineError
-from pipeline.execution.devices import Gpu, default_backend, environment_for, gpus, quarantined
+from pipeline.execution.cores import shares
+from pipeline.execution.devices import Gpu, default_backend, environment_for, fleet, gpus, quarantined
 from pipeline.execution.engine import Engine
 from pipeline.nouns import Diagnosis, Status, VerifySettings
 from pipeline.problems import open_suite
@@ -134,6 +135,23 @@ def _guards() -> Iterator[Diagnosis]:
             seen=f"not readable: {', '.join(unread)}" if unread else "clocks, limits and users are readable",
             remedy="a GPU that slows down, or is used by others, is not noticed" if unread else "",
         )
+    if fleet():
+        yield _kept_cores()
+
+
+def _kept_cores() -> Diagnosis:
+    """Whether GPUs are measured on cores of their own."""
+    mine = os.sched_getaffinity(0)
+    kept = shares(len(fleet()), mine)
+    if all(share.measured for share in kept):
+        seen = f"{sum(len(share.measured) for share in kept)} for {len(kept)} GPUs, the rest for builds"
+        return Diagnosis(name="cores", ok=True, seen=seen)
+    return Diagnosis(
+        name="cores",
+        ok=False,
+        seen=f"{len(mine)} cores for {len(kept)} GPUs: builds and measurements share them",
+        remedy="disturbed blocks are repeated, which takes time; with four cores for each GPU two are kept",
+    )
 
 
 def _unread_by_driver() -> list[str]:

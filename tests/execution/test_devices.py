@@ -150,3 +150,21 @@ def test_doctor_lifts_what_passes_and_keeps_what_does_not(
 def test_doctor_has_nothing_to_lift(host: Path) -> None:
     (only,) = doctor.lift_quarantine(lambda _: None)
     assert only.ok and only.seen == "no GPU is quarantined"
+
+
+@pytest.mark.parametrize(
+    ("cores", "ok", "seen"),
+    [
+        (16, True, "6 for 3 GPUs, the rest for builds"),
+        (8, False, "8 cores for 3 GPUs: builds and measurements"),
+    ],
+)
+def test_doctor_says_which_cores_are_kept(
+    host: Path, monkeypatch: pytest.MonkeyPatch, cores: int, ok: bool, seen: str
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    found = {finding.name: finding for finding in doctor._guards()}
+    assert found["cores"].ok == ok and found["cores"].seen.startswith(seen)
+    for gpu in GPUS:
+        assert quarantine.impose(gpu.uuid, "it failed") is None
+    assert "cores" not in {finding.name for finding in doctor._guards()}
