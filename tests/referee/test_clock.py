@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipeline.contestant import loop
 from pipeline.nouns import Pace
 from pipeline.referee.timing import clock
+from pipeline.referee.timing.rounds import MIN_ROUNDS, SURE_ROUNDS
 
 CPU = torch.device("cpu")
 anything = st.recursive(
@@ -85,13 +86,45 @@ def test_what_is_unseen_only_perhaps_is_not_held_against_anybody(jitter: float) 
     assert clock.conclude(rounds, backend="cpp").candidate_ms < 2.0 + jitter / 4
 
 
-def test_clocks_in_dispute_widen_the_interval_to_what_the_outer_one_says() -> None:
+def test_an_outer_clock_that_does_not_vouch_is_the_claim_and_the_interval_holds_both() -> None:
     rounds = rounds_with(2.0, count=6, inside=1.0, jitter=40.0)
-    assert clock.in_dispute(rounds)
+    assert not clock.vouched(rounds)
     assert not clock.hides_work(rounds)
     told = clock.conclude(rounds, backend="cpp")
     assert told.pace is Pace.UNRESOLVED
     assert told.speedup_interval.low < 0.5 < 0.9 < told.speedup_interval.high
+
+
+def measured_until_vouched(seed: int, noise: float, share: float) -> list[clock.Round]:
+    """Rounds of half a millisecond a call on a busy machine, as many as the stopwatch would take; the
+    candidate's clock shows `share` of its time. Noise is in ms a block, five times as much in one of five."""
+    source, rounds = random.Random(seed), list[clock.Round]()
+
+    def host(calls: int) -> float:
+        return 0.5 * calls + 1 + abs(source.gauss(0, noise)) * (5 if source.random() < 0.2 else 1)
+
+    while len(rounds) < MIN_ROUNDS or not (clock.vouched(rounds) or len(rounds) >= SURE_ROUNDS):
+        for n in source.sample((6, 16), 2):
+            rounds.append(clock.Round("BC", [0.5] * n, [0.5 * share] * n, host(n), host(n)))
+    return rounds
+
+
+@pytest.mark.parametrize("noise", [0.2, 1.0, 2.0, 8.0])
+def test_a_slow_clock_gains_nothing_by_noise_however_often_it_tries(noise: float) -> None:
+    """The seeds are fixed: were the estimate believed as soon as it agrees, a few of them would get 8x."""
+    for seed in range(100):
+        rounds = measured_until_vouched(seed, noise, 1 / 8)
+        if not clock.hides_work(rounds) and not clock.blurred(rounds):
+            told = clock.conclude(rounds, backend="cpp")
+            assert told.speedup < 1.3 and told.pace is not Pace.FASTER
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.2])
+def test_an_honest_clock_loses_nothing_on_a_quiet_machine(noise: float) -> None:
+    for seed in range(100):
+        rounds = measured_until_vouched(seed, noise, 1.0)
+        assert clock.vouched(rounds)
+        assert clock.conclude(rounds, backend="cpp").speedup == pytest.approx(1.0, abs=0.01)
 
 
 @given(st.floats(0.2, 0.9))

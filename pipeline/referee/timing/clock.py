@@ -10,7 +10,7 @@ added to the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -86,11 +86,17 @@ def baseline_ms(rounds: Sequence[Round]) -> float:
 
 def loop_cost_ms(rounds: Sequence[Round]) -> float:
     """What the loop itself costs for one call (flush, marks, copying out), seen around the baseline."""
+    return _loop_cost(rounds)[0]
+
+
+def _loop_cost(rounds: Sequence[Round]) -> tuple[float, Interval]:
     totals = [(len(r.baseline), r.baseline_host_ms - sum(r.baseline)) for r in rounds]
-    return stats.two_level_slope(totals)[0]
+    return stats.two_level_slope(totals, stats.likelihood)
 
 
-def unseen_ms(rounds: Sequence[Round]) -> tuple[float, Interval]:
+def unseen_ms(
+    rounds: Sequence[Round], errors: Callable[[int], float] = stats.sureness
+) -> tuple[float, Interval]:
     """Time of a call that is on the referee's clock and not on the candidate's, the loop's own cost off:
     estimate, and where it surely lies.
 
@@ -101,12 +107,14 @@ def unseen_ms(rounds: Sequence[Round]) -> tuple[float, Interval]:
         return (r.host_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
 
     totals = [(len(r.candidate), beyond(r)) for r in rounds]
-    slope, sure = stats.two_level_slope(totals)
+    slope, sure = stats.two_level_slope(totals, errors)
     # Short blocks that idle until they take as long as long ones have no slope, but all the more beside it.
     many = max(count for count, _ in totals)
     longest = [total - BLOCK_MS for count, total in totals if count == many]
-    level, least = median(longest) / many, stats.sure_median(longest).low / many
-    return max(slope, level), Interval(low=max(sure.low, least), high=max(sure.high, level))
+    level, ends = median(longest) / many, stats.sure_median(longest, errors)
+    return max(slope, level), Interval(
+        low=max(sure.low, ends.low / many), high=max(sure.high, ends.high / many)
+    )
 
 
 def certainly_unseen_ms(rounds: Sequence[Round]) -> float:
@@ -136,12 +144,13 @@ def certainly_uneven_ms(rounds: Sequence[Round]) -> float:
 def doubtful_ms(rounds: Sequence[Round]) -> float:
     """What may well belong to a call beyond all that certainly does: the claim is as if it did.
 
-    Where an estimate is within what honest calls show, nothing; else what it is beyond the certain part.
+    Where the outer clock vouches for the inner one nothing is unseen, else as much as there may be. Where the
+    unevenness is within what honest calls show, nothing; else what its estimate is beyond the certain part.
     """
     inside, doubt = inside_ms(rounds), 0.0
-    unseen, uneven = unseen_ms(rounds)[0], uneven_ms(rounds)[0]
-    if in_dispute(rounds):
-        doubt += max(0.0, unseen - certainly_unseen_ms(rounds))
+    uneven = uneven_ms(rounds)[0]
+    if not vouched(rounds):
+        doubt += max(0.0, unseen_ms(rounds, stats.likelihood)[1].high - certainly_unseen_ms(rounds))
     if uneven > UNEVEN_RELATIVE * inside + UNEVEN_ABSOLUTE_MS:
         doubt += max(0.0, uneven - certainly_uneven_ms(rounds))
     return doubt
@@ -158,10 +167,14 @@ def blurred(rounds: Sequence[Round]) -> bool:
     return unseen_ms(rounds)[0] > BLURRED * allowed
 
 
-def in_dispute(rounds: Sequence[Round]) -> bool:
-    """Whether the clocks seem to disagree by more than is allowed, certain or not. More rounds clear who only
-    was disturbed."""
-    return unseen_ms(rounds)[0] > allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+def vouched(rounds: Sequence[Round]) -> bool:
+    """Whether the outer clock, as far as it can tell, shows no more than the inner one but what is allowed.
+
+    Not whether its estimate does: measuring that ends when a noisy clock happens to agree believes whoever
+    waits for that. Less than nothing is noise as well. More rounds make it less, and clear who was disturbed.
+    """
+    unseen, loop = unseen_ms(rounds, stats.likelihood)[1], _loop_cost(rounds)[1]
+    return max(unseen.high, -unseen.low) <= allowed_unseen_ms(inside_ms(rounds), loop.low)
 
 
 def hides_work(rounds: Sequence[Round]) -> bool:

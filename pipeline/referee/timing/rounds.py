@@ -40,7 +40,7 @@ SURE_ROUNDS = 24
 """No candidate is said to hide work by fewer rounds than this."""
 MAX_ROUNDS = 200
 PATIENCE_SECONDS = 20.0
-"""Clocks that are in dispute may take this much longer than was allowed."""
+"""The outer clock may take this much longer to vouch for the inner one than was allowed."""
 WARM_UP_SECONDS = 0.2
 BLOCK_MS = 60.0
 """Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
@@ -164,14 +164,14 @@ class Stopwatch:
         self._counts = (self._random.randint(max(1, many // 4), max(1, many // 2)), many)
 
     def _enough(self, rounds: list[Round], seconds: float) -> bool:
-        """Whether to stop: narrow enough or late, and the clocks not in dispute, or for long enough."""
+        """Whether to stop: narrow enough or late, and the outer clock vouches, or had long enough to."""
         late = seconds > self._settings.measure_seconds
         if len(rounds) < (MIN_ROUNDS if not late else 4):
             return False
         if not late and not clock.narrow(rounds, self._settings.half_width):
             return False
         settled = len(rounds) >= SURE_ROUNDS or seconds > PATIENCE_SECONDS + self._settings.measure_seconds
-        return settled or not clock.in_dispute(rounds)
+        return settled or clock.vouched(rounds)
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
