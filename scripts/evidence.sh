@@ -19,6 +19,7 @@ step() {
 step "$python" -m pytest -q -m "gpu and not slow"
 step "$python" scripts/confusion.py --device cuda --json "$out/confusion.json"
 step "$python" -m benchmarks.builds --backend cuda --output "$out/builds.json"
+step "$python" -m benchmarks.timeline --backend cuda --output "$out/timeline.json"
 step "$python" -m benchmarks.throughput --backend cuda --count 60 --stock 6 --output "$out/throughput.json"
 step "$python" -m benchmarks.several --json "$out/coverage.json" coverage -- \
     --problems 20 --repeats 10 --rigor standard --seconds-budget "$each"
