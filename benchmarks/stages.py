@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -51,11 +52,30 @@ def watched(engine: Engine, work: Work, settings: VerifySettings, number: int = 
     return Watched(verdict, spans_of(number, events, verdict.stage_seconds.get("build", 0.0)))
 
 
-def watched_batch(engine: Engine, work: Sequence[Work], settings: VerifySettings) -> list[Watched]:
-    """All of them, in their order; as many in flight as a batch has. Raises what `Engine.verify` raises."""
+def watched_batch(
+    engine: Engine,
+    work: Sequence[Work],
+    settings: VerifySettings,
+    *,
+    seconds: float | None = None,
+    on_done: Callable[[Watched], None] = lambda _: None,
+) -> list[Watched]:
+    """All of them, in their order; as many in flight as a batch has. Raises what `Engine.verify` raises.
+
+    `seconds`: after so many none is begun, and the result is shorter. `on_done` is called in the thread that
+    a candidate was verified in.
+    """
+    until = math.inf if seconds is None else time.monotonic() + seconds
+
+    def one(number: int) -> Watched | None:
+        if time.monotonic() >= until:
+            return None
+        seen = watched(engine, work[number], settings, number)
+        on_done(seen)
+        return seen
+
     with ThreadPoolExecutor(places()) as pool:
-        numbered = enumerate(work)
-        return list(pool.map(lambda each: watched(engine, each[1], settings, each[0]), numbered))
+        return [seen for seen in pool.map(one, range(len(work))) if seen is not None]
 
 
 def spans_of(number: int, events: Sequence[tuple[str, float]], build_s: float) -> tuple[Span, ...]:

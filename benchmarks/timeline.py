@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.candidates import Work, right
 from benchmarks.measuring import environment
@@ -53,7 +54,7 @@ def main() -> None:
     problem = open_suite().find(options.problem)
     work = Work(problem, right(options.backend, problem))
     size = choose_size(None, options.backend, [problem])
-    settings = VerifySettings(backend=options.backend, size=size, rigor=options.rigor)
+    settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor(options.rigor))
     cases, once = [], made_once()
     said = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in once.items())
     print(f"made once for a cache, and part of the first build: {said}")
@@ -62,7 +63,11 @@ def main() -> None:
         show(name, rows, seen.verification)
         cases.append({"name": name, "status": seen.verification.status, "rows": [asdict(r) for r in rows]})
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {"problem": problem.id, "settings": settings.model_dump(mode="json"), "made_once_s": once}
+    result: dict[str, Any] = {
+        "problem": problem.id,
+        "settings": settings.model_dump(mode="json"),
+        "made_once_s": once,
+    }
     result |= {"cases": cases, "environment": environment()}
     options.output.write_text(json.dumps(result, indent=2) + "\n")
     print(f"written to {options.output}")
