@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -53,29 +53,21 @@ def watched(engine: Engine, work: Work, settings: VerifySettings, number: int = 
 
 
 def watched_batch(
-    engine: Engine,
-    work: Sequence[Work],
-    settings: VerifySettings,
-    *,
-    seconds: float | None = None,
-    on_done: Callable[[Watched], None] = lambda _: None,
-) -> list[Watched]:
+    engine: Engine, work: Sequence[Work], settings: VerifySettings, *, seconds: float | None = None
+) -> Iterator[Watched]:
     """All of them, in their order; as many in flight as a batch has. Raises what `Engine.verify` raises.
 
-    `seconds`: after so many none is begun, and the result is shorter. `on_done` is called in the thread that
-    a candidate was verified in.
+    `seconds`: after so many none is begun. What was taken is not kept here.
     """
     until = math.inf if seconds is None else time.monotonic() + seconds
 
     def one(number: int) -> Watched | None:
         if time.monotonic() >= until:
             return None
-        seen = watched(engine, work[number], settings, number)
-        on_done(seen)
-        return seen
+        return watched(engine, work[number], settings, number)
 
     with ThreadPoolExecutor(places()) as pool:
-        return [seen for seen in pool.map(one, range(len(work))) if seen is not None]
+        yield from (seen for seen in pool.map(one, range(len(work))) if seen is not None)
 
 
 def spans_of(number: int, events: Sequence[tuple[str, float]], build_s: float) -> tuple[Span, ...]:

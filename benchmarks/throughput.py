@@ -64,7 +64,7 @@ def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
         ready = time.monotonic() - began
         with CoresWatch() as cores:
             began = time.monotonic()
-            done = watched_batch(engine, work[1:], settings)
+            done = list(watched_batch(engine, work[1:], settings))
             wall = time.monotonic() - began
     verdicts, spans = [each.verification for each in done], [span for each in done for span in each.spans]
     stages: Counter[str] = Counter()
