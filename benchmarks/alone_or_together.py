@@ -2,10 +2,11 @@
 
 Distinct candidates, the recorded answers of six problems, are verified in one batch, as many in flight as a
 batch has; then the same ones one at a time, nothing else going on, their builds from the cache. For each the
-two statuses have to be equal, or the exit code is 1. Two speedups agree when their 95 % intervals overlap, or
-when the logarithm of their ratio is within both half-widths added in quadrature: a 95 % interval of that
-ratio, so by chance one of twenty may be beyond it. `reproduce` is what `kernelproof reproduce` would find,
-which allows for the resolution that each claims as well. Prints a table, writes JSON.
+two statuses have to be equal, and none may be `correct` whose author meant it not to be: else the exit code
+is 1. Two speedups agree when their 95 % intervals overlap, or when the logarithm of their ratio is within both
+half-widths added in quadrature: a 95 % interval of that ratio, so by chance one of twenty may be beyond it.
+`reproduce` is what `kernelproof reproduce` would find, which allows for the resolution that each claims as
+well. Prints a table, writes JSON.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Pair:
 
     number: int
     problem: str
+    expected: str
+    """The status that its author meant it to have."""
     together: str
     """The status in the batch."""
     alone: str
@@ -76,6 +79,11 @@ class Pair:
     @property
     def same_status(self) -> bool:
         return self.together == self.alone
+
+    @property
+    def wrongly_correct(self) -> bool:
+        """Whether a candidate that is not right, or lies to the clock, got through."""
+        return self.expected != Status.CORRECT and Status.CORRECT in (self.together, self.alone)
 
     @property
     def overlap(self) -> bool | None:
@@ -112,12 +120,12 @@ def main() -> None:
     print(shown(pairs))
     print(summary(pairs))
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    judged = ("same_status", "overlap", "within", "agree")
+    judged = ("same_status", "wrongly_correct", "overlap", "within", "agree")
     rows = [asdict(pair) | {name: getattr(pair, name) for name in judged} for pair in pairs]
     result = {"settings": settings.model_dump(mode="json"), "pairs": rows, "environment": environment()}
     options.output.write_text(json.dumps(result, indent=2) + "\n")
     print(f"written to {options.output}")
-    sys.exit(0 if all(pair.same_status for pair in pairs) else 1)
+    sys.exit(0 if all(pair.same_status and not pair.wrongly_correct for pair in pairs) else 1)
 
 
 def both_ways(work: Sequence[Work], settings: VerifySettings, seconds: float | None) -> list[Pair]:
@@ -142,14 +150,15 @@ def both_ways(work: Sequence[Work], settings: VerifySettings, seconds: float | N
                 verified(lone, each, 1.0) if one is not None else None
                 for each, one in zip(work, together, strict=True)
             ]
-    both = enumerate(zip(together, alone, strict=True))
-    return [paired(number, one, other) for number, (one, other) in both if one and other]
+    both = enumerate(zip(work, together, alone, strict=True))
+    return [paired(number, each, one, other) for number, (each, one, other) in both if one and other]
 
 
-def paired(number: int, together: Verification, alone: Verification) -> Pair:
+def paired(number: int, work: Work, together: Verification, alone: Verification) -> Pair:
     return Pair(
         number=number,
         problem=together.problem_id,
+        expected=work.expected,
         together=str(together.status),
         alone=str(alone.status),
         times_together=Times.of(together.measurement),
@@ -184,6 +193,8 @@ def summary(pairs: Sequence[Pair]) -> str:
         f"reproduce: {found}",
     ]
     for pair in pairs:
+        if pair.wrongly_correct:
+            lines.append(f"{pair.number} {pair.problem} is correct here, and was written as {pair.expected}")
         if not pair.same_status:
             lines.append(
                 f"{pair.number} {pair.problem}, in the batch: {pair.together}, {pair.reason_together}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import NamedTuple
 
 from pipeline.errors import UsageError
 from pipeline.extraction import extract
@@ -24,32 +25,50 @@ class Work:
 
     problem: Problem
     source: str
+    expected: str = ""
+    """The status that its author meant it to have; empty where nobody said."""
 
 
 def candidates(backend: str, count: int) -> list[Work]:
     """So many distinct ones, going round the recorded answers of the first problems, right and wrong."""
     suite = open_suite()
-    found = [(problem, source) for problem, source, _ in recorded(backend) if "load_inline" in source]
-    chosen = list(dict.fromkeys(problem for problem, _ in found))[:PROBLEMS]
-    kept = [(problem, source) for problem, source in found if problem in chosen]
+    found = [answer for answer in recorded(backend) if "load_inline" in answer.source]
+    chosen = list(dict.fromkeys(answer.problem for answer in found))[:PROBLEMS]
+    kept = [answer for answer in found if answer.problem in chosen]
     rounds = (kept[number % len(kept)] for number in range(count))
-    return [Work(suite.find(p), distinct(source, number)) for number, (p, source) in enumerate(rounds)]
+    return [
+        Work(suite.find(answer.problem), distinct(answer.source, number), answer.expected)
+        for number, answer in enumerate(rounds)
+    ]
 
 
 def right(backend: str, problem: Problem) -> str:
     """A recorded answer that is written to be correct. Raises UsageError where there is none."""
-    for known, source, note in recorded(backend):
-        if known == problem.id and note.startswith("[expected: correct]"):
-            return source
+    for answer in recorded(backend):
+        if answer.problem == problem.id and answer.expected == "correct":
+            return answer.source
     raise UsageError(f"no answer to {problem.id} is recorded as correct for {backend}; choose another")
 
 
-def recorded(backend: str) -> Iterator[tuple[str, str, str]]:
-    """The problem's id, source and note of each recorded answer that holds a program."""
+class Answer(NamedTuple):
+    """A recorded answer that holds a program."""
+
+    problem: str
+    """The problem's id."""
+    source: str
+    expected: str
+    """The status that its note names."""
+
+
+def recorded(backend: str) -> Iterator[Answer]:
+    """The answers of one backend, in their order. Raises ValueError for one whose note names no status."""
     for key, record in read_recording(files("prompts") / "recorded" / f"{backend}.jsonl").items():
         candidate = extract(response_from_body(record.response)).candidate
         if candidate is not None:
-            yield key.problem, candidate.source, record.note
+            named = re.match(r"\[expected: (\w+)\]", record.note)
+            if named is None:
+                raise ValueError(f"the note of {key} does not begin with [expected: STATUS]")
+            yield Answer(key.problem, candidate.source, named[1])
 
 
 def distinct(source: str, number: int) -> str:

@@ -15,7 +15,7 @@ halves = st.floats(0.0, 0.5)
 
 
 def pair(one: Times | None, other: Times | None, together: str = "correct", alone: str = "correct") -> Pair:
-    return Pair(0, "level1/2", together, alone, one, other, "why", "because", "same")
+    return Pair(0, "level1/2", "correct", together, alone, one, other, "why", "because", "same")
 
 
 def times(speedup: float, half: float) -> Times:
@@ -34,6 +34,15 @@ def test_agreement_is_mutual_and_wider_intervals_do_not_end_it(
         assert pair(times(one, half + 0.1), second).agree
     if found.within and half > 1e-6 and other_half > 1e-6:  # intervals around their middle: the stricter rule
         assert found.overlap
+
+
+@pytest.mark.parametrize("expected", ["correct", "cheating"])
+def test_what_got_through_is_named(expected: str) -> None:
+    found = Pair(3, "level1/1", expected, "correct", "infrastructure_error", None, None, "why", "", "same")
+    assert found.wrongly_correct is (expected == "cheating")
+    named = "3 level1/1 is correct here, and was written as cheating" in summary([found])
+    assert named is (expected == "cheating")
+    assert "1 could not be judged" in summary([found])
 
 
 def test_the_table_and_the_summary_name_what_differs() -> None:

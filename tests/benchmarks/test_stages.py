@@ -44,7 +44,7 @@ def test_a_bar_stays_in_its_frame_and_is_never_empty(lengths: list[float]) -> No
 def test_candidates_are_distinct_where_they_are_compiled(backend: str) -> None:
     work = candidates(backend, 60)
     assert len({each.source for each in work}) == 60
-    correct = [source for _, source, note in recorded(backend) if note.startswith("[expected: correct]")]
+    correct = [answer.source for answer in recorded(backend) if answer.expected == "correct"]
     assert all(distinct(source, 7).count("// 7") >= 1 for source in correct)
     softmax = open_suite().find("level1/2")
     assert right(backend, softmax) in correct
