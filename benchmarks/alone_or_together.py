@@ -3,7 +3,7 @@
 Distinct candidates, the recorded answers of six problems, are verified in one batch, as many in flight as a
 batch has; then the same ones one at a time, nothing else going on, their builds from the cache. For each the
 two statuses have to be equal, and none may be `correct` whose author meant it not to be: else the exit code
-is 1. Two speedups agree when their 95 % intervals overlap, or when the logarithm of their ratio is within both
+is 1. Two speedups agree when their 95 % intervals overlap, or the logarithm of their ratio is within both
 half-widths added in quadrature: a 95 % interval of that ratio, so by chance one of twenty may be beyond it.
 `reproduce` is what `kernelproof reproduce` would find, which allows for the resolution that each claims as
 well. Prints a table, writes JSON.
