@@ -34,6 +34,7 @@ bench: .venv/demo.installed
 	$(VENV)/python -m benchmarks.startup
 	$(VENV)/python -m benchmarks.leaderboard
 	$(VENV)/python -m benchmarks.builds
+	$(VENV)/python -m benchmarks.timeline
 
 evidence: .venv/test.installed
 	scripts/evidence.sh

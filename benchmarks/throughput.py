@@ -3,8 +3,8 @@
 The candidates are the recorded answers of six problems, right, wrong and broken as they come, each made
 distinct by a line of its own in its sources: nothing compiles twice. Ours: one engine, `--rigor quick`, as
 many in flight as a batch has, an empty cache of builds; a first candidate makes the glue and the day's A/A
-spread, and is timed apart. Stock: `benchmarks.stock`, a fresh process for each. Prints a table, writes JSON;
-asserts nothing.
+spread, and is timed apart. `benchmarks.overlap` says how much of that time device and cores were at work.
+Stock: `benchmarks.stock`, a fresh process for each. Prints a table, writes JSON; asserts nothing.
 """
 
 from __future__ import annotations
@@ -12,39 +12,24 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from importlib.resources import files
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.candidates import Work, candidates, sized
 from benchmarks.measuring import environment
+from benchmarks.overlap import CoresWatch, Overlap, overlap_of, said
+from benchmarks.stages import watched_batch
 from pipeline.execution.devices import default_backend, device_for
 from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
-from pipeline.execution.stream import places
-from pipeline.extraction import extract
-from pipeline.nouns import Problem, VerifySettings
-from pipeline.problems import open_suite
-from pipeline.providers.body import response_from_body
-from pipeline.providers.recording import read_recording
-
-PROBLEMS = 6
-
-
-@dataclass(frozen=True)
-class Work:
-    """One distinct candidate."""
-
-    problem: Problem
-    source: str
+from pipeline.nouns import Rigor, VerifySettings
 
 
 def main() -> None:
@@ -54,9 +39,11 @@ def main() -> None:
     parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/throughput.json"))
     options = parser.parse_args()
+    if options.count < 2:
+        parser.error("--count: at least 2, of which the first is timed apart")
     work = candidates(options.backend, options.count)
     size = choose_size(None, options.backend, [each.problem for each in work])
-    settings = VerifySettings(backend=options.backend, size=size, rigor="quick")
+    settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor.QUICK)
     ours = batch(work, settings)
     stock = one_by_one(work[: options.stock], settings)
     show(ours, stock)
@@ -66,47 +53,31 @@ def main() -> None:
     print(f"written to {options.output}")
 
 
-def candidates(backend: str, count: int) -> list[Work]:
-    """So many distinct ones, going round the recorded answers of the first problems."""
-    suite, found = open_suite(), []
-    for key, record in read_recording(files("prompts") / "recorded" / f"{backend}.jsonl").items():
-        candidate = extract(response_from_body(record.response)).candidate
-        if candidate is not None and "load_inline" in candidate.source:
-            found.append((key.problem, candidate.source))
-    chosen = list(dict.fromkeys(problem for problem, _ in found))[:PROBLEMS]
-    kept = [(problem, source) for problem, source in found if problem in chosen]
-    rounds = (kept[number % len(kept)] for number in range(count))
-    return [Work(suite.find(p), distinct(source, number)) for number, (p, source) in enumerate(rounds)]
-
-
-def distinct(source: str, number: int) -> str:
-    """The candidate with a line of its own at the end of each of its compiled sources."""
-    return re.sub(r"((?:cpp|cuda)_sources=)(\[?)(\w+)(\]?)", rf'\1\2\3 + "\\n// {number}\\n"\4', source)
-
-
 def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
     """All of them through one engine."""
     with (
         tempfile.TemporaryDirectory(prefix="kernelproof-throughput-") as folder,
         Engine(Path(folder), many=True) as engine,
-        ThreadPoolExecutor(places()) as pool,
     ):
         began = time.monotonic()
         engine.verify(work[0].source, work[0].problem, settings)
         ready = time.monotonic() - began
-        began = time.monotonic()
-        done = list(pool.map(lambda each: engine.verify(each.source, each.problem, settings), work[1:]))
-        wall = time.monotonic() - began
+        with CoresWatch() as cores:
+            began = time.monotonic()
+            done = list(watched_batch(engine, work[1:], settings))
+            wall = time.monotonic() - began
+    verdicts, spans = [each.verification for each in done], [span for each in done for span in each.spans]
     stages: Counter[str] = Counter()
-    for verdict in done:
+    for verdict in verdicts:
         stages.update(verdict.stage_seconds)
     return {
         "count": len(done),
         "wall_s": wall,
         "first_s": ready,
-        "statuses": Counter(str(verdict.status) for verdict in done),
+        "statuses": Counter(str(verdict.status) for verdict in verdicts),
         "stages_s": dict(stages),
-        "build_cpu_s": sum(build.cpu_s for verdict in done for build in verdict.builds),
+        "build_cpu_s": sum(build.cpu_s for verdict in verdicts for build in verdict.builds),
+        "overlap": asdict(overlap_of(cores.samples, spans, device_is_cpu=settings.backend == "cpp")),
     }
 
 
@@ -128,12 +99,6 @@ def one_by_one(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
     return {"count": len(found), "wall_s": wall, "statuses": said, "cpu_s": cpu_seconds() - before}
 
 
-def sized(problem: Problem, size: str) -> str:
-    """The problem's text with one size's values set at its end."""
-    values = problem.sizes.get(size, {}).items()
-    return "\n".join([problem.source, *(f"{name} = {value!r}" for name, value in values), ""])
-
-
 def cpu_seconds() -> float:
     """Of all children that have ended and were waited for."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -145,15 +110,20 @@ def show(ours: dict[str, Any], stock: dict[str, Any]) -> None:
     print(f"{'':6} candidates  wall s  s each  an hour  statuses")
     rates = []
     for name, one in (("ours", ours), ("stock", stock)):
+        if not one["count"]:
+            continue
         rates.append(one["count"] / one["wall_s"])
         statuses = ", ".join(f"{count} {status}" for status, count in sorted(one["statuses"].items()))
         each, hour = one["wall_s"] / one["count"], 3600 * rates[-1]
         print(f"{name:6} {one['count']:10}  {one['wall_s']:6.1f}  {each:6.2f}  {hour:7.0f}  {statuses}")
+    if len(rates) == 2:
+        print(f"ratio {rates[0] / rates[1]:.1f}")
     cores = len(os.sched_getaffinity(0))
     bound = ours["build_cpu_s"] / cores / ours["count"]
-    print(f"ratio {rates[0] / rates[1]:.1f}; compiling alone, on {cores} cores: {bound:.2f} s each")
+    print(f"compiling alone, on {cores} cores: {bound:.2f} s each")
     stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in sorted(ours["stages_s"].items()))
     print(f"seconds by stage, all together: {stages}; the first candidate {ours['first_s']:.1f} s")
+    print(f"of the wall time: {said(Overlap(**ours['overlap']))}")
 
 
 if __name__ == "__main__":

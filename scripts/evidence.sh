@@ -19,7 +19,12 @@ step() {
 step "$python" -m pytest -q -m "gpu and not slow"
 step "$python" scripts/confusion.py --device cuda --json "$out/confusion.json"
 step "$python" -m benchmarks.builds --backend cuda --output "$out/builds.json"
+step "$python" -m benchmarks.timeline --backend cuda --output "$out/timeline.json"
 step "$python" -m benchmarks.throughput --backend cuda --count 60 --stock 6 --output "$out/throughput.json"
+step "$python" -m benchmarks.scaling --backend cuda --count 40 --seconds-budget "$each" --output "$out/scaling.json"
+step "$python" -m benchmarks.alone_or_together --backend cuda --count 100 --seconds-budget "$each" \
+    --output "$out/alone_or_together.json"
+step "$python" -m benchmarks.memory --backend cuda --seconds-budget "$each" --output "$out/memory.json"
 step "$python" -m benchmarks.several --json "$out/coverage.json" coverage -- \
     --problems 20 --repeats 10 --rigor standard --seconds-budget "$each"
 if [ -n "${KERNELBENCH:-}" ]; then

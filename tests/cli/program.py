@@ -56,10 +56,15 @@ class Program:
             preexec_fn=_interruptible,
         )
 
-    def run(self, *arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end, which has to be exit code `code` (None: any) without a traceback."""
+    def run(
+        self, *arguments: object, code: int | None = 0, seconds: float = 240.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end, which has to be exit code `code` (None: any) without a traceback.
+
+        `seconds`: most that it may take.
+        """
         process = self.start(*arguments)
-        stdout, stderr = process.communicate(timeout=240)
+        stdout, stderr = process.communicate(timeout=seconds)
         done = subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
         assert code is None or done.returncode == code, f"exit code {done.returncode}\n{stdout}\n{stderr}"
         assert "Traceback" not in stderr, stderr

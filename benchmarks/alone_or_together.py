@@ -1,0 +1,207 @@
+"""Does a batch change a verdict or a speedup? ``python -m benchmarks.alone_or_together``.
+
+Distinct candidates, the recorded answers of six problems, are verified in one batch, as many in flight as a
+batch has; then the same ones one at a time, nothing else going on, their builds from the cache. For each the
+two statuses have to be equal, and none may be `correct` whose author meant it not to be: else the exit code
+is 1. Two speedups agree when their 95 % intervals overlap, or the logarithm of their ratio is within both
+half-widths added in quadrature: a 95 % interval of that ratio, so by chance one of twenty may be beyond it.
+`reproduce` is what `kernelproof reproduce` would find, which allows for the resolution that each claims as
+well. Prints a table, writes JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.candidates import Work, candidates
+from benchmarks.evidence import table
+from benchmarks.measuring import environment
+from pipeline.execution.devices import default_backend
+from pipeline.execution.engine import Engine
+from pipeline.execution.reproduction import compare
+from pipeline.execution.sizes import choose_size
+from pipeline.execution.stream import places, verify_persistently
+from pipeline.nouns import Measurement, Rigor, Status, Verification, VerifySettings
+
+
+@dataclass(frozen=True)
+class Times:
+    """A speedup and its 95 % interval."""
+
+    speedup: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, measured: Measurement | None) -> Times | None:
+        if measured is None:
+            return None
+        interval = measured.speedup_interval
+        return cls(measured.speedup, interval.low, interval.high)
+
+    @property
+    def half(self) -> float:
+        """The interval's half-width as a log-ratio."""
+        return math.log(self.high / self.low) / 2
+
+    def __str__(self) -> str:
+        return f"{self.speedup:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One candidate, verified in the batch and alone."""
+
+    number: int
+    problem: str
+    expected: str
+    """The status that its author meant it to have."""
+    together: str
+    """The status in the batch."""
+    alone: str
+    times_together: Times | None
+    times_alone: Times | None
+    reason_together: str
+    reason_alone: str
+    reproduce: str
+    """What `kernelproof reproduce` would find, the lone one being the first."""
+
+    @property
+    def same_status(self) -> bool:
+        return self.together == self.alone
+
+    @property
+    def wrongly_correct(self) -> bool:
+        """Whether a candidate that is not right, or lies to the clock, got through."""
+        return self.expected != Status.CORRECT and Status.CORRECT in (self.together, self.alone)
+
+    @property
+    def overlap(self) -> bool | None:
+        """Whether the two intervals overlap; None where one of the two was not measured."""
+        one, other = self.times_together, self.times_alone
+        return None if one is None or other is None else one.low <= other.high and other.low <= one.high
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the ratio of the two is within both half-widths in quadrature; None as for `overlap`."""
+        one, other = self.times_together, self.times_alone
+        if one is None or other is None:
+            return None
+        return abs(math.log(one.speedup / other.speedup)) <= math.hypot(one.half, other.half)
+
+    @property
+    def agree(self) -> bool | None:
+        """The rule: the intervals overlap, or the ratio is within both; None as for `overlap`."""
+        return None if self.overlap is None else bool(self.overlap or self.within)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100, help="distinct candidates")
+    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--rigor", default="quick", choices=list(map(str, Rigor)))
+    parser.add_argument("--seconds-budget", type=float, help="begin no candidate after so long")
+    parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/alone_or_together.json"))
+    options = parser.parse_args()
+    work = candidates(options.backend, options.count)
+    size = choose_size(None, options.backend, [each.problem for each in work])
+    settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor(options.rigor))
+    pairs = both_ways(work, settings, options.seconds_budget)
+    print(shown(pairs))
+    print(summary(pairs))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    judged = ("same_status", "wrongly_correct", "overlap", "within", "agree")
+    rows = [asdict(pair) | {name: getattr(pair, name) for name in judged} for pair in pairs]
+    result = {"settings": settings.model_dump(mode="json"), "pairs": rows, "environment": environment()}
+    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"written to {options.output}")
+    sys.exit(0 if all(pair.same_status and not pair.wrongly_correct for pair in pairs) else 1)
+
+
+def both_ways(work: Sequence[Work], settings: VerifySettings, seconds: float | None) -> list[Pair]:
+    """As many as half of the time allows in one batch, and then each of them alone, until it is over.
+
+    Both ways as the commands verify: what is lost to our side is tried again. Raises what `Engine.verify`
+    raises.
+    """
+    began = time.monotonic()
+
+    def verified(engine: Engine, each: Work, share: float) -> Verification | None:
+        if seconds is not None and time.monotonic() - began > share * seconds:
+            return None
+        return verify_persistently(engine, each.source, each.problem, settings)
+
+    with tempfile.TemporaryDirectory(prefix="kernelproof-alone-") as folder:
+        with Engine(Path(folder), many=True) as engine, ThreadPoolExecutor(places()) as pool:
+            together = list(pool.map(lambda each: verified(engine, each, 0.5), work))
+        print(f"{len(together) - together.count(None)} in one batch: done; now one at a time", flush=True)
+        with Engine(Path(folder)) as lone:
+            alone = [
+                verified(lone, each, 1.0) if one is not None else None
+                for each, one in zip(work, together, strict=True)
+            ]
+    both = enumerate(zip(work, together, alone, strict=True))
+    return [paired(number, each, one, other) for number, (each, one, other) in both if one and other]
+
+
+def paired(number: int, work: Work, together: Verification, alone: Verification) -> Pair:
+    return Pair(
+        number=number,
+        problem=together.problem_id,
+        expected=work.expected,
+        together=str(together.status),
+        alone=str(alone.status),
+        times_together=Times.of(together.measurement),
+        times_alone=Times.of(alone.measurement),
+        reason_together=together.reason,
+        reason_alone=alone.reason,
+        reproduce=str(compare(alone, together)[0]),
+    )
+
+
+def shown(pairs: Sequence[Pair]) -> str:
+    """A line for each candidate."""
+    rows = []
+    for pair in pairs:
+        status = pair.together if pair.same_status else f"{pair.together}, alone {pair.alone}"
+        words = {None: "", True: "agree", False: "DIFFER"}[pair.agree]
+        times = (str(times or "") for times in (pair.times_together, pair.times_alone))
+        rows.append((pair.number, pair.problem, status, *times, words, pair.reproduce))
+    return table(("", "problem", "status", "in the batch", "alone", "speedups", "reproduce"), rows)
+
+
+def summary(pairs: Sequence[Pair]) -> str:
+    """The counts, and the reasons of every status that is not the same."""
+    measured = [pair for pair in pairs if pair.agree is not None]
+    agreeing, beyond = sum(bool(p.agree) for p in measured), sum(not p.within for p in measured)
+    found = ", ".join(f"{count} {name}" for name, count in Counter(p.reproduce for p in pairs).most_common())
+    lost = sum(Status.INFRASTRUCTURE_ERROR in (pair.together, pair.alone) for pair in pairs)
+    unjudged = f"; {lost} could not be judged" if lost else ""
+    lines = [
+        f"{sum(pair.same_status for pair in pairs)} of {len(pairs)} statuses are the same{unjudged}",
+        f"{agreeing} of {len(measured)} speedups agree; {beyond} beyond both half-widths in quadrature",
+        f"reproduce: {found}",
+    ]
+    for pair in pairs:
+        if pair.wrongly_correct:
+            lines.append(f"{pair.number} {pair.problem} is correct here, and was written as {pair.expected}")
+        if not pair.same_status:
+            lines.append(
+                f"{pair.number} {pair.problem}, in the batch: {pair.together}, {pair.reason_together}"
+            )
+            lines.append(f"{pair.number} {pair.problem}, alone: {pair.alone}, {pair.reason_alone}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
