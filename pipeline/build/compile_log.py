@@ -13,6 +13,9 @@ _TEMPORARY_NAMES = (
     (re.compile(r"\bcc[A-Za-z0-9]{6}\.(?=(?:o|s|ii|i|res|cdtor|ltrans)\b)"), "cc."),  # gcc
 )
 
+_ERROR = re.compile(r"\berror\b(?!\S*/)")
+"""Not in the path of a command."""
+
 
 def clean_log(text: str, scratch: Path) -> str:
     """`text`, which holds no control characters (the sandbox removes them), the same from run to run.
@@ -29,7 +32,7 @@ def clean_log(text: str, scratch: Path) -> str:
 def first_error(log: str) -> str:
     """The first line of a log that says `error`, bounded; else its first line."""
     lines = [line for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "")[:500]
+    return next((line for line in lines if _ERROR.search(line)), lines[0] if lines else "")[:500]
 
 
 def shorten(text: str, limit: int = MAX_LOG_CHARS) -> str:

@@ -10,17 +10,24 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.build.slim import BINDINGS, FOLDER, GLUE, Slim, bindings
+from pipeline.build.slim import BINDINGS, FOLDER, GLUE, Slim
 from pipeline.build.stand_ins import STAND_INS
 from pipeline.build.toolchain import Toolchain
 from pipeline.nouns.build import BuildRequest
 
 LIBRARY = "lib.so"
+CPP, CPP_OBJECT = "main.cpp", "main.o"
+CUDA, CUDA_OBJECT = "cuda.cu", "cuda.cuda.o"
+SLIM_TEXT, FULL_TEXT = "slim.ii", "full.ii"
+"""What the preprocessor makes of the C++ source."""
 MAX_FLAG_CHARS = 60_000
 """Flags of one kind together; the kernel refuses a shell command of more than 128 KiB."""
 
 SHIM = "absent"
 """Folder, in the scratch directory, of stand-ins for headers that this machine's toolkit lacks."""
+
+
+_AHEAD = (f"-I{FOLDER}",)
 
 
 class FlagError(ValueError):
@@ -49,35 +56,58 @@ def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = N
     With `slim` they are those of the slim route; if it has bindings, `GLUE` must be put beside the files.
     Raises FlagError for flags with unbalanced quotes or line breaks, or too many of them.
     """
-    cxx = str(toolchain.cxx)
     glued = slim is not None and slim.bindings
-    files = dict(slim.files) if slim is not None else {}
-    files["main.cpp"] = _cpp_source(request, glued=glued)
-    ahead = [f"-I{FOLDER}"]
-    # By an option, so that the lines of the source keep their numbers in messages.
-    ours = [*ahead, "-include", f"{FOLDER}/{BINDINGS}"] if glued else []
-    command = [cxx, *ours, *_cpp_flags(request, toolchain), "-c", "main.cpp", "-o", "main.o"]
-    edges = [_Edge("main.o", "main.cpp", command)]
+    files = _files(request, toolchain, slim)
+    command = [*_cpp_compiler(request, toolchain, glued=glued), "-c", CPP, "-o", CPP_OBJECT]
+    edges = [_Edge(CPP_OBJECT, CPP, command)]
     if request.cuda_sources:
-        files["cuda.cu"] = _cuda_source(request)
+        files[CUDA] = _cuda_source(request)
         command = [
             str(toolchain.nvcc),
-            *(ahead if slim is not None and slim.cuda else []),
+            *(_AHEAD if slim is not None and slim.cuda else []),
             *_cuda_flags(request, toolchain),
             "-c",
-            "cuda.cu",
+            CUDA,
             "-o",
-            "cuda.cuda.o",
+            CUDA_OBJECT,
         ]
-        edges.append(_Edge("cuda.cuda.o", "cuda.cu", command))
+        edges.append(_Edge(CUDA_OBJECT, CUDA, command))
+    objects = [*(edge.output for edge in edges), *([GLUE] if glued else [])]
+    link = [str(toolchain.cxx), *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
+    edges.append(_Edge(LIBRARY, " ".join(objects), link))
+    files["build.ninja"] = _ninja(edges, LIBRARY)
+    return Plan(files, tuple(shlex.join(edge.command) for edge in edges))
+
+
+def make_preprocessing(request: BuildRequest, toolchain: Toolchain, slim: Slim) -> Plan:
+    """The files and commands that only preprocess the C++ source: as the slim route has it, and in full."""
+    files = _files(request, toolchain, slim)
+    edges = []
+    for output, glued in ((SLIM_TEXT, True), (FULL_TEXT, False)):
+        command = [*_cpp_compiler(request, toolchain, glued=glued), "-E", "-dN", CPP, "-o", output]
+        edges.append(_Edge(output, CPP, command))
+    files["build.ninja"] = _ninja(edges, f"{SLIM_TEXT} {FULL_TEXT}")
+    return Plan(files, tuple(shlex.join(edge.command) for edge in edges))
+
+
+def own_lines(request: BuildRequest) -> int:
+    """How many lines of the C++ source are before the bindings that are made for it."""
+    return "\n".join(_cpp_parts(request)).count("\n") + 1
+
+
+def _files(request: BuildRequest, toolchain: Toolchain, slim: Slim | None) -> dict[str, str]:
+    files = dict(slim.files) if slim is not None else {}
+    files[CPP] = _cpp_source(request)
     if _shimmed(request, toolchain):
         for header in toolchain.absent_headers:
             files[f"{SHIM}/{header}"] = f"#pragma once\n{STAND_INS[header]}"
-    objects = [*(edge.output for edge in edges), *([GLUE] if glued else [])]
-    link = [cxx, *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
-    edges.append(_Edge(LIBRARY, " ".join(objects), link))
-    files["build.ninja"] = _ninja(edges)
-    return Plan(files, tuple(shlex.join(edge.command) for edge in edges))
+    return files
+
+
+def _cpp_compiler(request: BuildRequest, toolchain: Toolchain, *, glued: bool) -> list[str]:
+    # By an option, so that the lines of the source keep their numbers in messages.
+    ours = [*_AHEAD, "-include", f"{FOLDER}/{BINDINGS}"] if glued else []
+    return [str(toolchain.cxx), *ours, *_cpp_flags(request, toolchain)]
 
 
 def needs_cuda(request: BuildRequest) -> bool:
@@ -95,12 +125,14 @@ def _shimmed(request: BuildRequest, toolchain: Toolchain) -> bool:
     return needs_cuda(request) and _builds_without_torch_cuda(toolchain) and bool(toolchain.absent_headers)
 
 
-def _cpp_source(request: BuildRequest, *, glued: bool) -> str:
-    parts = [] if request.no_implicit_headers else ["#include <torch/extension.h>"]
-    parts += request.cpp_sources
-    if glued:
-        parts += [bindings(request)]
-    elif request.functions is not None:
+def _cpp_parts(request: BuildRequest) -> list[str]:
+    added = [] if request.no_implicit_headers else ["#include <torch/extension.h>"]
+    return [*added, *request.cpp_sources]
+
+
+def _cpp_source(request: BuildRequest) -> str:
+    parts = _cpp_parts(request)
+    if request.functions is not None:
         parts += ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {"]
         parts += [_binding(request, name, doc) for name, doc in request.functions.items()]
         parts += ["}"]
@@ -212,11 +244,11 @@ class _Edge:
     command: list[str]
 
 
-def _ninja(edges: list[_Edge]) -> str:
+def _ninja(edges: list[_Edge], default: str) -> str:
     lines = ["ninja_required_version = 1.3", ""]
     for number, edge in enumerate(edges):
         command = shlex.join(edge.command).replace("$", "$$")
         verb = "link" if edge.output == LIBRARY else "compile"
         lines += [f"rule step{number}", f"  command = {command}", f"  description = {verb} {edge.output}"]
         lines += [f"build {edge.output}: step{number} {edge.inputs}", ""]
-    return "\n".join([*lines, f"default {LIBRARY}", ""])
+    return "\n".join([*lines, f"default {default}", ""])
