@@ -61,7 +61,7 @@ class Compiled:
 
 
 class Compiler:
-    """Runs ninja over plans, in a sandbox that sees compilers and torch's headers, nothing else. Thread-safe."""
+    """Runs ninja in a sandbox that sees compilers and torch's headers, nothing else. Thread-safe."""
 
     def __init__(
         self, toolchain: Toolchain, cache: BuildCache, group: Group, *, jobs: int, unsafe: bool

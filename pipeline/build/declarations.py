@@ -1,7 +1,7 @@
 """Which names C++ headers declare in which namespace, read from preprocessed text without parsing all of C++.
 
-What is taken for declared is more than what is: every name of a declaration that stands outside of parentheses
-and bodies. So a source that includes the headers can find a name that is not among them as a member only.
+What is taken for declared is more than what is: every name of a declaration that stands outside of
+parentheses and bodies. So a source can find a name that is not among them as a member only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _DECLARATOR = re.compile(r"\(\s*(?:\w+\s*::\s*)*[*&]+\s*(?:const\s+)?([^\W\d]\w*
 _PARAMETERS = re.compile(r"\btemplate\s*<(?:[^<>]|<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>)*>")
 _STRING = re.compile(_QUOTED, re.DOTALL)
 _FRIEND = re.compile(r"\bfriend\b([^;{]*)")
-_TYPE = re.compile(r"\b(?:struct|class|union|enum)\s+(\w+)")
+_TYPE = re.compile(r"\b(?:struct|class|union|enum)\s+(\w+)\b(?!\s*(?:[{:]|final\b))")
+"""Not where it is defined: what is defined inside of a type belongs to that."""
 _OPENED = re.compile(r"\busing\s+(?:namespace|enum)\b")
 _DEFINE = re.compile(r"^#define (\w+).*\n|^#undef .*\n", re.MULTILINE)
 
@@ -43,10 +44,10 @@ class Declarations:
     """All names in them, of whatever; not those of macros."""
     macros: frozenset[str]
     names: dict[str, frozenset[str]]
-    """Namespace (`at::cuda`, empty for the global one) to names; inline and unnamed ones belong to those around.
+    """Namespace (`at::cuda`, empty for the global one) to names; inline and unnamed ones are those around.
     Empty where the braces are not balanced as they are understood here."""
     loose: frozenset[str] = field(default=frozenset())
-    """Names whose namespace was not looked for: friends, and types, which may be named first inside of others."""
+    """Names whose namespace was not looked for: friends, and types named first inside of something."""
     opened: bool = False
     """Whether a namespace is opened for all, by a using-directive in the global one."""
 

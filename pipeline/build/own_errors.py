@@ -3,16 +3,16 @@
 Such an error would come with all of torch's headers, too, and g++ would say the same: the build need not be
 repeated with them to know how it ends. What is in doubt is not own.
 
-The slim headers are a part of the full ones, so a source that the preprocessor makes the same of with both can
-go wrong with the slim ones alone only where they lack a declaration. Therefore
+The slim headers are a part of the full ones, so a source that the preprocessor makes the same of with both
+can go wrong with the slim ones alone only where they lack a declaration. Therefore
 
 - a name that was not found, and that the full headers do not declare where it was looked for, is not found
   with them either: only the source itself could declare it, and the source is the same;
 - a syntax error stays one if the slim headers bring every name of the source that the full ones bring, and no
   name close to it could be a template in one and not in the other.
 
-The first error in a source cannot come of another one, so it alone decides how the full compilation would end.
-The others must be own as well, so that the log misleads nobody.
+The first error in a source cannot come of another one, so it alone decides how the full compilation would
+end. The others must be own as well, so that the log misleads nobody.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _is_only_a_member(name: str, full: Preprocessed) -> bool:
 
 
 def _parses_alike(near: Sequence[str], slim: Preprocessed, full: Preprocessed) -> bool:
-    """Whether a source, a syntax error in the last line of `near`, is parsed with both kinds of headers alike."""
+    """Whether a source, its first syntax error at the end of `near`, is parsed with both headers alike."""
     own, less, more = full.own, slim.declared, full.declared
     opened = more.opened or "namespace" in own
     for i, name in enumerate(own):

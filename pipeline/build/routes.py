@@ -1,7 +1,7 @@
 """The routes to a library: with slim headers what does with them, and with all of torch's what does not.
 
-A source whose errors with the slim headers are not surely its own is compiled again in full; the one beside it
-is not, and neither is where all errors are own: then it is known how the build ends.
+A source whose errors with the slim headers are not surely its own is compiled again in full; the one beside
+it is not, and neither is where all errors are own: then it is known how the build ends.
 """
 
 from __future__ import annotations
