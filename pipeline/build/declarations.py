@@ -32,6 +32,7 @@ _STRING = re.compile(_QUOTED, re.DOTALL)
 _FRIEND = re.compile(r"\bfriend\b([^;{]*)")
 _TYPE = re.compile(r"\b(?:struct|class|union|enum)\s+(\w+)\b(?!\s*(?:[{:]|final\b))")
 """Not where it is defined: what is defined inside of a type belongs to that."""
+_SYMBOLS = ("c10::aten", "c10::attr", "c10::onnx", "c10::prim")
 _OPENED = re.compile(r"\busing\s+(?:namespace|enum)\b")
 _DEFINE = re.compile(r"^#define (\w+).*\n|^#undef .*\n", re.MULTILINE)
 
@@ -55,6 +56,12 @@ class Declarations:
     def everywhere(self) -> frozenset[str]:
         """The names of all namespaces; all that are mentioned where these are not known."""
         return self.loose.union(*self.names.values()) if self.names else self.mentioned
+
+    @cached_property
+    def meaningful(self) -> frozenset[str]:
+        """`everywhere` without torch's interned symbols: there is a `c10::attr::n` for nearly every word."""
+        rest = (found for space, found in self.names.items() if space not in _SYMBOLS)
+        return self.loose.union(*rest) if self.names else self.mentioned
 
     @cached_property
     def outside(self) -> frozenset[str]:

@@ -81,20 +81,19 @@ def _is_nowhere(missed: re.Match[str], slim: Preprocessed, full: Preprocessed) -
     if name in declared.mentioned and (
         not declared.names
         or (space is not None and space not in declared.names)
-        or name in _reachable(name, space, full.own, declared)
+        or name in _reachable(space, full.own, declared)
     ):
         return False
     return not _better_hint(missed, slim, full)
 
 
-def _reachable(name: str, space: str | None, own: tuple[str, ...], declared: Declarations) -> frozenset[str]:
-    """Names among which `name` would be found, and more."""
+def _reachable(space: str | None, own: tuple[str, ...], declared: Declarations) -> frozenset[str]:
+    """The names that a source could find, those that g++ would name as alternatives, and more."""
     if not {"class", "struct", "union"}.isdisjoint(own):
         return declared.mentioned  # members of a base
-    called = any(token == name and after in ("(", "<") for token, after in pairwise(own))
-    if space is not None or called or declared.opened or not {"namespace", "enum"}.isdisjoint(own):
+    if space is not None or declared.opened or not {"namespace", "enum"}.isdisjoint(own):
         return declared.everywhere
-    return declared.outside
+    return declared.meaningful
 
 
 def _better_hint(missed: re.Match[str], slim: Preprocessed, full: Preprocessed) -> bool:

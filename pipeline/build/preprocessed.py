@@ -41,7 +41,7 @@ def read_preprocessed(text: str, source: str, lines: int) -> Preprocessed | None
         elif int(mark[1]) <= lines:
             kept = text[mark.end() : end].split("\n")[: lines - int(mark[1]) + 1]
             own += _TOKEN.findall("\n".join(kept))
-    return Preprocessed(tuple(own), "".join(headers)) if own and headers else None
+    return Preprocessed(tuple(own), "".join(headers)) if headers else None
 
 
 _KEPT = 4
