@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.build.cache import LASTING, LockTimeout, open_cache
-from pipeline.build.compile_log import clean_log, first_error, shorten
+from pipeline.build.compiling import MEMORY_BYTES, Compiler
 from pipeline.build.glue import Glue
-from pipeline.build.ninja_file import LIBRARY, FlagError, Plan, make_plan, needs_cuda
-from pipeline.build.slim import GLUE, slim_route
+from pipeline.build.ninja_file import FlagError, Plan, make_plan, needs_cuda
+from pipeline.build.routes import Routes
 from pipeline.build.toolchain import Toolchain, learn_toolchain
 from pipeline.errors import MachineError
 from pipeline.hashing import sha256_json
-from pipeline.nouns.build import Build, BuildRequest, BuildState, Route
-from pipeline.sandbox import Group, Limits, Outcome, read_result
+from pipeline.nouns.build import Build, BuildRequest, BuildState
+from pipeline.sandbox import Group
 
 KEY_FORMAT = 2
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""
-
-MEMORY_BYTES = 8 << 30
-LIBRARY_BYTES = 1 << 30
-SCRATCH_BYTES = 4 << 30
-OUTPUT_BYTES = 2 << 20
-PROCESSES = 128
-"""Limits of one compilation; docs/builds.md lists them."""
-
-_DISK_RESERVE_BYTES = 64 << 20
-
-_OUT_OF_MEMORY = re.compile(
-    r"Killed signal terminated program|virtual memory exhausted|out of memory allocating|std::bad_alloc"
-    r"|[Cc]annot allocate memory"
-)
-_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
-_ABSENT_FROM_TOOLKIT = re.compile(
-    r"fatal error: (?P<header>(?:cu(?:blas|sparse|solver|rand|fft|dnn)|nvrtc|nccl)[\w./]*): No such file"
-    r'|identifier "(?P<name>cu(?:blas|sparse|solver)\w+)" is undefined'
-)
 
 
 @dataclass(frozen=True)
@@ -80,11 +58,10 @@ class Builder:
         KERNELPROOF_CACHE_BYTES.
         """
         self.toolchain = toolchain or learn_toolchain(cache_dir)
-        self._jobs = jobs
-        self._unsafe = unsafe
         self._group = group or Group()
         self._slim = slim
         self._cache = open_cache(cache_dir)
+        self._compiler = Compiler(self.toolchain, self._cache, self._group, jobs=jobs, unsafe=unsafe)
         self._glue = Glue(self.toolchain, self._cache, self._group, unsafe=unsafe)
 
     def key(self, request: BuildRequest) -> str:
@@ -148,94 +125,9 @@ class Builder:
         """Compile and store. Raises OSError or MachineError when this machine fails."""
         if prepared.plan is None:
             return self._cache.store(_failure(prepared, BuildState.ERROR, prepared.refusal), None)
-        began, fallback, cpu_s = time.monotonic(), "", 0.0
-        slim = slim_route(prepared.request, self.toolchain) if self._slim else None
-        glue = self._glue.object() if slim is not None and slim.bindings else None
-        if slim is not None and (glue is not None or not slim.bindings):
-            plan = make_plan(prepared.request, self.toolchain, slim)
-            build, library = self._compiled(prepared, plan, glue, seconds, memory_bytes)
-            if build.state is not BuildState.ERROR:
-                return self._kept(build.model_copy(update={"route": Route.SLIM}), library)
-            fallback, cpu_s = first_error(build.log), build.cpu_s
-            seconds = max(1.0, seconds - (time.monotonic() - began))
-        build, library = self._compiled(prepared, prepared.plan, None, seconds, memory_bytes)
-        changes = {
-            "fallback": fallback,
-            "duration_s": time.monotonic() - began,
-            "cpu_s": build.cpu_s + cpu_s,
-        }
-        return self._kept(build.model_copy(update=changes), library)
-
-    def _kept(self, build: Build, library: bytes | None) -> Build:
+        routes = Routes(self._compiler, self._glue, prepared.request, seconds, memory_bytes)
+        build, library = routes.compile(prepared.key, prepared.plan, slim=self._slim)
         return self._cache.store(build, library) if build.state in LASTING else build
-
-    def _compiled(
-        self, prepared: _Prepared, plan: Plan, glue: bytes | None, seconds: float, memory_bytes: int
-    ) -> tuple[Build, bytes | None]:
-        """One route's build and library."""
-        with self._cache.scratch() as scratch:
-            plan.write(scratch)
-            if glue is not None:
-                (scratch / GLUE).write_bytes(glue)
-            outcome = self._compile(scratch, seconds, memory_bytes)
-            log = clean_log(outcome.stdout + outcome.stderr, scratch)
-            state, reason = _judge(outcome, log, scratch, self.toolchain)
-            library = None
-            if state is BuildState.OK:
-                try:
-                    library = read_result(scratch, LIBRARY, LIBRARY_BYTES)
-                except (OSError, ValueError) as error:
-                    state, reason = BuildState.ERROR, f"The compilers left no usable library: {error}"
-        build = Build(
-            key=prepared.key,
-            state=state,
-            name=prepared.request.name,
-            duration_s=outcome.wall_s,
-            cpu_s=outcome.cpu_s,
-            commands=plan.commands,
-            log=shorten(f"{reason}\n{log}") if reason else log,
-        )
-        return build, library
-
-    def _compile(self, scratch: Path, seconds: float, memory_bytes: int) -> Outcome:
-        """Run ninja over `scratch` in a sandbox that sees the compilers and torch's headers, nothing else."""
-        chain = self.toolchain
-        # Without -k ninja stops at the first failure, and which of two failing files that is depends on
-        # who finishes first: the log would differ from run to run.
-        command = (str(chain.ninja), "-k", "0", "-j", str(self._jobs))
-        limits = Limits(
-            wall_s=seconds,
-            cpu_s=seconds * self._jobs,
-            memory_bytes=memory_bytes,
-            processes=PROCESSES,
-            file_bytes=LIBRARY_BYTES,
-            output_bytes=OUTPUT_BYTES,
-            scratch_bytes=SCRATCH_BYTES,
-            address_space_bytes=memory_bytes,
-        )
-        return self._group.run(chain.job(command, scratch, limits), unsafe=self._unsafe)
-
-
-def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:
-    """The state an outcome means; a first line for the log where the compilers' own words do not say it."""
-    if outcome.state == "ok":
-        return BuildState.OK, ""
-    if outcome.state in ("timeout", "cpu", "memory", "output"):
-        return BuildState.TIMEOUT, f"Stopped after {outcome.wall_s:.0f} s: {outcome.reason or outcome.state}."
-    if outcome.state != "error":
-        detail = outcome.reason or outcome.signal or ""
-        return BuildState.INFRASTRUCTURE, f"The build's worker was lost ({outcome.state} {detail})."
-    if _DISK_FULL.search(log):
-        if shutil.disk_usage(scratch).free < _DISK_RESERVE_BYTES:
-            return BuildState.INFRASTRUCTURE, "The disk that holds temporary files is full."
-        return BuildState.TIMEOUT, f"The compilation wrote more than {SCRATCH_BYTES >> 30} GiB."
-    if _OUT_OF_MEMORY.search(log):
-        return BuildState.TIMEOUT, "The compilers ran out of the memory a build may use."
-    absent = _ABSENT_FROM_TOOLKIT.search(log) if toolchain.absent_headers else None
-    if absent:
-        what = absent["header"] or absent["name"]
-        return BuildState.UNAVAILABLE, f"This machine's CUDA toolkit lacks {what}: install the full toolkit."
-    return BuildState.ERROR, ""
 
 
 def _failure(prepared: _Prepared, state: BuildState, log: str) -> Build:

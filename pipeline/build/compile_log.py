@@ -13,6 +13,10 @@ _TEMPORARY_NAMES = (
     (re.compile(r"\bcc[A-Za-z0-9]{6}\.(?=(?:o|s|ii|i|res|cdtor|ltrans)\b)"), "cc."),  # gcc
 )
 
+_FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(\S+)", re.MULTILINE)
+_ERROR = re.compile(r"\berror\b(?!\S*/)")
+"""Not in the path of a command."""
+
 
 def clean_log(text: str, scratch: Path) -> str:
     """`text`, which holds no control characters (the sandbox removes them), the same from run to run.
@@ -26,10 +30,15 @@ def clean_log(text: str, scratch: Path) -> str:
     return shorten(text)
 
 
+def failures(log: str) -> set[str]:
+    """The outputs that ninja could not have made."""
+    return set(_FAILED.findall(log))
+
+
 def first_error(log: str) -> str:
     """The first line of a log that says `error`, bounded; else its first line."""
     lines = [line for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "")[:500]
+    return next((line for line in lines if _ERROR.search(line)), lines[0] if lines else "")[:500]
 
 
 def shorten(text: str, limit: int = MAX_LOG_CHARS) -> str:

@@ -10,17 +10,20 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.build.slim import BINDINGS, FOLDER, GLUE, Slim, bindings
+from pipeline.build.slim import BINDINGS, FOLDER, GLUE, Slim
 from pipeline.build.stand_ins import STAND_INS
 from pipeline.build.toolchain import Toolchain
 from pipeline.nouns.build import BuildRequest
 
 LIBRARY = "lib.so"
+CPP, CPP_OBJECT = "main.cpp", "main.o"
+CUDA, CUDA_OBJECT = "cuda.cu", "cuda.cuda.o"
 MAX_FLAG_CHARS = 60_000
 """Flags of one kind together; the kernel refuses a shell command of more than 128 KiB."""
 
 SHIM = "absent"
 """Folder, in the scratch directory, of stand-ins for headers that this machine's toolkit lacks."""
+_AHEAD = (f"-I{FOLDER}",)
 
 
 class FlagError(ValueError):
@@ -49,35 +52,42 @@ def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = N
     With `slim` they are those of the slim route; if it has bindings, `GLUE` must be put beside the files.
     Raises FlagError for flags with unbalanced quotes or line breaks, or too many of them.
     """
-    cxx = str(toolchain.cxx)
     glued = slim is not None and slim.bindings
-    files = dict(slim.files) if slim is not None else {}
-    files["main.cpp"] = _cpp_source(request, glued=glued)
-    ahead = [f"-I{FOLDER}"]
-    # By an option, so that the lines of the source keep their numbers in messages.
-    ours = [*ahead, "-include", f"{FOLDER}/{BINDINGS}"] if glued else []
-    command = [cxx, *ours, *_cpp_flags(request, toolchain), "-c", "main.cpp", "-o", "main.o"]
-    edges = [_Edge("main.o", "main.cpp", command)]
+    files = _files(request, toolchain, slim)
+    command = [*_cpp_compiler(request, toolchain, glued=glued), "-c", CPP, "-o", CPP_OBJECT]
+    edges = [_Edge(CPP_OBJECT, CPP, command)]
     if request.cuda_sources:
-        files["cuda.cu"] = _cuda_source(request)
+        files[CUDA] = _cuda_source(request)
         command = [
             str(toolchain.nvcc),
-            *(ahead if slim is not None and slim.cuda else []),
+            *(_AHEAD if slim is not None and slim.cuda else []),
             *_cuda_flags(request, toolchain),
             "-c",
-            "cuda.cu",
+            CUDA,
             "-o",
-            "cuda.cuda.o",
+            CUDA_OBJECT,
         ]
-        edges.append(_Edge("cuda.cuda.o", "cuda.cu", command))
-    if _shimmed(request, toolchain):
-        for header in toolchain.absent_headers:
-            files[f"{SHIM}/{header}"] = f"#pragma once\n{STAND_INS[header]}"
+        edges.append(_Edge(CUDA_OBJECT, CUDA, command))
     objects = [*(edge.output for edge in edges), *([GLUE] if glued else [])]
-    link = [cxx, *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
+    link = [str(toolchain.cxx), *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
     edges.append(_Edge(LIBRARY, " ".join(objects), link))
     files["build.ninja"] = _ninja(edges)
     return Plan(files, tuple(shlex.join(edge.command) for edge in edges))
+
+
+def _files(request: BuildRequest, toolchain: Toolchain, slim: Slim | None) -> dict[str, str]:
+    files = dict(slim.files) if slim is not None else {}
+    files[CPP] = _cpp_source(request)
+    if _shimmed(request, toolchain):
+        for header in toolchain.absent_headers:
+            files[f"{SHIM}/{header}"] = f"#pragma once\n{STAND_INS[header]}"
+    return files
+
+
+def _cpp_compiler(request: BuildRequest, toolchain: Toolchain, *, glued: bool) -> list[str]:
+    # By an option, so that the lines of the source keep their numbers in messages.
+    ours = [*_AHEAD, "-include", f"{FOLDER}/{BINDINGS}"] if glued else []
+    return [str(toolchain.cxx), *ours, *_cpp_flags(request, toolchain)]
 
 
 def needs_cuda(request: BuildRequest) -> bool:
@@ -95,12 +105,10 @@ def _shimmed(request: BuildRequest, toolchain: Toolchain) -> bool:
     return needs_cuda(request) and _builds_without_torch_cuda(toolchain) and bool(toolchain.absent_headers)
 
 
-def _cpp_source(request: BuildRequest, *, glued: bool) -> str:
-    parts = [] if request.no_implicit_headers else ["#include <torch/extension.h>"]
-    parts += request.cpp_sources
-    if glued:
-        parts += [bindings(request)]
-    elif request.functions is not None:
+def _cpp_source(request: BuildRequest) -> str:
+    added = [] if request.no_implicit_headers else ["#include <torch/extension.h>"]
+    parts = [*added, *request.cpp_sources]
+    if request.functions is not None:
         parts += ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {"]
         parts += [_binding(request, name, doc) for name, doc in request.functions.items()]
         parts += ["}"]

@@ -12,7 +12,7 @@ What is missing is a compile error, and then the build is repeated in full: the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -97,6 +97,11 @@ class Slim:
     bindings: bool
     """Whether the C++ source takes it, with bindings of ours, and the glue is linked in."""
 
+    def only(self, *, cuda: bool, bindings: bool) -> Slim | None:
+        """The route for those of its sources; None for none of them."""
+        kept = replace(self, cuda=self.cuda and cuda, bindings=self.bindings and bindings)
+        return kept if kept.cuda or kept.bindings else None
+
 
 @cache
 def headers() -> dict[str, str]:
@@ -120,12 +125,6 @@ def slim_route(request: BuildRequest, toolchain: Toolchain) -> Slim | None:
     if bindings:
         files |= {f"{FOLDER}/{name}": text for name, text in headers().items()}
     return Slim(files, kernels, bindings)
-
-
-def bindings(request: BuildRequest) -> str:
-    """The module of a request, as our own bindings have it."""
-    functions = [f'KERNELPROOF_FUNCTION({name}, "{doc}")' for name, doc in (request.functions or {}).items()]
-    return f"KERNELPROOF_MODULE(TORCH_EXTENSION_NAME{''.join(f', {each}' for each in functions)})"
 
 
 def _fits(source: str) -> bool:

@@ -71,7 +71,7 @@ class Route(StrEnum):
     FULL = "full"
     """Those that torch's own `load_inline` takes."""
     SLIM = "slim"
-    """Only what the sources use of them."""
+    """Only what the sources use of them, for one source at least."""
 
 
 class Build(Noun):
@@ -93,7 +93,7 @@ class Build(Noun):
     """Processor seconds of it, of both routes where both were tried."""
     route: Route = Route.FULL
     fallback: str = ""
-    """Why the slim route did not do, where it was tried: the first error there."""
+    """Why a source was compiled again in full after the slim route: the first error there."""
     commands: tuple[str, ...] = ()
     """The compiler and linker command lines."""
     log: str = ""

@@ -17,9 +17,9 @@ PyObject* wrapped(const at::Tensor& value) {
   return THPVariable_Wrap(value);
 }
 
-PyObject* guarded(Call call, PyObject* const* arguments) {
+PyObject* guarded(Call call, void* function, PyObject* const* arguments) {
   HANDLE_TH_ERRORS
-  return call(arguments);
+  return call(function, arguments);
   END_HANDLE_TH_ERRORS
 }
 

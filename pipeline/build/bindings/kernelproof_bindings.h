@@ -161,21 +161,21 @@ struct Argument<std::vector<T>> {
 };
 
 // Results: a new reference each.
-inline PyObject* result(const at::Tensor& value) {
+inline PyObject* as_python(const at::Tensor& value) {
   return wrapped(value);
 }
-inline PyObject* result(bool value) {
+inline PyObject* as_python(bool value) {
   return PyBool_FromLong(value);
 }
-inline PyObject* result(const std::string& value) {
+inline PyObject* as_python(const std::string& value) {
   return PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()));
 }
 template <typename T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
-PyObject* result(T value) {
+PyObject* as_python(T value) {
   return PyFloat_FromDouble(static_cast<double>(value));
 }
 template <typename T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>, int> = 0>
-PyObject* result(T value) {
+PyObject* as_python(T value) {
   if constexpr (std::is_signed_v<T>) {
     return PyLong_FromLongLong(value);
   } else {
@@ -183,15 +183,15 @@ PyObject* result(T value) {
   }
 }
 template <typename T>
-PyObject* result(const std::vector<T>& value);
+PyObject* as_python(const std::vector<T>& value);
 template <typename... T>
-PyObject* result(const std::tuple<T...>& value);
+PyObject* as_python(const std::tuple<T...>& value);
 
 template <typename T>
-PyObject* result(const std::vector<T>& value) {
+PyObject* as_python(const std::vector<T>& value) {
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(value.size()));
   for (size_t i = 0; list != nullptr && i < value.size(); ++i) {
-    PyObject* item = result(value[i]);
+    PyObject* item = as_python(value[i]);
     if (item == nullptr) {
       Py_CLEAR(list);
     } else {
@@ -202,7 +202,7 @@ PyObject* result(const std::vector<T>& value) {
 }
 
 template <typename... T>
-PyObject* result(const std::tuple<T...>& value) {
+PyObject* as_python(const std::tuple<T...>& value) {
   PyObject* made = PyTuple_New(sizeof...(T));
   if (made == nullptr) {
     return nullptr;
@@ -212,35 +212,37 @@ PyObject* result(const std::tuple<T...>& value) {
     PyTuple_SET_ITEM(made, place++, item); // a missing item is dealt with below
     return item != nullptr;
   };
-  const bool whole = std::apply([&](const auto&... each) { return (set(result(each)) & ...); }, value);
+  const bool whole = std::apply([&](const auto&... each) { return (set(as_python(each)) & ...); }, value);
   if (!whole) {
     Py_CLEAR(made);
   }
   return made;
 }
 
-template <auto F>
-struct Function;
+// A plain function, called from Python.
+template <typename R, typename... A>
+struct Function {
+  R (*function)(A...);
 
-template <typename R, typename... A, R (*F)(A...)>
-struct Function<F> {
-  // What Python calls.
-  static PyObject* python(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  // What Python calls; `self` holds the function.
+  static PyObject* python(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
     if (count != static_cast<Py_ssize_t>(sizeof...(A))) {
       PyErr_Format(
           PyExc_TypeError, "incompatible function arguments: %zu are taken, %zd were given", sizeof...(A), count);
       return nullptr;
     }
-    return guarded(&call, arguments);
+    void* function = PyCapsule_GetPointer(self, nullptr);
+    return function == nullptr ? nullptr : guarded(&call, function, arguments);
   }
 
  private:
-  static PyObject* call(PyObject* const* arguments) {
-    return with(arguments, std::index_sequence_for<A...>{});
+  static PyObject* call(void* function, PyObject* const* arguments) {
+    return with(reinterpret_cast<R (*)(A...)>(function), arguments, std::index_sequence_for<A...>{});
   }
 
   template <size_t... I>
-  static PyObject* with([[maybe_unused]] PyObject* const* arguments, std::index_sequence<I...>) {
+  static PyObject* with(
+      R (*function)(A...), [[maybe_unused]] PyObject* const* arguments, std::index_sequence<I...>) {
     std::tuple<Argument<std::remove_cv_t<std::remove_reference_t<A>>>...> held;
     int bad = -1;
     static_cast<void>(((std::get<I>(held).load(arguments[I]) || (bad = static_cast<int>(I), false)) && ...));
@@ -253,32 +255,75 @@ struct Function<F> {
       return nullptr;
     }
     if constexpr (std::is_void_v<R>) {
-      F(static_cast<A&&>(std::get<I>(held).value)...);
+      function(static_cast<A&&>(std::get<I>(held).value)...);
       Py_RETURN_NONE;
     } else {
-      return result(F(static_cast<A&&>(std::get<I>(held).value)...));
+      return as_python(function(static_cast<A&&>(std::get<I>(held).value)...));
     }
   }
 };
 
 } // namespace kernelproof
 
+// The names under which torch's `load_inline` writes a module, so that its text, and what a compiler says about it,
+// is the same with these bindings and with pybind11's.
+namespace torch {
+template <typename R, typename... A>
+kernelproof::Function<R, A...> wrap_pybind_function(R (*function)(A...)) {
+  return {function};
+}
+} // namespace torch
+
+namespace pybind11 {
+class module_ {
+ public:
+  explicit module_(PyObject* module) : module(module) {}
+
+  // Nothing more is defined once something has failed: Python's error is set then.
+  template <typename R, typename... A>
+  module_& def(const char* name, kernelproof::Function<R, A...> function, const char* doc) {
+    if (failed) {
+      return *this;
+    }
+    const auto python = &kernelproof::Function<R, A...>::python;
+    // As long as the module, which is never unloaded.
+    auto* method = new PyMethodDef{
+        name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(python)), METH_FASTCALL, doc};
+    PyObject* self = PyCapsule_New(reinterpret_cast<void*>(function.function), nullptr, nullptr);
+    PyObject* place = PyModule_GetNameObject(module);
+    PyObject* made = self != nullptr && place != nullptr ? PyCFunction_NewEx(method, self, place) : nullptr;
+    failed = made == nullptr || PyModule_AddObjectRef(module, name, made) < 0;
+    Py_XDECREF(made);
+    Py_XDECREF(place);
+    Py_XDECREF(self);
+    return *this;
+  }
+
+  bool failed = false;
+
+ private:
+  PyObject* module;
+};
+} // namespace pybind11
+
 #define KERNELPROOF_TEXT_(name) #name
 #define KERNELPROOF_TEXT(name) KERNELPROOF_TEXT_(name)
 #define KERNELPROOF_JOIN_(first, second) first##second
 #define KERNELPROOF_JOIN(first, second) KERNELPROOF_JOIN_(first, second)
 
-#define KERNELPROOF_FUNCTION(name, doc)                                                                       \
-  {                                                                                                            \
-    #name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&kernelproof::Function<&name>::python)),       \
-        METH_FASTCALL, doc                                                                                     \
-  }
-
-#define KERNELPROOF_MODULE(name, ...)                                                                         \
-  static PyMethodDef kernelproof_functions[] = {__VA_ARGS__ __VA_OPT__(, ){nullptr, nullptr, 0, nullptr}};     \
-  static PyModuleDef kernelproof_module = {                                                                    \
-      PyModuleDef_HEAD_INIT, KERNELPROOF_TEXT(name), nullptr, -1, kernelproof_functions,                       \
-      nullptr, nullptr, nullptr, nullptr};                                                                     \
+#define PYBIND11_MODULE(name, variable)                                                                       \
+  static void KERNELPROOF_JOIN(pybind11_init_, name)(pybind11::module_&);                                      \
   PyMODINIT_FUNC KERNELPROOF_JOIN(PyInit_, name)(void) {                                                       \
-    return PyModule_Create(&kernelproof_module);                                                               \
-  }
+    static PyModuleDef definition = {                                                                          \
+        PyModuleDef_HEAD_INIT, KERNELPROOF_TEXT(name), nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr}; \
+    PyObject* made = PyModule_Create(&definition);                                                             \
+    if (made != nullptr) {                                                                                     \
+      pybind11::module_ module(made);                                                                          \
+      KERNELPROOF_JOIN(pybind11_init_, name)(module);                                                          \
+      if (module.failed) {                                                                                     \
+        Py_CLEAR(made);                                                                                        \
+      }                                                                                                        \
+    }                                                                                                          \
+    return made;                                                                                               \
+  }                                                                                                            \
+  void KERNELPROOF_JOIN(pybind11_init_, name)([[maybe_unused]] pybind11::module_ & variable)

@@ -7,7 +7,7 @@
 
 namespace kernelproof {
 
-using Call = PyObject* (*)(PyObject* const* arguments);
+using Call = PyObject* (*)(void* function, PyObject* const* arguments);
 
 #define KERNELPROOF_HIDDEN __attribute__((visibility("hidden")))
 
@@ -17,6 +17,6 @@ KERNELPROOF_HIDDEN const at::Tensor& unpacked(PyObject* value);
 // A new reference; None for an undefined tensor.
 KERNELPROOF_HIDDEN PyObject* wrapped(const at::Tensor& value);
 // Runs `call` as torch runs functions that are bound to Python: warnings and exceptions become Python's.
-KERNELPROOF_HIDDEN PyObject* guarded(Call call, PyObject* const* arguments);
+KERNELPROOF_HIDDEN PyObject* guarded(Call call, void* function, PyObject* const* arguments);
 
 } // namespace kernelproof

@@ -44,6 +44,9 @@ PATIENCE_SECONDS = 20.0
 WARM_UP_SECONDS = 0.2
 BLOCK_MS = 60.0
 """Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
+REPEATS, REPEATED_OF = 2, 3
+"""Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
+often than that is so all the time, and to throw rounds away would only make them fewer."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone."""
 DECOY_SHARE, MIN_DECOYS = 0.125, 2
@@ -121,11 +124,8 @@ class Stopwatch:
             self._disturbances.clear()
             done = self._round(timed, pending[-1], session)
             disturbance = next(iter(self._disturbances), None)
-            if (
-                disturbance is not None
-                and len(timed.disturbed) <= len(timed.rounds)
-                and timed.failure is None
-            ):
+            may_repeat = len(timed.disturbed) < REPEATS + len(timed.rounds) // REPEATED_OF
+            if disturbance is not None and may_repeat and timed.failure is None:
                 timed.disturbed.append(disturbance)
                 continue
             pending.pop()
