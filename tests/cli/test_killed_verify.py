@@ -137,6 +137,7 @@ def shared_memory() -> set[str]:
     return {path.name for path in SHARED_MEMORY.iterdir()}
 
 
+@pytest.mark.slow
 def test_killed_twice_it_goes_on(program: Program, suite: Path, tmp_path: Path) -> None:
     program.cache = tmp_path / "cache"
     lines = Lines(program, suite, tmp_path, count=4)
