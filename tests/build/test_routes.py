@@ -40,6 +40,7 @@ torch::Tensor doubled(torch::Tensor x) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nvcc")
 def test_only_the_source_that_failed_is_compiled_in_full(builder: Builder) -> None:
     request = BuildRequest(

@@ -66,6 +66,7 @@ def test_the_record_of_a_build_says_how_it_was_made(built: Build) -> None:
     assert built.duration_s > 1.0
 
 
+@pytest.mark.slow
 def test_a_function_without_a_prototype_is_a_compile_error_that_names_it(builder: Builder) -> None:
     request = BuildRequest(name="no_prototype", functions={"forgotten_kernel": "forgotten_kernel"})
     build = builder.build(request)

@@ -14,10 +14,16 @@ from tests.referee.court import Court
 PAGE = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text()
 
 
-ONE_OF = {"honest": 3, "wrong": 3, "faults": 3}
+ONE_OF = {"honest": 4, "wrong": 3, "faults": 3}
 """Cheats are judged whenever tests are run; of the others one of so many, and all in `make test-slow`."""
-LONG = ("cheats/clock_rewritten_in_libc", "harmless/cores_hogged_between_turns")
-"""These take half a minute each: they too are left to `make test-slow`."""
+LONG = (
+    "cheats/clock_rewritten_in_libc",
+    "harmless/cores_hogged_between_turns",
+    "honest/batch_norm_train_statistics",
+    "honest/cpp_relu_loaded_from_files",
+    "honest/cpp_sum_openmp_atomics",
+)
+"""These take ten seconds to half a minute each: they too are left to `make test-slow`."""
 
 
 def chosen() -> list[Any]:
