@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ import psutil
 from benchmarks.candidates import Work, distinct, right
 from benchmarks.evidence import table
 from benchmarks.measuring import environment
+from benchmarks.sampling import Sampler
 from benchmarks.stages import watched_batch
 from pipeline.execution.devices import default_backend
 from pipeline.execution.engine import Engine
@@ -60,23 +60,14 @@ class Moment:
     processes: int
 
 
-class Watch:
+class Watch(Sampler):
     """Samples the processes below this one in a thread while its block runs."""
 
     def __init__(self, every_s: float) -> None:
         self.moments: dict[str, list[Moment]] = {ORCHESTRATOR: [], REFEREE: [], WORKERS: []}
         self.done = 0
         self._every_s, self._began = every_s, time.monotonic()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        super().__init__()
 
     def _watch(self) -> None:
         while not self._over.wait(self._every_s):

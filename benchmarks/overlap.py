@@ -7,7 +7,6 @@ the system ten times a second: on a machine that others use, their work counts t
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from benchmarks.sampling import Sampler
 from benchmarks.stages import QUEUE, Span
 
 FULL = 0.9
@@ -35,21 +35,12 @@ class Sample:
     busy: float
 
 
-class CoresWatch:
+class CoresWatch(Sampler):
     """Samples the cores in a thread while its block runs."""
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> CoresWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        super().__init__()
 
     def _watch(self) -> None:
         began, before = time.monotonic(), _idle_and_all()
