@@ -169,15 +169,15 @@ def paired(number: int, work: Work, together: Verification, alone: Verification)
     )
 
 
-def shown(pairs: Sequence[Pair]) -> str:
-    """A line for each candidate."""
+def shown(pairs: Sequence[Pair], one: str = "in the batch", other: str = "alone") -> str:
+    """A line for each candidate; the two names say what was done twice."""
     rows = []
     for pair in pairs:
-        status = pair.together if pair.same_status else f"{pair.together}, alone {pair.alone}"
+        status = pair.together if pair.same_status else f"{pair.together}, {other} {pair.alone}"
         words = {None: "", True: "agree", False: "DIFFER"}[pair.agree]
         times = (str(times or "") for times in (pair.times_together, pair.times_alone))
         rows.append((pair.number, pair.problem, status, *times, words, pair.reproduce))
-    return table(("", "problem", "status", "in the batch", "alone", "speedups", "reproduce"), rows)
+    return table(("", "problem", "status", one, other, "speedups", "reproduce"), rows)
 
 
 def summary(pairs: Sequence[Pair]) -> str:

@@ -1,0 +1,98 @@
+"""Do two verifications agree that are hours apart? ``python -m benchmarks.apart``.
+
+The recorded answers that are written to be correct are verified, one at a time, in an engine of this run's
+own. `--against` names the file of an earlier run: then the two verifications of each candidate are compared,
+by the rule of `benchmarks.alone_or_together` and by the one of `kernelproof reproduce`, and the exit code is
+1 when two statuses differ. Prints a table, writes JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.alone_or_together import Times, paired, shown, summary
+from benchmarks.candidates import Work, recorded
+from benchmarks.measuring import environment
+from pipeline.execution.devices import default_backend
+from pipeline.execution.engine import Engine
+from pipeline.execution.sizes import choose_size
+from pipeline.execution.stream import verify_persistently
+from pipeline.nouns import Rigor, Status, Verification, VerifySettings
+from pipeline.problems import open_suite
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20, help="candidates, at most")
+    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--rigor", default="standard", choices=list(map(str, Rigor)))
+    parser.add_argument("--against", type=Path, help="the file of an earlier run")
+    parser.add_argument("--seconds-budget", type=float, help="begin no candidate after so long")
+    parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/apart.json"))
+    options = parser.parse_args()
+    earlier = read(options.against) if options.against else None
+    work = written_right(options.backend)[: options.count]
+    size = choose_size(None, options.backend, [each.problem for each in work])
+    settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor(options.rigor))
+    found = verified(work, settings, options.seconds_budget)
+    result = {
+        "at": time.time(),
+        "verifications": [one.model_dump(mode="json") for one in found],
+        "environment": environment(),
+    }
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"written to {options.output}")
+    if earlier is not None:
+        at, before = earlier
+        sys.exit(0 if agreed(work, before, found, result["at"] - at) else 1)
+
+
+def read(path: Path) -> tuple[float, list[Verification]]:
+    """When an earlier run ended, and what it found."""
+    kept = json.loads(path.read_text())
+    return kept["at"], [Verification.model_validate(one) for one in kept["verifications"]]
+
+
+def written_right(backend: str) -> list[Work]:
+    """The recorded answers that their author meant to be correct and that have a kernel compiled."""
+    suite = open_suite()
+    right = [
+        one for one in recorded(backend) if one.expected == Status.CORRECT and "load_inline" in one.source
+    ]
+    return [Work(suite.find(one.problem), one.source, one.expected) for one in right]
+
+
+def verified(work: list[Work], settings: VerifySettings, seconds: float | None) -> list[Verification]:
+    """One after another, until the time is over. Raises what `Engine.verify` raises."""
+    began, found = time.monotonic(), []
+    with tempfile.TemporaryDirectory(prefix="kernelproof-apart-") as folder, Engine(Path(folder)) as engine:
+        for each in work:
+            if seconds is not None and time.monotonic() - began > seconds:
+                print(f"{len(work) - len(found)} left out: --seconds-budget is used up")
+                break
+            found.append(verify_persistently(engine, each.source, each.problem, settings))
+            times = Times.of(found[-1].measurement)
+            print(f"{each.problem.id}: {found[-1].status} {times or found[-1].reason}", flush=True)
+    return found
+
+
+def agreed(work: list[Work], before: list[Verification], now: list[Verification], seconds: float) -> bool:
+    """Prints both verifications of each candidate, and says whether all statuses are the same."""
+    both = [
+        paired(number, each, one, other)
+        for number, (each, one, other) in enumerate(zip(work, before, now, strict=False))
+    ]
+    print(shown(both, "before", "now"))
+    print(f"{seconds / 60:.0f} minutes apart")
+    print(summary(both))
+    return all(pair.same_status for pair in both)
+
+
+if __name__ == "__main__":
+    main()
