@@ -3,6 +3,9 @@
     .venv/bin/python scripts/confusion.py --device cuda --json table.json
     CUDA_VISIBLE_DEVICES=1 .venv/bin/python scripts/confusion.py --device cuda --share 1/4
 
+With --json each record is written as it comes. What the file already holds is not judged again, but counted:
+so a run that was stopped goes on (--fresh forgets it; do that when the verifier has changed).
+
 Exit code 1 when a cheat, a wrong or a faulty candidate is accepted, an honest one refused, or any member ends
 otherwise than its header says.
 """
@@ -24,40 +27,73 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the corpus is read by the 
 from pipeline.errors import KernelproofError
 from pipeline.nouns import Verification
 from pipeline.workspace import cache_directory
-from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members
+from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members, miss
 from tests.referee.court import Court
+
+FIGURES = {
+    "speedup",
+    "inside_ms",
+    "host_ms",
+    "unseen_ms",
+    "candidate_ms",
+    "baseline_ms",
+    "overhead_ms",
+    "calls",
+}
+"""Of a measurement."""
 
 
 def main() -> int:
     """Judges the chosen members in turn and prints what came of them."""
     arguments = parse()
-    chosen = choose(arguments)
-    cache = cache_directory()
-    build_ahead(chosen, cache, threads=arguments.builders)
-    confusion, records = Confusion(), []
+    chosen, cache = choose(arguments), cache_directory()
+    records = [] if arguments.fresh or not arguments.json else earlier(arguments.json)
+    known = {f"{record['kind']}/{record['name']}" for record in records}
+    left = [member for member in chosen if member.id not in known]
+    build_ahead(left, cache, threads=arguments.builders)
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kernelproof-confusion-") as directory:
         scratch = Path(directory)
         scratch.chmod(0o755)
         os.environ["TMPDIR"] = directory
         with Court(cache, scratch) as court:
-            for number, member in enumerate(chosen, 1):
-                record = judge(court, member, confusion)
-                records.append(record)
-                mark = "MISS" if record["miss"] else "ok"
-                says = f"{record['status']} {record['failed_check'] or ''}".rstrip()
-                print(
-                    f"{number:4}/{len(chosen)} {mark:4} {record['seconds']:6.1f} s  {member.id}: {says}",
-                    flush=True,
-                )
-                if record["miss"]:
-                    print(f"{'':24}{record['miss']}", flush=True)
+            for number, member in enumerate(left, 1 + len(chosen) - len(left)):
+                if arguments.seconds_budget and time.monotonic() - began > arguments.seconds_budget:
+                    print(f"{len(chosen) - number + 1} left: --seconds-budget is used up")
+                    break
+                records.append(judge(court, member))
+                show(f"{number:4}/{len(chosen)}", records[-1])
+                if arguments.json:
+                    arguments.json.write_text(json.dumps(records, indent=1) + "\n")
+    return 0 if told(records, {member.id: member for member in chosen}) else 1
+
+
+def earlier(path: Path) -> list[dict[str, Any]]:
+    """The records of a run that is to go on."""
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def show(place: str, record: dict[str, Any]) -> None:
+    """A line for each member, and why it is a miss."""
+    mark, name = "MISS" if record["miss"] else "ok", f"{record['kind']}/{record['name']}"
+    says = f"{record['status']} {record['failed_check'] or ''}".rstrip()
+    print(f"{place} {mark:4} {record['seconds']:6.1f} s  {name}: {says}", flush=True)
+    if record["miss"]:
+        print(f"{'':24}{record['miss']}", flush=True)
+
+
+def told(records: list[dict[str, Any]], chosen: dict[str, Member]) -> bool:
+    """Prints the table of the chosen members' records, and says whether each is as its header says."""
+    confusion = Confusion()
+    for record in records:
+        member = chosen.get(f"{record['kind']}/{record['name']}")
+        if member is not None:
+            confusion.note(member, record["status"], record["miss"])
     print()
     print("\n".join(confusion.lines()))
     for name, why in confusion.misses:
         print(f"  {name}: {why}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(records, indent=1) + "\n")
-    return 1 if confusion.misses or confusion.accepted or confusion.refused else 0
+    return not (confusion.misses or confusion.accepted or confusion.refused)
 
 
 def parse() -> argparse.Namespace:
@@ -79,7 +115,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--builders", type=int, default=max(1, len(os.sched_getaffinity(0)) // 2), help="builds at a time"
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write one record for each member")
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, help="one record for each member; goes on with it"
+    )
+    parser.add_argument("--fresh", action="store_true", help="forget what --json holds")
+    parser.add_argument("--seconds-budget", type=float, metavar="S", help="begin no member after so long")
     return parser.parse_args()
 
 
@@ -106,7 +146,7 @@ def choose(arguments: argparse.Namespace) -> list[Member]:
     return found[index::count]
 
 
-def judge(court: Court, member: Member, confusion: Confusion) -> dict[str, Any]:
+def judge(court: Court, member: Member) -> dict[str, Any]:
     """One verdict as a record; a lost referee or an unfit device is a miss of its own."""
     began, before = time.monotonic(), court.left_over()
     record: dict[str, Any] = {"kind": member.kind, "name": member.name, "device": member.device}
@@ -114,32 +154,26 @@ def judge(court: Court, member: Member, confusion: Confusion) -> dict[str, Any]:
     try:
         verdict = court.judge(member.request)
     except KernelproofError as error:
-        why = f"no verdict: {error}"
-        confusion.lose(member, why)
-        found: dict[str, Any] = {
-            "status": "lost",
-            "failed_check": None,
-            "reason": why,
-            "speedup": None,
-            "miss": why,
-        }
+        found: dict[str, Any] = {"status": "lost", "failed_check": None, "miss": f"no verdict: {error}"}
     else:
-        found = described(verdict) | {"miss": confusion.add(member, verdict)}
+        found = described(verdict) | {"miss": miss(member, verdict)}
     found["left_over"] = [item for item in court.left_over() if item not in before]
     if found["left_over"] and not found["miss"]:
         found["miss"] = f"left over: {', '.join(found['left_over'])}"
-        confusion.misses.append((member.id, found["miss"]))
     return record | found | {"seconds": round(time.monotonic() - began, 2)}
 
 
 def described(verdict: Verification) -> dict[str, Any]:
     """What of a verdict the record keeps."""
+    measured = verdict.measurement
     return {
         "status": verdict.status.value,
         "failed_check": failed_check(verdict),
         "reason": verdict.reason,
-        "speedup": verdict.measurement.speedup if verdict.measurement else None,
+        "details": verdict.details[-2000:],
+        "measured": measured.model_dump(mode="json", include=FIGURES) if measured else None,
         "stage_seconds": verdict.stage_seconds,
+        "verifier": verdict.verifier,
     }
 
 

@@ -172,8 +172,7 @@ class Bench:
             trials.run(aliased=aliased)
             candidate.check_state(weights, pristine, model.state_dict())
         candidate.take_builds()
-        with ledger.stage("kernels"):
-            check_kernels(candidate.ask, slots[0], loaded.draw, ledger, settings, self._device)
+        self._check_kernels(loaded, slots[0])
         probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:
             with ledger.stage("probes"):
@@ -200,6 +199,11 @@ class Bench:
         with _alone(exclusive.CPU, ledger, self._tools) if on_cpu else seat.on_cores(cores):
             self._timed(loaded, measuring, probes, seated, weights, pristine)
 
+    def _check_kernels(self, loaded: LoadedProblem, slot: SharedSlot, when: str = "") -> None:
+        with self._ledger.stage("kernels"):
+            ask = self._require().ask
+            check_kernels(ask, slot, loaded.draw, self._ledger, self._settings, self._device, when=when)
+
     def _timed(
         self,
         loaded: LoadedProblem,
@@ -221,8 +225,9 @@ class Bench:
                 self._reseat(loaded, weights, pristine)
                 measuring.pair(self._require(), self._seated(), pairs)
                 pairs += 1
+        self._require().contestant.resume()
+        self._check_kernels(loaded, measuring.slots[0], when="after timing")
         with ledger.stage("probes"):
-            self._require().contestant.resume()
             measuring.replays(self._require(), self._seated())
             probes.run(self._require())
         with ledger.stage("timing"):

@@ -101,21 +101,21 @@ class Confusion:
 
     def add(self, member: Member, verdict: Verification) -> str | None:
         """Counts a verdict; returns what `miss` says of it."""
-        self.table[member.kind, verdict.status.value] += 1
-        correct = verdict.status is Status.CORRECT
+        why = miss(member, verdict)
+        self.note(member, verdict.status.value, why)
+        return why
+
+    def note(self, member: Member, status: str, why: str | None) -> None:
+        """Counts a member by the status it got, or `lost` where it took the referee with it; `why`: it is not
+        the one that its header names."""
+        self.table[member.kind, status] += 1
+        correct = status == Status.CORRECT
         if correct and member.kind in BAD:
             self.accepted.append(member.id)
         if not correct and member.kind not in BAD and Status.CORRECT in member.expected:
             self.refused.append(member.id)
-        why = miss(member, verdict)
         if why is not None:
             self.misses.append((member.id, why))
-        return why
-
-    def lose(self, member: Member, why: str) -> None:
-        """Counts a member that took the referee down with it."""
-        self.table[member.kind, "lost"] += 1
-        self.misses.append((member.id, why))
 
     def lines(self) -> list[str]:
         """The table, kinds across and statuses down, and the totals."""

@@ -75,11 +75,18 @@ def check_kernels(
     ledger: Ledger,
     settings: VerifySettings,
     device: torch.device,
+    *,
+    when: str = "",
 ) -> None:
     """Has one call traced and notes what ran. Raises Ended where the settings ask for more of the candidate's
-    own, or its process dies."""
-    slot.fill(draw(ledger.seed("traced"), device))
-    message = {"op": "profile", "seed": ledger.seed("forward traced"), **slot.message()}
+    own, or its process dies.
+
+    Done twice, before the timed calls and after them (`when` says so): a candidate that computes itself until
+    it is timed does not know how many calls that takes.
+    """
+    after = f" {when}" if when else ""
+    slot.fill(draw(ledger.seed(f"traced{after}"), device))
+    message = {"op": "profile", "seed": ledger.seed(f"forward traced{after}"), **slot.message()}
     try:
         reply = ask(message, settings.call_seconds + TRACE_SECONDS, Status.RUNTIME_ERROR)
         kernels = read(reply, ledger.builds)
@@ -87,22 +94,24 @@ def check_kernels(
         if ended.status is not Status.RUNTIME_ERROR:
             raise
         kernels = Kernels(trouble=f"the traced call failed: {ended.reason}"[:500])  # timed calls will tell
-    ledger.kernels = kernels
+    ledger.kernels = ledger.kernels or kernels
     figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
     if settings.own_kernel:
         why = lacking(kernels, ledger.builds)
         if why:
-            raise ledger.failed(Status.NO_CUSTOM_KERNEL, "own_kernel", _OWN, why, figures)
-        ledger.passed("own_kernel", _OWN, _summary(kernels, ledger.builds), figures)
+            ledger.kernels = kernels
+            raise ledger.failed(Status.NO_CUSTOM_KERNEL, f"own_kernel{after}", _OWN, why, figures)
+        ledger.passed(f"own_kernel{after}", _OWN, _summary(kernels, ledger.builds), figures)
     if settings.purity == "own-compute":
         others = library_compute(kernels)
         if others:
+            ledger.kernels = kernels
             seen = f"libraries computed too: {_names(others)}"
-            raise ledger.failed(Status.NO_CUSTOM_KERNEL, "own_compute", _PURE, seen, figures)
+            raise ledger.failed(Status.NO_CUSTOM_KERNEL, f"own_compute{after}", _PURE, seen, figures)
         if kernels.trouble and not kernels.launches:
-            ledger.skipped("own_compute", _PURE, kernels.trouble, figures)
+            ledger.skipped(f"own_compute{after}", _PURE, kernels.trouble, figures)
         else:
-            ledger.passed("own_compute", _PURE, "no library computed anything", figures)
+            ledger.passed(f"own_compute{after}", _PURE, "no library computed anything", figures)
 
 
 def lacking(kernels: Kernels, builds: Sequence[Build]) -> str:
