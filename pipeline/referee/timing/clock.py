@@ -177,6 +177,13 @@ def vouched(rounds: Sequence[Round]) -> bool:
     return max(unseen.high, -unseen.low) <= allowed_unseen_ms(inside_ms(rounds), loop.low)
 
 
+def suspicious(rounds: Sequence[Round]) -> bool:
+    """Whether more than what is allowed seems unseen, and it is not certain yet."""
+    unseen, sure = unseen_ms(rounds)
+    allowed = allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+    return unseen > allowed >= sure.low
+
+
 def hides_work(rounds: Sequence[Round]) -> bool:
     """Whether, by these rounds, work was certainly hidden."""
     return certainly_unseen_ms(rounds) > allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))

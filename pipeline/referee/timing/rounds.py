@@ -164,14 +164,18 @@ class Stopwatch:
         self._counts = (self._random.randint(max(1, many // 4), max(1, many // 2)), many)
 
     def _enough(self, rounds: list[Round], seconds: float) -> bool:
-        """Whether to stop: narrow enough or late, and the outer clock vouches, or had long enough to."""
+        """Whether to stop: narrow enough or late, and the outer clock vouches, or had long enough to.
+
+        Where it seems to see more than the inner one the whole time is used: what is certain then convicts.
+        """
         late = seconds > self._settings.measure_seconds
         if len(rounds) < (MIN_ROUNDS if not late else 4):
             return False
         if not late and not clock.narrow(rounds, self._settings.half_width):
             return False
-        settled = len(rounds) >= SURE_ROUNDS or seconds > PATIENCE_SECONDS + self._settings.measure_seconds
-        return settled or clock.vouched(rounds)
+        if clock.vouched(rounds) or seconds > PATIENCE_SECONDS + self._settings.measure_seconds:
+            return True
+        return len(rounds) >= SURE_ROUNDS and (late or not clock.suspicious(rounds))
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
