@@ -19,17 +19,21 @@ def pause(root: int) -> set[int] | None:
     `root` itself is ours (bwrap, or the warden) and must go on: it kills the tree if we die.
     """
     deadline = time.monotonic() + PATIENCE_S
-    sent: set[int] = set()
+    stopped: set[int] = set()
     while time.monotonic() < deadline:
-        below = [pid for pid in procfs.descendants(root) if pid != root]
-        for pid in below:
-            if pid not in sent:
-                _signal(pid, signal.SIGSTOP)
-                sent.add(pid)
-        # A stopped process starts no other: when all that exist have stopped, no new one can come.
-        if all(procfs.at_rest(pid) for pid in below) and sent.issuperset(_below(root)):
-            return sent
-        time.sleep(0.0002)
+        new = set(procfs.descendants(root)) - stopped - {root}
+        # A stopped process starts no other: when all that were there have stopped, no new one can come.
+        # One that another let go on meanwhile is no different from a new one.
+        new |= {pid for pid in stopped if not procfs.at_rest(pid)}
+        if not new:
+            return stopped
+        for pid in new:
+            _signal(pid, signal.SIGSTOP)
+        while not all(map(procfs.at_rest, new)):
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.0001)
+        stopped |= new
     return None
 
 
@@ -37,10 +41,6 @@ def resume(stopped: set[int]) -> None:
     """Lets the processes that `pause` stopped go on: a few signals, no search, so that it takes no time."""
     for pid in stopped:
         _signal(pid, signal.SIGCONT)
-
-
-def _below(root: int) -> set[int]:
-    return set(procfs.descendants(root)) - {root}
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

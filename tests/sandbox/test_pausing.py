@@ -56,3 +56,43 @@ def test_nothing_of_a_paused_job_runs(tmp_path: Path) -> None:
         process.pause()
         outcome = process.kill()
     assert outcome.state == "killed"
+
+
+RESTLESS = """
+import os, signal, time
+
+with open("main", "a") as file:
+    file.write("x")
+parent = os.getpid()
+if os.fork() == 0:
+    while True:  # wakes who was stopped, and has ever new children
+        try:
+            os.kill(parent, signal.SIGCONT)
+        except ProcessLookupError:
+            os._exit(0)
+        if os.fork() == 0:
+            time.sleep(0.01)
+            os._exit(0)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+while True:
+    with open("thread", "a") as file:
+        file.write("x")
+"""
+
+
+def test_a_job_that_wakes_itself_and_forks_is_held_or_killed(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    job = Job(argv=(sys.executable, "-I", "-c", RESTLESS), scratch=scratch, read_only=python_paths())
+    with start(job) as process:
+        deadline = time.monotonic() + 20
+        while not (scratch / "thread").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.pause()
+        held = (scratch / "thread").stat().st_size
+        time.sleep(0.2)
+        assert (scratch / "thread").stat().st_size == held

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pipeline.referee.answers.problem import mapped, tensors
+from pipeline.referee.answers.problem import mapped, seed_torch, tensors
 
 LARGE, LARGE_HALF = 64.0, 16.0
 """Factors of `large`: exp of 64 times a normal value overflows float32; float16 ends at 65504."""
@@ -39,7 +39,7 @@ class Variant:
 
     def apply(self, arguments: list[Any], seed: int) -> list[Any] | None:
         """The changed arguments, or None when there is no tensor that may be changed."""
-        torch.manual_seed(seed)
+        seed_torch(seed)
         touched = 0
 
         def change(tensor: torch.Tensor) -> torch.Tensor:

@@ -243,24 +243,36 @@ def compare_with(
 def surely_within(candidate: torch.Tensor, native: torch.Tensor, floor: float) -> bool:
     """Whether `compare_with(yardstick(native, None), candidate, floor=floor)` surely finds nothing wrong.
 
-    Said from one look at float32: where no element is further off than `floor` times the root mean square
-    of all, neither is the norm, and every element is well within its own bound. False says nothing.
+    Said from a look or two in float32. First: no element is further off than `floor` times the root mean
+    square (rms) of all. Then neither is the norm, and every element is well within its own bound. Else: none
+    is further off than `floor / sqrt(2)` times its own size, or the rms if that is more. The squares of these
+    bounds sum to at most `floor**2 / 2` times the sum of all elements' squares and of as many times rms
+    squared, which are equal: so the norm is within `floor` again. False says nothing.
     """
     if candidate.shape != native.shape or candidate.dtype != native.dtype:
         return False
     if not native.is_floating_point():
         return torch.equal(candidate, native)
     mine, sure = candidate.reshape(-1), native.reshape(-1)
-    wide = sure.dtype if sure.element_size() >= 4 else torch.float32
-    largest, squares = [], []
-    for start in range(0, sure.numel(), CHUNK):
-        known = sure[start : start + CHUNK].to(wide)
-        squares.append(torch.linalg.vector_norm(known).square())
-        largest.append((mine[start : start + CHUNK].to(wide) - known).abs_().max())
-    if not largest:
+    if not sure.numel():
         return True
-    rms = math.sqrt(float(torch.stack(squares).sum()) / sure.numel())
-    return math.isfinite(rms) and float(torch.stack(largest).max()) <= SURE_SHARE * floor * rms
+    wide = sure.dtype if sure.element_size() >= 4 else torch.float32
+    parts = [slice(start, start + CHUNK) for start in range(0, sure.numel(), CHUNK)]
+    squares, largest = [], []
+    for part in parts:
+        known = sure[part].to(wide)
+        squares.append(torch.linalg.vector_norm(known).square())
+        largest.append((mine[part].to(wide) - known).abs_().max())
+    rms = (torch.stack(squares).sum() / sure.numel()).sqrt()
+    allowed = SURE_SHARE * floor
+    if not math.isfinite(float(rms)) or float(torch.stack(largest).max()) <= allowed * float(rms):
+        return math.isfinite(float(rms))
+    found = []
+    for part in parts:
+        known = sure[part].to(wide)
+        error = (mine[part].to(wide) - known).abs_()
+        found.append(error.div_(known.abs().clamp_(min=rms)).max())
+    return float(torch.stack(found).max()) <= allowed / math.sqrt(2)
 
 
 @dataclass

@@ -76,15 +76,14 @@ def check_kernels(
     settings: VerifySettings,
     device: torch.device,
     *,
-    when: str = "",
+    again: bool = False,
 ) -> None:
     """Has one call traced and notes what ran. Raises Ended where the settings ask for more of the candidate's
     own, or its process dies.
 
-    Done twice, before the timed calls and after them (`when` says so): a candidate that computes itself until
-    it is timed does not know how many calls that takes.
+    `again`: this is the second such call of this verification.
     """
-    after = f" {when}" if when else ""
+    after = " again" if again else ""
     slot.fill(draw(ledger.seed(f"traced{after}"), device))
     message = {"op": "profile", "seed": ledger.seed(f"forward traced{after}"), **slot.message()}
     try:

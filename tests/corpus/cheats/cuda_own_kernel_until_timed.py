@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: no_custom_kernel|cheating
-# caught by: own_kernel after timing
+# caught by: own_kernel
 # devices: cuda
 # settings: {"own_kernel": true}
 """Mechanism: its own kernel for forty calls, torch's afterwards.

@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: no_custom_kernel
-# caught by: own_kernel after timing
+# caught by: own_kernel
 # devices: cpu
 # settings: {"own_kernel": true}
 """Mechanism: its own function for forty calls, torch's afterwards.

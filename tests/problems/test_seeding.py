@@ -1,0 +1,27 @@
+"""Drawing inputs from a seed: the same values as with torch.manual_seed, and nothing kept."""
+
+from __future__ import annotations
+
+import torch
+
+from pipeline.problems import open_suite
+from pipeline.referee.answers.problem import LoadedProblem, seed_torch, tensors
+
+CPU = torch.device("cpu")
+
+
+def test_a_seed_gives_what_torch_gives() -> None:
+    seed_torch(7)
+    ours = torch.rand(5)
+    torch.manual_seed(7)
+    assert torch.equal(ours, torch.rand(5))
+
+
+def test_drawing_keeps_nothing_for_devices_that_are_not_used() -> None:
+    problem = LoadedProblem(open_suite().find("level1/1"), "small")
+    first = problem.draw(3, CPU)
+    kept = [len(kind._queued_calls) for kind in (torch.cuda, torch.xpu, torch.mtia)]
+    for _ in range(5):
+        again = problem.draw(3, CPU)
+    assert [len(kind._queued_calls) for kind in (torch.cuda, torch.xpu, torch.mtia)] == kept
+    assert all(torch.equal(a, b) for a, b in zip(tensors(first), tensors(again), strict=True))
