@@ -151,6 +151,7 @@ class Bench:
         with ledger.stage("reference"):
             progress("reference")
             candidate = self._started()  # it comes up while the reference runs
+            seat.greet_ahead(self._tools.spares, settings, self._device)
             if settings.measure:  # so does the baseline's process: who is wrong leaves it for the next
                 self._prepare_baseline()
             model, slots, form, aliased = self._reference(loaded)

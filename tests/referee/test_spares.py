@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 
 from pipeline.nouns import CoreShares, VerifySettings
 from pipeline.referee.seats import seat
-from pipeline.referee.seats.host import Contestant
+from pipeline.referee.seats.host import Contestant, ContestantFailed
 from pipeline.referee.seats.memory import SharedMemory
 from pipeline.referee.seats.spares import PAIR, Spares
 
 MINE = sorted(os.sched_getaffinity(0))
 KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))
 LIMIT = 2 << 30
+CPU = torch.device("cpu")
 
 two_cores = pytest.mark.skipif(len(MINE) < 2, reason="needs two cores: one to keep, one for the rest")
 
@@ -73,3 +75,54 @@ def test_a_thread_keeps_to_cores_for_a_while() -> None:
         assert os.sched_getaffinity(0) == set(MINE)
     with seat.on_cores((max(MINE) + 4096,)):  # a core that is not there: it goes where it may
         assert os.sched_getaffinity(0) == set(MINE)
+
+
+def hello(threads: int) -> dict[str, Any]:
+    return {"op": "hello", "device": "cpu", "threads": threads, "flush_bytes": 0}
+
+
+def test_what_was_sent_ahead_is_answered_before_anything_else(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=2)
+    for spare in spares._waiting:
+        spare.wait_ready()
+    wanted = VerifySettings(backend="cpp", threads=2)
+    spares.prepare(lambda spare: seat.hello(spare, wanted, CPU))
+    spares.settle()
+    memory = SharedMemory(CPU)
+    for settings in (wanted, VerifySettings(backend="cpp", threads=3)):  # as it was told ahead, and otherwise
+        with seat.start(spares, seat.no_builds, settings, CPU) as contestant:
+            assert contestant.prepared == seat.hello(contestant, wanted, CPU)
+            seat.greet(contestant, memory, (), settings, CPU)
+            with pytest.raises(ContestantFailed, match="NoneType"):  # the answers are in step
+                contestant.ask({"op": "construct", "class": "Model", "arguments": [], "seed": 1}, seconds=30)
+    memory.close()
+
+
+def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=1)
+    (waiting,) = spares._waiting
+    waiting.wait_ready()
+    spares.prepare(lambda _: hello(2) | {"device": "cuda:99"})
+    spares.settle()
+    assert not spares._waiting and not waiting.alive
+    with spares.take(seat.no_builds, (), LIMIT, unsafe=False) as contestant:
+        contestant.wait_ready()
+        assert contestant.prepared is None
+
+
+def test_one_that_ended_is_not_taken(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=2)
+    first, second = spares._waiting
+    for spare in (first, second):
+        spare.wait_ready()
+    first.close()
+    spares.prepare(lambda _: hello(2))
+    with spares.take(seat.no_builds, (), LIMIT, unsafe=False) as contestant:
+        assert contestant is second
+
+
+def test_one_that_comes_up_is_not_waited_for(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=1)
+    (waiting,) = spares._waiting
+    spares.prepare(lambda _: hello(2))
+    assert waiting.prepared is None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import sys
 import threading
@@ -117,6 +118,9 @@ class Contestant:
         self.builds: list[Build] = []
         self.outcome: Outcome | None = None
         self._ready = False
+        self.prepared: dict[str, Any] | None = None
+        """A request that was sent ahead, whose reply `wait_ready` takes."""
+        self._awaited = False
         self._closing = threading.Lock()
         self._scratch = Scratch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -166,11 +170,27 @@ class Contestant:
         """Whether its process still runs."""
         return self.outcome is None and self._process.wait(0) is None
 
+    @property
+    def up(self) -> bool:
+        """Whether the runner said that it is ready, or its end was noticed: `wait_ready` will not wait."""
+        return self._ready or bool(select.select([self._sock], [], [], 0)[0])
+
     def wait_ready(self) -> None:
-        """Waits until the runner is up. Raises ContestantGone when it does not come."""
+        """Waits until the runner is up and has answered what was sent ahead.
+
+        Raises ContestantGone when it does not come, ContestantFailed when what was sent ahead fails.
+        """
         if not self._ready:
             self._receive(time.monotonic() + START_SECONDS)
             self._ready = True
+        if self._awaited:
+            self._awaited = False
+            self._checked(self._receive(time.monotonic() + START_SECONDS))
+
+    def prepare(self, message: dict[str, Any]) -> None:
+        """Sends the first request ahead, and returns. Raises ContestantGone when the process has ended."""
+        self.prepared, self._awaited = message, True
+        self._send(message)
 
     def serve_builds_with(self, build: BuildService) -> None:
         """Replaces who serves its builds, before anything is asked of it."""
@@ -203,6 +223,10 @@ class Contestant:
             else:
                 break
             deadline += time.monotonic() - began  # what the trusted end does is not on the candidate's clock
+        return self._checked(reply)
+
+    @staticmethod
+    def _checked(reply: dict[str, Any]) -> dict[str, Any]:
         error = reply.get("error")
         if error is not None:
             raise ContestantFailed(error if isinstance(error, dict) else {})

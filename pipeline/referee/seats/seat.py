@@ -90,6 +90,27 @@ def measured_cores(contestant: Contestant, settings: VerifySettings, device: tor
     return sorted(os.sched_getaffinity(0))[: settings.threads]
 
 
+def hello(contestant: Contestant, settings: VerifySettings, device: torch.device) -> dict[str, Any]:
+    """The first request: which device to use, and how. On a GPU its answer takes a third of a second."""
+    return {
+        "op": "hello",
+        "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
+        "threads": settings.threads,
+        "cores": measured_cores(contestant, settings, device),
+        "tf32": settings.numerics == "tf32",
+        "flush_bytes": flush_bytes(device),
+    }
+
+
+def greet_ahead(spares: Spares, settings: VerifySettings, device: torch.device) -> None:
+    """Lets those in reserve that are up make their context on the GPU, while nothing is timed.
+
+    `Spares.settle` waits for them. On a CPU there is nothing to make.
+    """
+    if device.type == "cuda":
+        spares.prepare(lambda spare: hello(spare, settings, device))
+
+
 def greet(
     contestant: Contestant,
     memory: SharedMemory,
@@ -98,19 +119,13 @@ def greet(
     device: torch.device,
 ) -> None:
     """Waits for a process and gives it device and memory. Raises Ended when it does not come up."""
-    hello = {
-        "op": "hello",
-        "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
-        "threads": settings.threads,
-        "cores": measured_cores(contestant, settings, device),
-        "tf32": settings.numerics == "tf32",
-        "flush_bytes": flush_bytes(device),
-    }
     # The memory it shares with us counts as its own.
     contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
     try:
         contestant.wait_ready()
-        contestant.ask(hello, seconds=settings.load_seconds)
+        request = hello(contestant, settings, device)
+        if contestant.prepared != request:
+            contestant.ask(request, seconds=settings.load_seconds)
         message, fds = memory.announce(*arenas)
         contestant.ask(message, seconds=settings.load_seconds, fds=fds)
     except (ContestantFailed, ContestantGone) as error:

@@ -1,15 +1,18 @@
 """Contestants in reserve: processes that have imported torch before their work arrives. Each is used once.
 
 Where cores are kept for what is measured they come up on the others, and move when they are seated: so nobody
-waits for them. Where all cores are shared they come up between measurements.
+waits for them. Where all cores are shared they come up between measurements. What they do on a GPU before
+they are taken is begun and ended while nothing is timed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from pipeline.nouns import Build, BuildRequest, BuildState, CoreShares
-from pipeline.referee.seats.host import BuildService, Contestant, ContestantGone
+from pipeline.referee.seats.host import BuildService, Contestant, ContestantFailed, ContestantGone
 from pipeline.sandbox import Group
 
 PAIR = 2
@@ -59,15 +62,25 @@ class Spares:
         while len(self._waiting) < count:
             self._waiting.append(self._new(_none, gpus, memory_bytes, unsafe))
 
+    def prepare(self, request: Callable[[Contestant], dict[str, Any]]) -> None:
+        """Sends those that are up their first request ahead. Returns before they have answered."""
+        for spare in self._waiting:
+            if spare.up and spare.prepared is None:
+                with suppress(ContestantGone):  # whoever takes it sees that
+                    spare.wait_ready()
+                    spare.prepare(request(spare))
+
     def settle(self) -> None:
-        """Waits until those that were started are up, if they take time from a measurement."""
-        if self.shares.measured:
-            return
+        """Waits for those that would take time from a measurement: they answer what was sent ahead, or come
+        up where all cores are shared."""
         for spare in list(self._waiting):
+            if self.shares.measured and spare.prepared is None:
+                continue
             try:
                 spare.wait_ready()
-            except ContestantGone:
+            except (ContestantFailed, ContestantGone):
                 self._waiting.remove(spare)
+                spare.close()
 
     def close(self) -> None:
         """Ends all of them."""
