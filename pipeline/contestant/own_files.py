@@ -26,6 +26,8 @@ _INCLUDE = re.compile(
     r"""|__has_include[ \t]*\([ \t]*(?P<asked>["<])(?P<there>[^">\n]+)[">]""",
     re.MULTILINE,
 )
+_EMPTY = "_"
+"""Name of a file that holds a folder's place."""
 _USABLE = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,199}")
 
 
@@ -63,6 +65,8 @@ class _Gathering:
         self._found: dict[Path, str] = {}
         self._spelt: set[str] = set()
         """What includes spell out, part by part."""
+        self._passed: dict[Path, None] = {}
+        """Folders on the way to an included file, those that `..` leaves again among them."""
 
     def add_unit(self, path: Path) -> None:
         if path not in self._units:
@@ -82,16 +86,17 @@ class _Gathering:
 
     def fields(self) -> dict[str, Any]:
         """`files`, `units` and `extra_include_paths` of a request."""
-        above = {folder for path in self._found for folder in path.parents}
-        self._folders = [folder for folder in self._folders if folder in above]
         names = self._names()
         include_paths = [
             text if self._of_the_machine(path) else names[path]
             for text in self._include_paths
-            if self._of_the_machine(path := _absolute(text)) or path in above
+            if self._of_the_machine(path := _absolute(text)) or path in names
         ]
+        files = {names[path]: text for path, text in self._found.items()}
+        # No folder is made for its own sake, and one that is only passed has to be there, too.
+        files |= {f"{names[path]}/{_EMPTY}": "" for path in self._passed if path not in self._above()}
         return {
-            "files": {names[path]: text for path, text in self._found.items()},
+            "files": files,
             "units": [names[path] for path in self._units],
             "extra_include_paths": include_paths,
         }
@@ -106,26 +111,36 @@ class _Gathering:
     def _included(self, text: str, folder: Path | None) -> Iterator[Path]:
         for match in _INCLUDE.finditer(text):
             name, sign = match["name"] or match["there"], match["quoted"] or match["asked"]
+            if name.startswith("/"):  # means nothing elsewhere
+                continue
             near = [folder] if sign == '"' and folder is not None else []
-            places = (_absolute(place / name) for place in (*near, *self._folders))
-            path = next((p for p in places if _is_file(p) and not self._of_the_machine(p)), None)
-            if path is not None and not name.startswith("/"):  # an absolute path would mean nothing there
-                self._spelt.update(PurePath(name).parts)
-                yield path
+            for place in (*near, *self._folders):
+                path = _absolute(place / name)
+                if _is_file(path) and not self._of_the_machine(path):
+                    parts = PurePath(name).parts
+                    self._spelt.update(parts)
+                    self._passed |= {_absolute(place.joinpath(*parts[:n])): None for n in range(len(parts))}
+                    yield path
+                    break
+
+    def _above(self) -> set[Path]:
+        return {folder for path in self._found for folder in path.parents}
 
     def _of_the_machine(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self._machine)
 
     def _names(self) -> dict[Path, str]:
         """The place in the build of each file, and of each folder above one."""
-        top = _common([*(path.parent for path in self._found), *self._folders])
-        while top.name in self._spelt:  # `../this/header.h`
-            top = top.parent
+        above = self._above()
+        kept = [folder for folder in self._folders if folder in above]
+        top = _common([*(path.parent for path in self._found), *kept, *self._passed])
         names = {top: ROOT}
         for number, path in enumerate(self._units):
             self._name(path, names, f"unit{number}{path.suffix}")
         for path in self._found:
             self._name(path, names, path.name)
+        for path in self._passed:
+            self._name(path, names, f"folder{len(names)}")
         return names
 
     def _name(self, path: Path, names: dict[Path, str], fresh: str) -> str:

@@ -49,7 +49,7 @@ def request_of(
 
 
 def _pythons_flags() -> list[str]:
-    """What decides the code's speed among the flags that Python was compiled with: setuptools gives them, too."""
+    """setuptools gives the flags that Python was compiled with: those that decide how fast code is."""
     given = shlex.split(sysconfig.get_config_var("CFLAGS") or "")
     return [flag for flag in given if flag.startswith("-O") or flag in ("-DNDEBUG", "-fwrapv")]
 
