@@ -2,7 +2,7 @@
 # expected: correct
 # devices: cuda
 # settings: {"own_kernel": true}
-"""Mechanism: `load` over a folder with headers beside the sources and above them; a name that two kernels have.
+"""Mechanism: `load` over a folder with headers beside the sources and above them; names that two sources have.
 
 Surface: each source is compiled by itself, and finds what it includes.
 """
@@ -47,13 +47,15 @@ __device__ float over_block(float value, float none, Join join) {
 #include "../include/softmax.h"
 #include "block.cuh"
 
+static __device__ float joined(float a, float b) { return a > b || isnan(a) ? a : b; }
+
 static __global__ void softmax_rows(const float* __restrict__ x, float* __restrict__ top, int64_t columns) {
     const float* in = x + int64_t(blockIdx.x) * columns;
     float found = -INFINITY;
     for (int64_t i = threadIdx.x; i < columns; i += THREADS) {
-        found = in[i] > found || isnan(in[i]) ? in[i] : found;
+        found = joined(in[i], found);
     }
-    found = over_block(found, -INFINITY, [](float a, float b) { return a > b || isnan(a) ? a : b; });
+    found = over_block(found, -INFINITY, [](float a, float b) { return joined(a, b); });
     if (threadIdx.x == 0) {
         top[blockIdx.x] = found;
     }
@@ -67,6 +69,8 @@ void tops(const float* x, float* top, int64_t rows, int64_t columns, cudaStream_
 #include "../include/softmax.h"
 #include "block.cuh"
 
+static __device__ float joined(float a, float b) { return a + b; }
+
 static __global__ void softmax_rows(const float* __restrict__ x, const float* __restrict__ top,
                                     float* __restrict__ y, int64_t columns) {
     const float* in = x + int64_t(blockIdx.x) * columns;
@@ -74,9 +78,9 @@ static __global__ void softmax_rows(const float* __restrict__ x, const float* __
     const float most = top[blockIdx.x];
     float total = 0.0f;
     for (int64_t i = threadIdx.x; i < columns; i += THREADS) {
-        total += expf(in[i] - most);
+        total = joined(total, expf(in[i] - most));
     }
-    total = over_block(total, 0.0f, [](float a, float b) { return a + b; });
+    total = over_block(total, 0.0f, [](float a, float b) { return joined(a, b); });
     for (int64_t i = threadIdx.x; i < columns; i += THREADS) {
         out[i] = expf(in[i] - most) / total;
     }
