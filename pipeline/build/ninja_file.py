@@ -54,20 +54,18 @@ def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = N
     """
     glued = slim is not None and slim.bindings
     files = _files(request, toolchain, slim)
-    command = [*_cpp_compiler(request, toolchain, glued=glued), "-c", CPP, "-o", CPP_OBJECT]
-    edges = [_Edge(CPP_OBJECT, CPP, command)]
+    cpp = _cpp_compiler(request, toolchain, glued=glued)
+    cuda = _cuda_compiler(request, toolchain, slim)
+    edges = []
+    if request.cpp_sources or not request.units:
+        files[CPP] = _cpp_source(request)
+        edges.append(_compiled(cpp, CPP, CPP_OBJECT))
     if request.cuda_sources:
         files[CUDA] = _cuda_source(request)
-        command = [
-            str(toolchain.nvcc),
-            *(_AHEAD if slim is not None and slim.cuda else []),
-            *_cuda_flags(request, toolchain),
-            "-c",
-            CUDA,
-            "-o",
-            CUDA_OBJECT,
-        ]
-        edges.append(_Edge(CUDA_OBJECT, CUDA, command))
+        edges.append(_compiled(cuda, CUDA, CUDA_OBJECT))
+    for number, unit in enumerate(request.units):
+        by_nvcc = unit in request.cuda_units
+        edges.append(_compiled(cuda if by_nvcc else cpp, unit, f"unit{number}{'.cuda' if by_nvcc else ''}.o"))
     objects = [*(edge.output for edge in edges), *([GLUE] if glued else [])]
     link = [str(toolchain.cxx), *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
     edges.append(_Edge(LIBRARY, " ".join(objects), link))
@@ -76,8 +74,7 @@ def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = N
 
 
 def _files(request: BuildRequest, toolchain: Toolchain, slim: Slim | None) -> dict[str, str]:
-    files = dict(slim.files) if slim is not None else {}
-    files[CPP] = _cpp_source(request)
+    files = {**(slim.files if slim is not None else {}), **request.files}
     if _shimmed(request, toolchain):
         for header in toolchain.absent_headers:
             files[f"{SHIM}/{header}"] = f"#pragma once\n{STAND_INS[header]}"
@@ -90,9 +87,17 @@ def _cpp_compiler(request: BuildRequest, toolchain: Toolchain, *, glued: bool) -
     return [str(toolchain.cxx), *ours, *_cpp_flags(request, toolchain)]
 
 
+def _cuda_compiler(request: BuildRequest, toolchain: Toolchain, slim: Slim | None) -> list[str]:
+    """Empty where there is nothing for it."""
+    if not request.cuda_sources and not request.cuda_units:
+        return []
+    ahead = _AHEAD if slim is not None and slim.cuda else ()
+    return [str(toolchain.nvcc), *ahead, *_cuda_flags(request, toolchain)]
+
+
 def needs_cuda(request: BuildRequest) -> bool:
     """True when the build takes CUDA headers and libraries."""
-    return request.with_cuda or bool(request.cuda_sources)
+    return request.with_cuda or bool(request.cuda_sources) or bool(request.cuda_units)
 
 
 def _builds_without_torch_cuda(toolchain: Toolchain) -> bool:
@@ -218,6 +223,10 @@ class _Edge:
     output: str
     inputs: str
     command: list[str]
+
+
+def _compiled(compiler: list[str], source: str, output: str) -> _Edge:
+    return _Edge(output, source, [*compiler, "-c", source, "-o", output])
 
 
 def _ninja(edges: list[_Edge]) -> str:

@@ -111,11 +111,14 @@ def headers() -> dict[str, str]:
 
 def slim_route(request: BuildRequest, toolchain: Toolchain) -> Slim | None:
     """What to write for the slim route; None where the request is none for it."""
-    if request.no_implicit_headers or not request.with_pytorch_error_handling:
+    if request.no_implicit_headers or request.units or not request.with_pytorch_error_handling:
         return None
-    cpp, cuda = "\n".join(request.cpp_sources), "\n".join(request.cuda_sources)
+    own = (
+        request.files.values()
+    )  # which of them a source includes is not looked at: any may bring what it uses
+    cpp, cuda = "\n".join((*request.cpp_sources, *own)), "\n".join((*request.cuda_sources, *own))
     bindings = request.functions is not None and _fits(cpp)
-    kernels = bool(cuda) and _fits(cuda)
+    kernels = bool(request.cuda_sources) and _fits(cuda)
     if not bindings and not kernels:
         return None
     used = (cpp if bindings else "") + "\n" + (cuda if kernels else "")

@@ -1,14 +1,16 @@
-"""Inline extensions inside the sandbox: the candidate's `load_inline` asks for a build over the wire.
+"""Extensions inside the sandbox: what the candidate wants compiled is asked for over the wire.
 
-There is no compiler in the contestant's sandbox. The runner replaces `load_inline` and `load` of
-`torch.utils.cpp_extension` by functions that send the sources out, get the finished library as a
-descriptor, and import it, with the semantics and the errors of torch's own.
+The runner replaces `load_inline`, `load` and what `BuildExtension` runs in `torch.utils.cpp_extension` by
+functions that send the sources out and get the finished library as a descriptor, with the semantics and the
+errors of torch's own.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +19,8 @@ from typing import Any
 import torch
 import torch.utils.cpp_extension as torch_cpp_extension
 
-from pipeline.contestant import requests
+from pipeline.contestant import requests, setups
+from pipeline.contestant.own_files import with_own_files
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 """Sends a build request; returns the reply and the library's descriptor."""
@@ -25,7 +28,8 @@ Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 BUILT: dict[str, list[Path]] = {}
 """Name of each extension that was built in this process, to its libraries: what the profiler looks for."""
 
-_CUDA_SUFFIXES = (".cu", ".cuh")
+_TOOLKIT = "/usr/local/cuda"
+"""CUDA's place where torch knows none: `CUDAExtension` asks for it, the builder does without."""
 
 
 class ExtensionLoader:
@@ -40,10 +44,17 @@ class ExtensionLoader:
         """Replaces torch's functions. Candidates that import them by name get ours too."""
         torch_cpp_extension.load_inline = self.load_inline
         torch_cpp_extension.load = self.load
+        torch_cpp_extension.CUDA_HOME = torch_cpp_extension.CUDA_HOME or _TOOLKIT
+        # Some versions make the class whole when somebody asks for it by its name, which takes time.
+        command = getattr(torch_cpp_extension, "_BUILD_EXTENSION_CLASS", None)
+        (command or torch_cpp_extension.BuildExtension).run = lambda command: self._run(command)
 
     def load_inline(self, *arguments: Any, **options: Any) -> Any:
         """As `torch.utils.cpp_extension.load_inline`; where the files go and how much is printed is ours."""
-        return self._serve(requests.load_inline(*arguments, **options))
+        request = requests.load_inline(*arguments, **options)
+        given = inspect.signature(requests.load_inline).bind(*arguments, **options).arguments
+        directory = given.get("build_directory")
+        return self._loaded(with_own_files(request, machine=_machine(), directory=directory))
 
     def load(
         self,
@@ -62,15 +73,12 @@ class ExtensionLoader:
         is_standalone: bool = False,
         keep_intermediates: bool = True,
     ) -> Any:
-        """As `torch.utils.cpp_extension.load`, for sources the candidate wrote to its scratch directory."""
+        """As `torch.utils.cpp_extension.load`, for sources that the candidate wrote to files."""
         if is_standalone or with_sycl:
             raise RuntimeError("standalone programs and SYCL are not supported here")
-        files = [Path(item) for item in ([sources] if isinstance(sources, str) else sources)]
-        cuda = [item.read_text() for item in files if item.suffix in _CUDA_SUFFIXES]
-        return self.load_inline(
+        request = requests.load_inline(
             name,
-            [item.read_text() for item in files if item.suffix not in _CUDA_SUFFIXES],
-            cuda,
+            [],
             extra_cflags=extra_cflags,
             extra_cuda_cflags=extra_cuda_cflags,
             extra_ldflags=extra_ldflags,
@@ -79,25 +87,49 @@ class ExtensionLoader:
             is_python_module=is_python_module,
             no_implicit_headers=True,
         )
+        files = [sources] if isinstance(sources, str | os.PathLike) else sources
+        return self._loaded(with_own_files(request, machine=_machine(), sources=files))
 
-    def _serve(self, request: dict[str, Any]) -> Any:
+    def _run(self, command: Any) -> None:
+        """As `BuildExtension.run`: the libraries lie afterwards where setuptools would put them."""
+        for extension in command.extensions or ():
+            request = setups.request_of(
+                extension,
+                include_paths=torch_cpp_extension.include_paths("cuda"),
+                library_paths=torch_cpp_extension.library_paths("cuda"),
+            )
+            request = with_own_files(request, machine=_machine(), sources=extension.sources)
+            self._serve(request, Path(command.get_ext_fullpath(extension.name)).absolute())
+
+    def _loaded(self, request: dict[str, Any]) -> Any:
+        name = str(request["name"])
+        library = self._serve(request, self._directory / f"{name}_{self._count}" / f"{name}.so")
+        if not request["is_python_module"]:
+            torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
+            return str(library)
+        return _import(name, library)
+
+    def _serve(self, request: dict[str, Any], library: Path) -> Path:
+        """Has the request built; the library lies at that path afterwards."""
         name = str(request["name"])
         reply, descriptor = self._ask(request)
         if descriptor is None:
             raise RuntimeError(f"Error building extension '{name}': {reply.get('log', '')}")
         try:
             self._count += 1
-            place = self._directory / f"{name}_{self._count}"
-            place.mkdir(parents=True)
-            library = place / f"{name}.so"
+            library.parent.mkdir(parents=True, exist_ok=True)
+            library.unlink(missing_ok=True)  # one that is loaded already must not change
             _copy(descriptor, library)
             BUILT.setdefault(name, []).append(library)
         finally:
             os.close(descriptor)
-        if not request["is_python_module"]:
-            torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
-            return str(library)
-        return _import(name, library)
+        return library
+
+
+def _machine() -> list[str]:
+    """Folders that the builder has as well: nothing in them is the candidate's own."""
+    torch_root = str(Path(torch.__file__).parent)
+    return ["/usr", sys.prefix, sys.base_prefix, torch_root, str(torch_cpp_extension.CUDA_HOME)]
 
 
 def _import(name: str, library: Path) -> ModuleType:

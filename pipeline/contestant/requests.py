@@ -1,7 +1,7 @@
-"""What a call of `load_inline` asks for, as a build request. Standard library only.
+"""What a candidate's calls ask for, as build requests. Standard library only.
 
-Here by itself, because both sides read such calls: the contestant when one is made, the orchestrator when the
-source shows beforehand what one will say.
+`load_inline` is here by itself, because both sides read its calls: the contestant when one is made, the
+orchestrator when the source shows beforehand what one will say.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ LOADER = "load_inline"
 OTHERS = frozenset({"load", "CUDAExtension", "CppExtension", "_compile_kernel"})
 """Other ways to native code: where one is named, not everything can be foreseen."""
 _MODULE = "torch.utils.cpp_extension"
+_MACHINE = "/usr/"
+"""What is below is never the candidate's own."""
 _STRIPS = frozenset({"strip", "lstrip", "rstrip"})
 _DEEPEST = 200
 """Names that stand for names, at most."""
@@ -87,6 +89,8 @@ def _request(call: ast.Call, values: _Values) -> BuildRequest:
         found.model_dump_json().encode()
     except (TypeError, RuntimeError, ValueError):  # the candidate is told when it makes the call
         raise _Unseen from None
+    if any(not path.strip().startswith(_MACHINE) for path in found.extra_include_paths):
+        raise _Unseen  # which headers of its own lie there when it asks is not in the source
     return found
 
 

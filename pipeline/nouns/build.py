@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from pathlib import PurePosixPath
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipeline.nouns.base import Noun
 from pipeline.nouns.status import Status
 
 MAX_SOURCE_CHARS = 4_000_000
 MAX_FLAGS = 200
+MAX_FILES = 500
+OWN = "own"
+"""Folder, in the build's directory, of the files that a candidate wrote for its extension."""
+CUDA_SUFFIXES = (".cu", ".cuh")
+_PATH = re.compile(rf"{OWN}(?:/[A-Za-z0-9_+-][A-Za-z0-9_.+-]{{0,199}}){{1,20}}")
 
 
 class BuildRequest(Noun):
-    """One extension to compile, as a candidate's `load_inline` asked for it. Comes from untrusted code."""
+    """One extension to compile, as a candidate asked for it. Comes from untrusted code."""
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
     """The extension's (Python module's) name."""
     cpp_sources: tuple[str, ...] = ()
     cuda_sources: tuple[str, ...] = ()
+    files: dict[str, str] = Field(default={}, max_length=MAX_FILES)
+    """Path below `OWN` to text: the candidate's own headers, and the sources that are files."""
+    units: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
+    """Those of `files` that are compiled, each by itself; those that end in .cu or .cuh by nvcc."""
     functions: dict[str, str] | None = None
     """Function name to docstring: bindings to generate. None: the sources hold their own PYBIND11_MODULE."""
     extra_cflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
     extra_cuda_cflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
     extra_ldflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
     extra_include_paths: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
+    """Of the machine, or relative ones: folders of `files`."""
     with_cuda: bool = False
     """True when there are CUDA sources or the caller asked for the CUDA libraries."""
     is_python_module: bool = True
@@ -39,6 +51,28 @@ class BuildRequest(Noun):
         if sum(map(len, value)) > MAX_SOURCE_CHARS:
             raise ValueError(f"sources exceed {MAX_SOURCE_CHARS} characters")
         return value
+
+    @field_validator("files")
+    @classmethod
+    def _placed(cls, value: dict[str, str]) -> dict[str, str]:
+        if sum(map(len, value.values())) > MAX_SOURCE_CHARS:
+            raise ValueError(f"files exceed {MAX_SOURCE_CHARS} characters")
+        folders = {str(parent) for path in value for parent in PurePosixPath(path).parents}
+        for path in value:
+            if _PATH.fullmatch(path) is None or path in folders:
+                raise ValueError(f"no usable path for a file: {path[:200]!a}")
+        return value
+
+    @model_validator(mode="after")
+    def _there(self) -> BuildRequest:
+        if not set(self.units) <= self.files.keys() or len(set(self.units)) < len(self.units):
+            raise ValueError("units are files, each named once")
+        return self
+
+    @property
+    def cuda_units(self) -> tuple[str, ...]:
+        """Those that nvcc compiles."""
+        return tuple(unit for unit in self.units if unit.endswith(CUDA_SUFFIXES))
 
 
 class BuildState(StrEnum):

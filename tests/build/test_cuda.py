@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,25 @@ def test_an_error_in_device_code_names_its_line(builder: Builder, plain, nvcc: s
     build = builder.build(plain(cuda_sources=("__global__ void k() {\n  undeclared = 1;\n}",)))
     assert build.state is BuildState.ERROR
     assert 'cuda.cu(2): error: identifier "undeclared" is undefined' in build.log
+
+
+def test_files_are_compiled_each_by_itself(builder: Builder, plain, nvcc: str) -> None:
+    files = {
+        "own/include/count.h": 'extern "C" int count();\n',
+        "own/a/name.h": "#define NAME count\n",
+        "own/b/name.h": "#define NAME relu_of\n",
+        "own/a/unit0.cpp": '#include "name.h"\n#include <count.h>\nstatic int one() { return 1; }\n'
+        "int NAME() { return one(); }\n",
+        "own/b/unit1.cu": '#include "name.h"\n#include <count.h>\nstatic int one() { return count(); }\n'
+        '__global__ void kernel() {}\nextern "C" int NAME() { kernel<<<1, 1>>>(); return one(); }\n',
+    }
+    units = ("own/a/unit0.cpp", "own/b/unit1.cu")
+    build = builder.build(
+        plain(cpp_sources=(), files=files, units=units, extra_include_paths=("own/include",))
+    )
+    assert build.state is BuildState.OK, build.log
+    told = subprocess.run(["nm", "-D", str(build.library)], capture_output=True, text=True, timeout=60).stdout
+    assert {" T count", " T relu_of"} <= {line[16:] for line in told.splitlines()}
 
 
 CANDIDATE = """

@@ -1,4 +1,4 @@
-"""Our sources and command lines against those of the installed torch's own `load_inline`.
+"""Our sources and command lines against those of the installed torch's own `load_inline` and `load`.
 
 torch writes its files into a directory and is stopped before it compiles; what it wrote is the standard.
 """
@@ -30,7 +30,12 @@ cpp_extension._run_ninja_build = lambda *args, **kwargs: None
 cpp_extension._import_module_from_library = lambda *args, **kwargs: None
 for name, arguments in cases.items():
     (folder / name).mkdir()
-    cpp_extension.load_inline(name=name, build_directory=str(folder / name), **arguments)
+    units = arguments.pop("units", None)
+    call = cpp_extension.load if units else cpp_extension.load_inline
+    more = {"sources": [str(folder / name / unit) for unit in units]} if units else {}
+    for unit in units or ():
+        Path(folder, name, unit).write_text("int f();")
+    call(name=name, build_directory=str(folder / name), **more, **arguments)
 """
 
 CASES: dict[str, dict[str, object]] = {
@@ -69,12 +74,23 @@ CASES: dict[str, dict[str, object]] = {
     "cuda_libraries_only": {"cpp_sources": ["int f();"], "with_cuda": True},
 }
 
+LOADED: dict[str, dict[str, object]] = {
+    "files": {
+        "units": ["unit0.cpp", "unit1.c", "unit2.cc"],
+        "extra_cflags": ["-O3"],
+        "extra_ldflags": ["-lm"],
+        "extra_include_paths": ["/opt/other"],
+    },
+    "cuda_files": {"units": ["unit0.cu", "unit1.cpp", "unit2.cu"], "extra_cuda_cflags": ["-O3"]},
+    "cuda_files_alone": {"units": ["unit0.cuh"]},
+}
+
 
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory, toolchain: Toolchain) -> Path:
     """A folder with a folder for each case, which holds what torch wrote for it."""
     folder = tmp_path_factory.mktemp("stock")
-    usable = {name: case for name, case in CASES.items() if toolchain.nvcc or not uses_cuda(case)}
+    usable = {name: case for name, case in (CASES | LOADED).items() if toolchain.nvcc or not uses_cuda(case)}
     command = [sys.executable, "-c", STOCK, str(folder), str(toolchain.cuda_home), json.dumps(usable)]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert finished.returncode == 0, finished.stderr
@@ -82,7 +98,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory, toolchain: Toolchain) -> Pat
 
 
 def uses_cuda(case: dict[str, object]) -> bool:
-    return "cuda_sources" in case or "with_cuda" in case
+    return "cuda_sources" in case or "with_cuda" in case or ".cu" in str(case.get("units"))
 
 
 def stock_flags(ninja_file: str, variable: str) -> list[str]:
@@ -123,3 +139,27 @@ def test_sources_and_flags_are_those_of_load_inline(name: str, stock: Path, tool
         expected = [flag for flag in expected if flag not in ("-lc10_cuda", "-ltorch_cuda")]
     link = commands[-1]
     assert link[link.index("-shared") : -2] == expected
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_files_are_compiled_as_load_compiles_them(name: str, stock: Path, toolchain: Toolchain) -> None:
+    case = LOADED[name]
+    if uses_cuda(case) and toolchain.nvcc is None:
+        pytest.skip("no nvcc on this machine")
+    settled = toolchain.model_copy(update={"architecture": "9.0", "ccbin": None})
+    given = case["units"]
+    assert isinstance(given, list)
+    units = [f"own/{unit}" for unit in given]
+    fields = {**case, "name": name, "units": units, "files": dict.fromkeys(units, "int f();")}
+    plan = make_plan(BuildRequest.model_validate(fields), settled)
+    ninja_file = (stock / name / "build.ninja").read_text()
+    *compiled, link = [shlex.split(command) for command in plan.commands]
+    theirs = re.findall(r"^build (\S+): (\w+) (\S+)$", ninja_file, re.MULTILINE)
+    assert [(Path(source).name, rule) for _, rule, source in theirs if rule != "link"] == [
+        (Path(words[-3]).name, "cuda_compile" if "nvcc" in words[0] else "compile") for words in compiled
+    ]
+    for words in compiled:
+        variable = "cuda_cflags" if "nvcc" in words[0] else "cflags"
+        ours = without_cpu_torch_additions(words[1:-4], toolchain)
+        assert " ".join(ours) == " ".join(stock_flags(ninja_file, variable))
+    assert link[1 : link.index("-shared")] == [words[-1] for words in compiled]

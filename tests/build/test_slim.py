@@ -9,7 +9,7 @@ import pytest
 from pipeline.build import Builder, Toolchain
 from pipeline.build.cache import BuildCache
 from pipeline.build.glue import Glue
-from pipeline.build.slim import slim_route
+from pipeline.build.slim import Slim, slim_route
 from pipeline.nouns import Build, BuildRequest, BuildState, Route
 from pipeline.sandbox import Group, Limits
 from tests.build.calling import call
@@ -127,6 +127,22 @@ def test_what_the_slim_headers_lack_is_compiled_in_full(builder: Builder) -> Non
 def test_what_is_none_for_it_is_not_tried(source: str, toolchain: Toolchain) -> None:
     request = BuildRequest(name="full", cpp_sources=(source,), functions={"f": "f"})
     assert slim_route(request, toolchain) is None
+
+
+def test_what_a_header_of_its_own_uses_counts_too(toolchain: Toolchain) -> None:
+    def route(header: str) -> Slim | None:
+        request = BuildRequest(
+            name="own",
+            cpp_sources=('#include "own.h"\ntorch::Tensor f() { return made(); }',),
+            files={"own/own.h": f"inline torch::Tensor made() {{ return {header}; }}"},
+            extra_include_paths=("own",),
+            functions={"f": "f"},
+        )
+        return slim_route(request, toolchain)
+
+    assert route("torch::zeros({2}, torch::requires_grad())") is None
+    slim = route("at::linspace(0, 1, 2)")
+    assert slim is not None and "slim/ATen/ops/linspace.h" in slim.files
 
 
 def test_own_bindings_leave_the_slim_route_to_the_kernels(toolchain: Toolchain) -> None:

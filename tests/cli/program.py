@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from db.store import Store, open_store
 from db.views import StoredAttempt
@@ -104,6 +108,33 @@ class Program:
             time.sleep(0.05)
         return left
 
+    def kill_at_random(
+        self,
+        command: Sequence[object],
+        *,
+        kills: int,
+        longest_s: float,
+        after: Callable[[], None] = lambda: None,
+    ) -> int:
+        """Starts a command and kills it at a random moment, so many times; how many runs were over before.
+
+        Every other time all of its processes are killed, in any order; else only the one that was started.
+        None may be left of either. `after` is called after each.
+        """
+        finished = 0
+        for number in range(kills):
+            process = self.start(*command)
+            try:
+                process.wait(random.uniform(0.2, longest_s))
+                finished += 1
+                process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                (kill if number % 2 else kill_tree)(process)
+            left = self.left_after()
+            assert left == {}, f"left 10 s after SIGKILL: {left}"
+            after()
+        return finished
+
     def scratch(self) -> list[str]:
         """What lies in the temporary directory."""
         return sorted(path.name for path in self.temporary.iterdir() if path.name.startswith("kernelproof-"))
@@ -120,6 +151,18 @@ class Program:
 def kill(process: subprocess.Popen[str]) -> None:
     """SIGKILL, to this process alone."""
     process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+
+
+def kill_tree(process: subprocess.Popen[str]) -> None:
+    """SIGKILL to a command and to all that it started, in any order."""
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(process.pid)
+        every = [root, *root.children(recursive=True)]
+        random.shuffle(every)
+        for one in every:
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from pipeline.nouns import Status
 from tests.cli import material
 from tests.cli.material import answer, fenced
-from tests.cli.program import Program, kill
+from tests.cli.program import Program
 from tests.providers.server import Step, serve
 
 QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
@@ -99,21 +97,6 @@ class Batch:
         self.command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{recording}")
         self.command += ("--samples", samples, "--turns", 2, *QUICK)
 
-    def kill_at_random(self, kills: int, longest_s: float) -> int:
-        """Runs the command, kills it, runs it again ...; the number of runs that were over before that."""
-        finished = 0
-        for _ in range(kills):
-            process = self.program.start(*self.command)
-            try:
-                process.wait(random.uniform(0.2, longest_s))
-                finished += 1
-                process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                kill(process)
-            left = self.program.left_after(10.0)
-            assert left == {}, f"left 10 s after SIGKILL: {left}"
-        return finished
-
     def complete(self) -> None:
         """Runs the command to its end and checks that each attempt is there once, judged once."""
         self.program.run(*self.command)
@@ -130,7 +113,7 @@ class Batch:
 def test_killed_twice(program: Program, suite: Path, tmp_path: Path) -> None:
     program.cache = tmp_path / "cache"
     batch = Batch(program, suite, tmp_path, samples=2)
-    batch.kill_at_random(2, longest_s=8.0)
+    program.kill_at_random(batch.command, kills=2, longest_s=8.0)
     batch.complete()
 
 
@@ -139,7 +122,7 @@ def test_killed_twice(program: Program, suite: Path, tmp_path: Path) -> None:
 def test_killed_ten_times_ends_as_an_undisturbed_run(program: Program, suite: Path, tmp_path: Path) -> None:
     program.cache = tmp_path / "cache"
     batch = Batch(program, suite, tmp_path, samples=12)
-    finished = batch.kill_at_random(10, longest_s=10.0)
+    finished = program.kill_at_random(batch.command, kills=10, longest_s=10.0)
     batch.complete()
     print(f"{10 - finished} of 10 kills hit a running batch of {len(batch.expected)} attempts")
     assert finished == 0, "the batch was over before the tenth kill: give it more samples"

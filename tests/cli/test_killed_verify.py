@@ -5,21 +5,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
-import signal
-import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from pipeline.build.cache import BuildCache
 from pipeline.build.entries import entries
 from pipeline.nouns import Status
 from tests.cli import material
-from tests.cli.program import Program, kill
+from tests.cli.program import Program
 
 QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 SHARED_MEMORY = Path("/dev/shm")
@@ -52,24 +47,10 @@ class Lines:
         self.command = ("verify", file, "--suite", suite, *QUICK)
 
     def kill_at_random(self, kills: int, longest_s: float) -> int:
-        """Starts the command and kills it, so many times; how many runs were over before that.
-
-        Every other time all of its processes are killed, in any order; else only the one that was started.
-        """
-        finished = 0
-        for number in range(kills):
-            process = self.program.start(*self.command)
-            try:
-                process.wait(random.uniform(0.2, longest_s))
-                finished += 1
-                process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                if number % 2:
-                    kill(process)
-                else:
-                    kill_tree(process)
-            self.check_what_is_left()
-        return finished
+        """As the program's, with a look at more of what is left after each."""
+        return self.program.kill_at_random(
+            self.command, kills=kills, longest_s=longest_s, after=self.check_what_is_left
+        )
 
     def check_what_is_left(self) -> None:
         """After a kill: no process, no lock that is held, no half build, nothing new in /dev/shm."""
@@ -99,18 +80,6 @@ class Lines:
         assert self.program.scratch() == []
         by_id = {attempt.id: attempt.status for attempt in attempts}
         return {one["id"]: by_id[one["attempt"]] for one in found}
-
-
-def kill_tree(process: subprocess.Popen[str]) -> None:
-    """SIGKILL to a command and to all that it started, in any order."""
-    with suppress(psutil.NoSuchProcess):
-        root = psutil.Process(process.pid)
-        every = [root, *root.children(recursive=True)]
-        random.shuffle(every)
-        for one in every:
-            with suppress(psutil.NoSuchProcess):
-                one.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
 
 
 def damaged_builds(cache: Path) -> list[str]:

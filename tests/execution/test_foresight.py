@@ -54,6 +54,8 @@ HIDDEN = {
     "another loader": "from torch.utils.cpp_extension import load\nload_inline('n', 'a')",
     "another loader's attribute": "load_inline('n', 'a')\ntorch.utils.cpp_extension.load('m', ['f.cpp'])",
     "a kernel by itself": "load_inline('n', 'a')\ntorch.cuda._compile_kernel('k', 'k')",
+    "headers of its own": "load_inline('n', 'a', extra_include_paths=['/tmp/mine'])",
+    "headers wherever it is": "load_inline('n', 'a', extra_include_paths=['.', '/usr/include'])",
     "no such argument": "load_inline('n', 'a', colour='red')",
     "no name for a module": "load_inline('a b', 'a')",
     "half a character": "load_inline('n', '\\ud800')",
@@ -102,6 +104,11 @@ def test_a_candidate_without_any_shows_that() -> None:
 def test_the_same_twice_is_one() -> None:
     once = foreseen(f"{IMPORT}load_inline('n', 'a')")
     assert once is not None and foreseen(f"{IMPORT}load_inline('n', 'a')\nload_inline('n', ['a'])") == once
+
+
+def test_headers_of_the_machine_are_shown() -> None:
+    shown = foreseen(f"{IMPORT}load_inline('n', 'a', extra_include_paths=['/usr/local/cuda/include'])")
+    assert shown is not None and shown[0].extra_include_paths == ("/usr/local/cuda/include",)
 
 
 @pytest.mark.parametrize("source", HIDDEN.values(), ids=HIDDEN)

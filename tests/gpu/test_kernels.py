@@ -114,6 +114,17 @@ def test_a_kernel_compiled_while_it_runs_counts(engine: Engine) -> None:
     assert [launch.origin for launch in launches(verdict, Origin.OWN, Origin.JIT)] == [Origin.JIT]
 
 
+@pytest.mark.parametrize(
+    "name", ["cuda_relu_own_header", "cuda_softmax_loaded_from_a_tree", "cuda_gelu_by_setuptools"]
+)
+def test_what_is_built_from_files_is_its_own(name: str, engine: Engine) -> None:
+    member = next(m for m in members("cuda") if m.name == name)
+    settings = member.settings.model_copy(update={"measure": False, "purity": "own-compute"})
+    verdict = engine.verify(member.source, member.problem, settings)
+    assert verdict.status is Status.CORRECT, verdict.reason
+    assert launches(verdict, Origin.OWN) != [] and launches(verdict, Origin.JIT) == []
+
+
 def test_a_header_library_compiled_into_the_extension_is_its_own(engine: Engine) -> None:
     member = next(m for m in members("cuda") if m.name == "cuda_scaled_error_cub")
     settings = member.settings.model_copy(update={"measure": False})

@@ -54,6 +54,8 @@ SIZE = {"cpu": "small", "cuda": "full"}
 """The preset that a member runs at, where its problem has it and its header does not say otherwise."""
 _HEADER = re.compile(r"^# (problem|expected|caught by|speedup below|devices|settings): (.+)$", re.MULTILINE)
 
+_BUILDS = re.compile(r"\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
+
 
 @dataclass(frozen=True)
 class Member:
@@ -78,7 +80,7 @@ class Member:
     @property
     def builds(self) -> bool:
         """Whether it has an extension compiled."""
-        return "load_inline(" in self.source
+        return _BUILDS.search(self.source) is not None
 
     @property
     def request(self) -> VerifyRequest:

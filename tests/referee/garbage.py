@@ -40,6 +40,8 @@ REPLIES: tuple[dict[str, Any], ...] = (
             "name": "ext",
             "cpp_sources": ["int f();"],
             "cuda_sources": ["__global__ void k() {}"],
+            "files": {"own/folder1/unit0.cpp": "int g();", "own/g.h": ""},
+            "units": ["own/folder1/unit0.cpp"],
             "functions": None,
             "extra_cflags": ["-O3"],
             "extra_cuda_cflags": ["-O3"],

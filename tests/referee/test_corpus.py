@@ -22,6 +22,7 @@ LONG = (
     "honest/batch_norm_train_statistics",
     "honest/cpp_relu_loaded_from_files",
     "honest/cpp_sum_openmp_atomics",
+    "honest/cumulative_sum_cached_triangle",
 )
 """These take ten seconds to half a minute each: they too are left to `make test-slow`."""
 

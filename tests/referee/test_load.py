@@ -1,13 +1,17 @@
-"""`load` of torch.utils.cpp_extension: sources that a candidate writes to files are built and imported."""
+"""Sources and headers that a candidate writes to files: `load`, `load_inline` and setuptools build them."""
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from typing import Any
+
+import pytest
 
 from pipeline.nouns import Status, VerifySettings
 from pipeline.problems import open_suite
 from pipeline.referee.request import VerifyRequest
+from tests.referee.corpus import members
 from tests.referee.court import Court
 
 CANDIDATE = '''
@@ -91,3 +95,53 @@ def test_what_is_not_offered_says_so(court: Court) -> None:
     verdict = court.judge(request(f"{BOTH}, {FLAGS}, is_standalone=True"))
     assert verdict.status is Status.LOAD_ERROR
     assert "standalone" in verdict.reason
+
+
+@pytest.mark.parametrize("name", ["cpp_softmax_loaded_from_a_tree", "cpp_relu_by_setuptools"])
+def test_what_lies_in_another_folder_each_time_is_built_once(name: str, court: Court) -> None:
+    """The build stage compiles it, in one process; the referee finds it in the cache, in another."""
+    (member,) = (m for m in members("cpu") if m.name == name)
+    first, again = (court.judge(member.request) for _ in range(2))
+    assert (first.status, again.status) == (Status.CORRECT, Status.CORRECT), (
+        f"{first.reason}\n{first.details}"
+    )
+    assert [(build.key, build.cached) for build in again.builds] == [(first.builds[0].key, True)]
+
+
+SETUP = """
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+with open("relu.cpp", "w") as file:
+    file.write("#error nothing here compiles")
+setup(
+    name="relu",
+    ext_modules=[CppExtension("folder.relu", ["relu.cpp"]{more})],
+    cmdclass={{"build_ext": BuildExtension}},
+    script_args=["build_ext", "--inplace"],
+)
+
+
+class ModelNew:
+    def forward(self, x):
+        return x
+"""
+
+
+def set_up(more: str = "") -> VerifyRequest:
+    return request("").model_copy(update={"source": SETUP.format(more=more)})
+
+
+def test_what_setuptools_cannot_compile_is_a_build_error_with_its_message(court: Court) -> None:
+    verdict = court.judge(set_up(', extra_compile_args={"cxx": ["-DA=\'B C\'"]}'))
+    assert verdict.status is Status.BUILD_ERROR, verdict.reason
+    (build,) = verdict.builds
+    assert build.name == "relu" and "nothing here compiles" in build.log
+    assert "-DA='B C'" in shlex.split(build.commands[0])
+
+
+def test_what_setuptools_is_not_offered_says_so(court: Court) -> None:
+    verdict = court.judge(set_up(', extra_objects=["other.o"]'))
+    assert verdict.status is Status.LOAD_ERROR
+    assert "object files are not supported here" in verdict.reason
+    assert not verdict.builds
