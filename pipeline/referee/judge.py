@@ -176,7 +176,7 @@ class Bench:
         # A look at whose kernels run follows the timed calls: a candidate that computes itself until it is
         # timed does not know how many calls that takes. Who built nothing is looked at before as well.
         if not (settings.measure and ledger.builds):
-            self._check_kernels(loaded, slots[0])
+            self._check_kernels(loaded, slots[0], timed_next=settings.measure)
         probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:
             with ledger.stage("probes"):
@@ -203,11 +203,20 @@ class Bench:
         with _alone(exclusive.CPU, ledger, self._tools) if on_cpu else seat.on_cores(cores):
             self._timed(loaded, measuring, probes, seated, weights, pristine)
 
-    def _check_kernels(self, loaded: LoadedProblem, slot: SharedSlot) -> None:
+    def _check_kernels(self, loaded: LoadedProblem, slot: SharedSlot, *, timed_next: bool) -> None:
         ledger, ask = self._ledger, self._require().ask
         again = ledger.kernels is not None
         with ledger.stage("kernels"):
-            check_kernels(ask, slot, loaded.draw, ledger, self._settings, self._device, again=again)
+            check_kernels(
+                ask,
+                slot,
+                loaded.draw,
+                ledger,
+                self._settings,
+                self._device,
+                again=again,
+                timed_next=timed_next,
+            )
 
     def _timed(
         self,
@@ -230,10 +239,11 @@ class Bench:
                 self._reseat(loaded, weights, pristine)
                 measuring.pair(self._require(), self._seated(), pairs)
                 pairs += 1
-        self._require().contestant.resume()
-        self._check_kernels(loaded, measuring.slots[0])
-        with ledger.stage("probes"):
+        with ledger.stage("timing"):
+            self._require().contestant.resume()
             measuring.replays(self._require(), self._seated())
+        self._check_kernels(loaded, measuring.slots[0], timed_next=False)
+        with ledger.stage("probes"):
             probes.run(self._require())
         with ledger.stage("timing"):
             self._require().close()

@@ -31,28 +31,30 @@ def _lists_children() -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    # Asked around every timed block, of processes with a hundred threads: a Path for each would cost more
-    # than all the reading.
     children: list[int] = []
     tasks = f"/proc/{pid}/task"
     try:
         for task in os.listdir(tasks):  # noqa: PTH208
-            descriptor = os.open(f"{tasks}/{task}/children", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                children += map(int, _whole(descriptor).split())
-            finally:
-                os.close(descriptor)
+            children += map(int, _read(f"{tasks}/{task}/children").split())
     except OSError:  # it ended while we looked
         pass
     return children
 
 
-def _whole(descriptor: int) -> bytes:
-    """All that a descriptor gives; nearly always one read, and one that says that there is no more."""
-    parts = []
-    while part := os.read(descriptor, 1 << 16):
-        parts.append(part)
-    return b"".join(parts)
+def _read(path: str) -> bytes:
+    """A whole file of /proc. Raises OSError where the process has ended.
+
+    Such files are read around every timed block and five times a second of every process: a Path and a
+    buffered file for each would cost more than all the reading, and hold the interpreter meanwhile.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def _by_parent() -> dict[int, list[int]]:
@@ -74,7 +76,7 @@ def at_rest(pid: int) -> bool:
 def _stat(pid: int) -> list[bytes] | None:
     """The fields of /proc/PID/stat from `state` on (proc(5) numbers them from 3)."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
+        text = _read(f"/proc/{pid}/stat")
     except OSError:
         return None
     return text[text.rindex(b")") + 2 :].split()
@@ -119,7 +121,7 @@ def _resident(pid: int) -> tuple[int, int]:
     """Bytes resident: (anonymous and file-backed, shared memory)."""
     sizes = {b"RssAnon:": 0, b"RssFile:": 0, b"RssShmem:": 0}
     try:
-        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+        for line in _read(f"/proc/{pid}/status").splitlines():
             name, _, rest = line.partition(b"\t")
             if name in sizes:
                 sizes[name] = int(rest.split()[0]) * 1024
@@ -130,15 +132,16 @@ def _resident(pid: int) -> tuple[int, int]:
 
 def _memory_files(pid: int) -> dict[tuple[int, int], int]:
     """(device, inode) → bytes allocated, of each memory file that the process holds open."""
-    files = {}
+    files, folder = {}, f"/proc/{pid}/fd"
     try:
-        links = list(Path(f"/proc/{pid}/fd").iterdir())
+        names = os.listdir(folder)  # noqa: PTH208
     except OSError:
         return {}
-    for link in links:
+    for name in names:
+        link = f"{folder}/{name}"
         try:
-            if str(link.readlink()).startswith("/memfd:"):
-                status = link.stat()
+            if os.readlink(link).startswith("/memfd:"):  # noqa: PTH115
+                status = os.stat(link)  # noqa: PTH116
                 files[status.st_dev, status.st_ino] = status.st_blocks * 512
         except OSError:
             continue

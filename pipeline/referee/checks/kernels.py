@@ -77,15 +77,17 @@ def check_kernels(
     device: torch.device,
     *,
     again: bool = False,
+    timed_next: bool = False,
 ) -> None:
     """Has one call traced and notes what ran. Raises Ended where the settings ask for more of the candidate's
     own, or its process dies.
 
-    `again`: this is the second such call of this verification.
+    `again`: this is the second such call of this verification. `timed_next`: calls are timed after it.
     """
     after = " again" if again else ""
     slot.fill(draw(ledger.seed(f"traced{after}"), device))
-    message = {"op": "profile", "seed": ledger.seed(f"forward traced{after}"), **slot.message()}
+    seed = ledger.seed(f"forward traced{after}")
+    message = {"op": "profile", "seed": seed, "timed_next": timed_next, **slot.message()}
     try:
         reply = ask(message, settings.call_seconds + TRACE_SECONDS, Status.RUNTIME_ERROR)
         kernels = read(reply, ledger.builds)
