@@ -1,9 +1,9 @@
 """Do two verifications agree that are hours apart? ``python -m benchmarks.apart``.
 
-The recorded answers that are written to be correct are verified, one at a time, in an engine of this run's
-own. `--against` names the file of an earlier run: then the two verifications of each candidate are compared,
-by the rule of `benchmarks.alone_or_together` and by the one of `kernelproof reproduce`, and the exit code is
-1 when two statuses differ. Prints a table, writes JSON.
+The recorded answers that are written to be correct are verified in one batch, by an engine of this run's own
+with an empty cache. `--against` names the file of an earlier run: then both verifications of each candidate
+are compared, by the rule of `benchmarks.alone_or_together` and by the one of `kernelproof reproduce`, and the
+exit code is 1 when two statuses differ. Prints a table, writes JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.alone_or_together import Times, paired, shown, summary
@@ -21,7 +22,7 @@ from benchmarks.measuring import environment
 from pipeline.execution.devices import default_backend
 from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
-from pipeline.execution.stream import verify_persistently
+from pipeline.execution.stream import places, verify_persistently
 from pipeline.nouns import Rigor, Status, Verification, VerifySettings
 from pipeline.problems import open_suite
 
@@ -69,16 +70,29 @@ def written_right(backend: str) -> list[Work]:
 
 
 def verified(work: list[Work], settings: VerifySettings, seconds: float | None) -> list[Verification]:
-    """One after another, until the time is over. Raises what `Engine.verify` raises."""
-    began, found = time.monotonic(), []
-    with tempfile.TemporaryDirectory(prefix="kernelproof-apart-") as folder, Engine(Path(folder)) as engine:
-        for each in work:
-            if seconds is not None and time.monotonic() - began > seconds:
+    """The first of them, as many as the time allows. Raises what `Engine.verify` raises."""
+    began = time.monotonic()
+
+    def one(each: Work) -> Verification | None:
+        if seconds is not None and time.monotonic() - began > seconds:
+            return None
+        return verify_persistently(engine, each.source, each.problem, settings)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelproof-apart-") as folder,
+        Engine(Path(folder), many=True) as engine,
+        ThreadPoolExecutor(places()) as pool,
+    ):
+        found = []
+        for each, verdict in zip(work, pool.map(one, work), strict=True):
+            if verdict is None:
                 print(f"{len(work) - len(found)} left out: --seconds-budget is used up")
                 break
-            found.append(verify_persistently(engine, each.source, each.problem, settings))
-            times = Times.of(found[-1].measurement)
-            print(f"{each.problem.id}: {found[-1].status} {times or found[-1].reason}", flush=True)
+            found.append(verdict)
+            print(
+                f"{each.problem.id}: {verdict.status} {Times.of(verdict.measurement) or verdict.reason}",
+                flush=True,
+            )
     return found
 
 

@@ -95,7 +95,10 @@ BackendOption = Annotated[
 SizeOption = Annotated[
     str, typer.Option(help="The problem's size preset [default: full on a GPU, small on a CPU].")
 ]
-SecondsOption = Annotated[float, typer.Option(help="Most seconds for the timed blocks of one candidate.")]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(help="Most seconds for timed blocks [default: quick 5, standard 10, publish 20]."),
+]
 TrialsOption = Annotated[int, typer.Option(help="Correctness trials on drawn inputs, variants apart.")]
 MeasureOption = Annotated[bool, typer.Option(help="Time what is correct.")]
 RigorOption = Annotated[
@@ -131,7 +134,7 @@ def verify_settings(
     backend: BackendChoice,
     size: str,
     *,
-    seconds: float,
+    seconds: float | None,
     trials: int,
     measure: bool,
     rigor: RigorChoice,

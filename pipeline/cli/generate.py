@@ -51,7 +51,7 @@ def generate(
     reasoning_effort: Annotated[str | None, typer.Option(help="Sent only when given.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at the same time.")] = 8,
     record: Annotated[Path | None, typer.Option(help="Append the answers to this file, for replay.")] = None,
-    seconds: SecondsOption = 10.0,
+    seconds: SecondsOption = None,
     trials: TrialsOption = 3,
     measure: MeasureOption = True,
     rigor: RigorOption = RigorChoice.STANDARD,

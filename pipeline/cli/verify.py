@@ -55,7 +55,7 @@ def verify(
     again: Annotated[
         bool, typer.Option("--again", help="Of many, verify those anew that the workspace keeps.")
     ] = False,
-    seconds: SecondsOption = 10.0,
+    seconds: SecondsOption = None,
     trials: TrialsOption = 3,
     measure: MeasureOption = True,
     rigor: RigorOption = RigorChoice.STANDARD,

@@ -31,6 +31,11 @@ class Rigor(StrEnum):
         return {Rigor.QUICK: 0.03, Rigor.STANDARD: 0.01, Rigor.PUBLISH: 0.005}[self]
 
     @property
+    def seconds(self) -> float:
+        """Most seconds of timed blocks for one pair of processes, where a run does not say."""
+        return {Rigor.QUICK: 5.0, Rigor.STANDARD: 10.0, Rigor.PUBLISH: 20.0}[self]
+
+    @property
     def sessions(self) -> int:
         """Pairs of fresh processes that are measured, at least."""
         return 3 if self is Rigor.PUBLISH else 1
@@ -83,8 +88,8 @@ class VerifySettings(Noun):
     """Correctness trials on inputs as `get_inputs` draws them; every input variant adds one."""
     measure: bool = True
     """Time the candidate when it is correct."""
-    measure_seconds: float = Field(default=10.0, gt=0, le=600)
-    """Most seconds the timed blocks may take."""
+    measure_seconds: float | None = Field(default=None, gt=0, le=600)
+    """Most seconds the timed blocks may take, in place of the rigor's."""
     rigor: Rigor = Rigor.STANDARD
     """How narrow the speedup's interval has to be before timing stops."""
     target_half_width: float | None = Field(default=None, gt=0, lt=1)
@@ -109,6 +114,11 @@ class VerifySettings(Noun):
     """Most host memory the candidate's processes may use."""
     unsafe: bool = False
     """Accept the weakest sandbox tier."""
+
+    @property
+    def most_seconds(self) -> float:
+        """Most seconds the timed blocks of one pair of processes may take."""
+        return self.measure_seconds or self.rigor.seconds
 
     @property
     def half_width(self) -> float:

@@ -168,12 +168,12 @@ class Stopwatch:
 
         Where it seems to see more than the inner one the whole time is used: what is certain then convicts.
         """
-        late = seconds > self._settings.measure_seconds
+        late = seconds > self._settings.most_seconds
         if len(rounds) < (MIN_ROUNDS if not late else 4):
             return False
         if not late and not clock.narrow(rounds, self._settings.half_width):
             return False
-        if clock.vouched(rounds) or seconds > PATIENCE_SECONDS + self._settings.measure_seconds:
+        if clock.vouched(rounds) or seconds > PATIENCE_SECONDS + self._settings.most_seconds:
             return True
         return len(rounds) >= SURE_ROUNDS and (late or not clock.suspicious(rounds))
 
