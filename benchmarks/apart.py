@@ -13,8 +13,10 @@ import json
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 from benchmarks.alone_or_together import Times, paired, shown, summary
 from benchmarks.candidates import Work, recorded
@@ -23,8 +25,12 @@ from pipeline.execution.devices import default_backend
 from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
 from pipeline.execution.stream import places, verify_persistently
+from pipeline.hashing import sha256_text
 from pipeline.nouns import Rigor, Status, Verification, VerifySettings
 from pipeline.problems import open_suite
+
+IN_FLIGHT = 6
+"""Builds beside the one that is judged: few, so that --seconds-budget ends them."""
 
 
 def main() -> None:
@@ -40,18 +46,17 @@ def main() -> None:
     work = written_right(options.backend)[: options.count]
     size = choose_size(None, options.backend, [each.problem for each in work])
     settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor(options.rigor))
-    found = verified(work, settings, options.seconds_budget)
-    result = {
-        "at": time.time(),
-        "verifications": [one.model_dump(mode="json") for one in found],
-        "environment": environment(),
-    }
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"written to {options.output}")
+    found: list[Verification] = []
+    result: dict[str, Any] = {"environment": environment()}
+    for verification in verified(work, settings, options.seconds_budget):
+        found.append(verification)
+        kept = [one.model_dump(mode="json") for one in found]
+        options.output.write_text(json.dumps(result | {"at": time.time(), "verifications": kept}) + "\n")
+    print(f"{len(found)} of {len(work)} verified; written to {options.output}")
     if earlier is not None:
         at, before = earlier
-        sys.exit(0 if agreed(work, before, found, result["at"] - at) else 1)
+        sys.exit(0 if agreed(work, before, found, time.time() - at) else 1)
 
 
 def read(path: Path) -> tuple[float, list[Verification]]:
@@ -66,11 +71,12 @@ def written_right(backend: str) -> list[Work]:
     right = [
         one for one in recorded(backend) if one.expected == Status.CORRECT and "load_inline" in one.source
     ]
-    return [Work(suite.find(one.problem), one.source, one.expected) for one in right]
+    distinct = {one.source: Work(suite.find(one.problem), one.source, one.expected) for one in right}
+    return list(distinct.values())
 
 
-def verified(work: list[Work], settings: VerifySettings, seconds: float | None) -> list[Verification]:
-    """The first of them, as many as the time allows. Raises what `Engine.verify` raises."""
+def verified(work: list[Work], settings: VerifySettings, seconds: float | None) -> Iterator[Verification]:
+    """Each as it comes, as many as are begun in the time. Raises what `Engine.verify` raises."""
     began = time.monotonic()
 
     def one(each: Work) -> Verification | None:
@@ -81,26 +87,24 @@ def verified(work: list[Work], settings: VerifySettings, seconds: float | None) 
     with (
         tempfile.TemporaryDirectory(prefix="kernelproof-apart-") as folder,
         Engine(Path(folder), many=True) as engine,
-        ThreadPoolExecutor(places()) as pool,
+        ThreadPoolExecutor(min(IN_FLIGHT, places())) as pool,
     ):
-        found = []
-        for each, verdict in zip(work, pool.map(one, work), strict=True):
-            if verdict is None:
-                print(f"{len(work) - len(found)} left out: --seconds-budget is used up")
-                break
-            found.append(verdict)
-            print(
-                f"{each.problem.id}: {verdict.status} {Times.of(verdict.measurement) or verdict.reason}",
-                flush=True,
-            )
-    return found
+        for done in as_completed([pool.submit(one, each) for each in work]):
+            verdict = done.result()
+            if verdict is not None:
+                times = Times.of(verdict.measurement)
+                print(f"{verdict.problem_id}: {verdict.status} {times or verdict.reason}", flush=True)
+                yield verdict
 
 
 def agreed(work: list[Work], before: list[Verification], now: list[Verification], seconds: float) -> bool:
     """Prints both verifications of each candidate, and says whether all statuses are the same."""
+    earlier = {one.candidate_sha256: one for one in before}
+    authored = {(each.problem.id, sha256_text(each.source)): each for each in work}
     both = [
-        paired(number, each, one, other)
-        for number, (each, one, other) in enumerate(zip(work, before, now, strict=False))
+        paired(number, authored[one.problem_id, one.candidate_sha256], earlier[one.candidate_sha256], one)
+        for number, one in enumerate(now)
+        if one.candidate_sha256 in earlier
     ]
     print(shown(both, "before", "now"))
     print(f"{seconds / 60:.0f} minutes apart")

@@ -4,7 +4,8 @@ The candidates are the recorded answers of six problems, right, wrong and broken
 distinct by a line of its own in its sources: nothing compiles twice. Ours: one engine, `--rigor quick`, as
 many in flight as a batch has, an empty cache of builds; a first candidate makes the glue and the day's A/A
 spread, and is timed apart. `benchmarks.overlap` says how much of that time device and cores were at work.
-Stock: `benchmarks.stock`, a fresh process for each. Prints a table, writes JSON; asserts nothing.
+Stock: `benchmarks.stock`, a fresh process for each. Prints a table and writes JSON, ours before stock begins;
+asserts nothing.
 """
 
 from __future__ import annotations
@@ -44,13 +45,20 @@ def main() -> None:
     work = candidates(options.backend, options.count)
     size = choose_size(None, options.backend, [each.problem for each in work])
     settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor.QUICK)
-    ours = batch(work, settings)
-    stock = one_by_one(work[: options.stock], settings)
+    result: dict[str, Any] = {"backend": options.backend, "environment": environment()}
+    result["ours"] = ours = batch(work, settings)
+    show(ours, None)
+    write(options.output, result)
+    result["stock"] = stock = one_by_one(work[: options.stock], settings)
     show(ours, stock)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {"backend": options.backend, "ours": ours, "stock": stock, "environment": environment()}
-    options.output.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"written to {options.output}")
+    write(options.output, result)
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    """What there is so far."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"written to {path}", flush=True)
 
 
 def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
@@ -105,12 +113,12 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def show(ours: dict[str, Any], stock: dict[str, Any]) -> None:
-    """Both, and the ratio of their rates."""
+def show(ours: dict[str, Any], stock: dict[str, Any] | None) -> None:
+    """Both, and the ratio of their rates; ours alone while there is no other."""
     print(f"{'':6} candidates  wall s  s each  an hour  statuses")
     rates = []
     for name, one in (("ours", ours), ("stock", stock)):
-        if not one["count"]:
+        if one is None or not one["count"]:
             continue
         rates.append(one["count"] / one["wall_s"])
         statuses = ", ".join(f"{count} {status}" for status, count in sorted(one["statuses"].items()))

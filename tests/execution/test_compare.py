@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.execution.reproduction import compare
-from pipeline.nouns import Interval, Rigor, Status, Verification, VerifySettings
+from pipeline.nouns import GpuInfo, Interval, Rigor, Status, Verification, VerifySettings
 from pipeline.nouns import ReproductionFinding as Finding
 from tests.db import samples
 
@@ -69,6 +69,30 @@ def test_times_of_other_environments_are_not_compared(field: str) -> None:
     elsewhere = now.model_copy(update={"environment": now.environment.model_copy(update={field: value})})
     finding, reason = compare(judged(speedup=2.0), elsewhere)
     assert finding is Finding.NOT_COMPARABLE and field in reason
+
+
+@pytest.mark.parametrize(
+    "now, finding",
+    [
+        (2.0, Finding.SAME),
+        (2.06, Finding.SAME),
+        (1.94, Finding.SAME),
+        (2.3, Finding.FASTER),
+        (1.7, Finding.SLOWER),
+    ],
+)
+def test_another_gpu_of_the_model_may_differ_by_more(now: float, finding: Finding) -> None:
+    here, there = (on_gpu(judged(speedup=s, width=0.001), f"GPU-{s}") for s in (2.0, now))
+    found, reason = compare(here, there)
+    assert found is finding
+    assert ("on another GPU of this model" in reason) is (now != 2.0)
+
+
+def on_gpu(verification: Verification, uuid: str) -> Verification:
+    gpu = GpuInfo(index=0, name="H200", uuid=uuid, capability="9.0", memory_bytes=1, sm_count=132, l2_bytes=1)
+    assert verification.environment is not None
+    environment = verification.environment.model_copy(update={"gpu": gpu})
+    return verification.model_copy(update={"environment": environment})
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@ a reason. Inductor compiles C++ in the sandbox here; tests/gpu has the twin with
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,8 @@ def compiled(ratio: float, *, below: float = 0.01, above: float = 0.01, eager_ms
         graph_breaks=0,
         compile_seconds=1.0,
         measured="2026-01-01T00:00:00+00:00",
+        sought=0.01,
+        most_seconds=10.0,
     )
 
 
@@ -288,6 +292,23 @@ def test_a_ratio_too_uncertain_for_today_is_not_used(linear: Measured) -> None:
     today = measured(2.0, below=0.0, above=0.0, eager_ms=record.eager_ms)
     sharp = linear.verdict.settings.model_copy(update={"target_half_width": 1e-6})
     assert linear.again("compile", today, sharp)[0] is None
+
+
+@pytest.mark.slow
+@LONG
+def test_a_wide_ratio_is_used_where_measuring_as_hard_gave_it(linear: Measured, tmp_path: Path) -> None:
+    copied = replace(linear, cache=tmp_path)
+    shutil.copytree(linear.cache / "baselines", tmp_path / "baselines")
+    for path in (tmp_path / "baselines").glob("*.json"):
+        kept = json.loads(path.read_text())
+        kept["found"]["speedup_interval"] = {"low": 0.5, "high": 50.0}
+        path.write_text(json.dumps(kept))
+    record = Compiled.model_validate(check_of(linear.verdict, "compile").figures["compiled"])
+    today = measured(2.0, below=0.0, above=0.0, eager_ms=record.eager_ms)
+    assert copied.again("compile", today)[0] is not None
+    for more in ({"target_half_width": 0.01}, {"measure_seconds": 9.0}):
+        harder = linear.verdict.settings.model_copy(update=more)
+        assert copied.again("compile", today, harder)[0] is None
 
 
 def refused(court: Court, place: Path, *, body: str, decorator: str = "") -> Check:

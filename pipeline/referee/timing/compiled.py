@@ -37,7 +37,7 @@ from pipeline.referee.timing.timed_outputs import Subject
 
 T = TypeVar("T")
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when the meaning of what is kept changes: everything is then measured anew."""
 COMPILE_SECONDS = 300.0
 """Most seconds for compiling and warming up."""
@@ -78,6 +78,10 @@ class Compiled(Noun):
     compile_seconds: float
     measured: str
     """UTC, ISO 8601."""
+    sought: float
+    """The half-width at which measuring would have ended."""
+    most_seconds: float
+    """When it would have ended in any case."""
 
 
 class Refused(Noun):
@@ -141,8 +145,11 @@ class CompiledBaselines:
         if isinstance(found, Refused):
             age = datetime.now(UTC) - datetime.fromisoformat(found.measured)
             return found if age < REFUSAL_LASTS else None
-        wanted = max(self._seating.subject.settings.half_width, _half_width(measurement.speedup_interval))
+        settings = self._seating.subject.settings
+        wanted = max(settings.half_width, _half_width(measurement.speedup_interval))
         precise = _half_width(found.speedup_interval) <= PRECISE_ENOUGH * wanted
+        # To measure as hard again would give as wide an interval again.
+        precise |= found.sought <= settings.half_width and found.most_seconds >= settings.most_seconds
         return found if precise and same_eager(measurement, found) else None
 
     def _make(self, kind: str) -> Compiled | Refused:
@@ -176,6 +183,8 @@ class CompiledBaselines:
             graph_breaks=seen["graph_breaks"],
             compile_seconds=seen["seconds"],
             measured=_now(),
+            sought=settings.half_width,
+            most_seconds=settings.most_seconds,
         )
 
     def _keep(self, kind: str, found: Compiled | Refused) -> None:
