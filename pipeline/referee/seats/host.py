@@ -173,7 +173,9 @@ class Contestant:
     @property
     def up(self) -> bool:
         """Whether the runner said that it is ready, or its end was noticed: `wait_ready` will not wait."""
-        return self._ready or bool(select.select([self._sock], [], [], 0)[0])
+        said = select.poll()
+        said.register(self._sock, select.POLLIN)
+        return self._ready or bool(said.poll(0))
 
     def wait_ready(self) -> None:
         """Waits until the runner is up and has answered what was sent ahead.
