@@ -173,9 +173,11 @@ class Contestant:
     @property
     def up(self) -> bool:
         """Whether the runner said that it is ready, or its end was noticed: `wait_ready` will not wait."""
+        if self._ready or self.outcome is not None:
+            return True
         said = select.poll()
         said.register(self._sock, select.POLLIN)
-        return self._ready or bool(said.poll(0))
+        return bool(said.poll(0))
 
     def wait_ready(self) -> None:
         """Waits until the runner is up and has answered what was sent ahead.
