@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from benchmarks.candidates import Work
@@ -55,7 +55,7 @@ def watched(engine: Engine, work: Work, settings: VerifySettings, number: int = 
 def watched_batch(
     engine: Engine, work: Sequence[Work], settings: VerifySettings, *, seconds: float | None = None
 ) -> Iterator[Watched]:
-    """All of them, in their order; as many in flight as a batch has. Raises what `Engine.verify` raises.
+    """All of them, as they are done; as many in flight as a batch has. Raises what `Engine.verify` raises.
 
     `seconds`: after so many none is begun. What was taken is not kept here.
     """
@@ -67,7 +67,10 @@ def watched_batch(
         return watched(engine, work[number], settings, number)
 
     with ThreadPoolExecutor(places()) as pool:
-        yield from (seen for seen in pool.map(one, range(len(work))) if seen is not None)
+        for done in as_completed([pool.submit(one, number) for number in range(len(work))]):
+            seen = done.result()
+            if seen is not None:
+                yield seen
 
 
 def spans_of(number: int, events: Sequence[tuple[str, float]], build_s: float) -> tuple[Span, ...]:
