@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from pipeline.contestant import arena as arenas
-from pipeline.contestant import compiled, loop, wire
+from pipeline.contestant import compiled, cores, loop, wire
 from pipeline.contestant.extensions import ExtensionLoader
 from pipeline.contestant.profiling import Watched
 
@@ -43,6 +43,8 @@ class Runner:
         self._module: types.ModuleType | None = None
         self._kept: Any = None
         self._compiled = False
+        self._held: list[int] = []
+        """The cores that were named for it; none: all."""
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
             "attach": self._attach,
@@ -82,9 +84,9 @@ class Runner:
 
     def _hello(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._device = torch.device(message["device"])
-        cores = message.get("cores")
-        if cores:
-            os.sched_setaffinity(0, cores)
+        self._held = list(message.get("cores") or ())
+        if self._held:
+            cores.hold(self._held)
         configure_torch(int(message["threads"]), tf32=bool(message.get("tf32")))
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
@@ -111,6 +113,8 @@ class Runner:
         return {}
 
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        if self._held:
+            cores.hold_for_good()
         module = types.ModuleType(MODULE)
         path = Path.cwd() / f"{MODULE}.py"
         path.write_text(message["source"], encoding="utf-8", errors="surrogatepass")
