@@ -34,8 +34,9 @@ _NO_HOST_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 class Runner:
     """State of one contestant: its socket, arenas, candidate."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+    def __init__(self, sock: socket.socket, *, alone: bool = False) -> None:
+        """`alone`: this process is the contestant's and nobody else's."""
+        self._sock, self._alone = sock, alone
         self._arenas: dict[str, arenas.Arena] = {}
         self._device = torch.device("cpu")
         self._flush = loop.Flush(0, self._device)
@@ -113,7 +114,7 @@ class Runner:
         return {}
 
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        if self._held:
+        if self._held and self._alone:
             cores.hold_for_good()
         module = types.ModuleType(MODULE)
         path = Path.cwd() / f"{MODULE}.py"
@@ -254,7 +255,7 @@ def main() -> None:
     descriptor = int(sys.argv[1])
     gc.freeze()  # what the imports made stays: to look for garbage in it takes longer than many a forward
     sock = socket.socket(fileno=descriptor)
-    runner = Runner(sock)
+    runner = Runner(sock, alone=True)
     ExtensionLoader(runner.ask_for_build, Path.cwd() / "extensions").install()
     wire.send(sock, {"ready": True, "pid": os.getpid()})
     runner.serve()
