@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from typing import Self
 
 
-class Sampler:
+class Sampler(ABC):
     """`with` starts `_watch` in a thread and, leaving the block, sets `_over` and waits for its end."""
 
     def __init__(self) -> None:
@@ -21,6 +22,6 @@ class Sampler:
         self._over.set()
         self._thread.join()
 
+    @abstractmethod
     def _watch(self) -> None:
         """Samples until `_over` is set."""
-        raise NotImplementedError
