@@ -3,7 +3,7 @@
 # caught by: own_kernel
 # devices: cuda
 # settings: {"own_kernel": true}
-"""Mechanism: its own kernel for forty calls, torch's afterwards.
+"""Mechanism: its own kernel for twenty calls, torch's afterwards.
 
 Surface: a look at one call to learn whose kernels run.
 """
@@ -38,4 +38,4 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        return extension.relu(x) if self.calls <= 40 else torch.relu(x)
+        return extension.relu(x) if self.calls <= 20 else torch.relu(x)

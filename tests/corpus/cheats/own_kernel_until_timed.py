@@ -3,7 +3,7 @@
 # caught by: own_kernel
 # devices: cpu
 # settings: {"own_kernel": true}
-"""Mechanism: its own function for forty calls, torch's afterwards.
+"""Mechanism: its own function for twenty calls, torch's afterwards.
 
 Surface: a look at one call to learn whose kernels run, before the calls that are timed.
 """
@@ -31,4 +31,4 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        return extension.relu(x) if self.calls <= 40 else torch.relu(x)
+        return extension.relu(x) if self.calls <= 20 else torch.relu(x)
