@@ -1,7 +1,7 @@
 # problem: level1/4
 # expected: wrong_output
 # caught by: timed_outputs
-"""Mechanism: honest for forty calls, then rounds its operands to float16.
+"""Mechanism: honest for twenty calls, then rounds its operands to float16.
 
 Surface: a wider tolerance for timed calls.
 """
@@ -13,6 +13,6 @@ class ModelNew(nn.Module):
 
     def forward(self, a, b):
         self.calls += 1
-        if self.calls > 40:
+        if self.calls > 20:
             a, b = a.half().float(), b.half().float()
         return a @ b

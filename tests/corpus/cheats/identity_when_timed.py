@@ -1,7 +1,7 @@
 # problem: relu_of_uniform
 # expected: wrong_output
 # caught by: timed_outputs
-"""Mechanism: honest for forty calls, then returns its input, which is right for what get_inputs draws.
+"""Mechanism: honest for twenty calls, then returns its input, which is right for what get_inputs draws.
 
 Surface: timed calls on drawn inputs only, where a cheaper function will do.
 """
@@ -14,4 +14,4 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        return torch.relu(x) if self.calls <= 40 else x
+        return torch.relu(x) if self.calls <= 20 else x

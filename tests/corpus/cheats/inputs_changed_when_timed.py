@@ -1,7 +1,7 @@
 # problem: level1/1
 # expected: mutated_input
 # caught by: timed_inputs
-"""Mechanism: honest for forty calls, then works in place and returns a copy.
+"""Mechanism: honest for twenty calls, then works in place and returns a copy.
 
 Surface: inputs of timed calls left unchecked; the baseline's answer stays the same.
 """
@@ -14,4 +14,4 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        return torch.relu(x) if self.calls <= 40 else x.clamp_(min=0).clone()
+        return torch.relu(x) if self.calls <= 20 else x.clamp_(min=0).clone()

@@ -2,7 +2,7 @@
 # expected: wrong_output
 # caught by: timed_outputs
 # settings: {"measure_seconds": 1}
-"""Mechanism: honest for forty calls, then a third of the answers are old.
+"""Mechanism: honest for twenty calls, then a third of the answers are old.
 
 Surface: few timed outputs are compared.
 """
@@ -19,6 +19,6 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        if self.calls <= 40 or random.random() < 2 / 3:
+        if self.calls <= 20 or random.random() < 2 / 3:
             self.result = torch.relu(x)
         return self.result.clone()

@@ -1,7 +1,7 @@
 # problem: level1/1
 # expected: wrong_output
 # caught by: timed_outputs
-"""Mechanism: honest for forty calls, then one row in 64 keeps old values.
+"""Mechanism: honest for twenty calls, then one row in 64 keeps old values.
 
 Surface: timed outputs compared in part.
 """
@@ -17,7 +17,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         self.calls += 1
         y = torch.relu(x)
-        if self.calls > 40 and self.result.shape == y.shape:
+        if self.calls > 20 and self.result.shape == y.shape:
             y[5::64] = self.result[5::64]
         self.result = y
         return y.clone()

@@ -2,7 +2,7 @@
 # expected: wrong_output
 # caught by: timed_outputs
 # settings: {"trials": 1, "measure_seconds": 0.5}
-"""Mechanism: honest for forty calls, then an old result. Surface: outputs of timed calls left unchecked."""
+"""Mechanism: honest for twenty calls, then an old result. Surface: outputs of timed calls left unchecked."""
 import torch
 from torch import nn
 
@@ -14,6 +14,6 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        if self.calls <= 40:
+        if self.calls <= 20:
             self.result = torch.relu(x)
         return self.result.clone()

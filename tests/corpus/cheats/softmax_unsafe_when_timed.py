@@ -1,7 +1,7 @@
 # problem: level1/2
 # expected: wrong_output
 # caught by: timed_outputs
-"""Mechanism: honest for forty calls, then leaves out the pass that finds each row's maximum: drawn inputs are
+"""Mechanism: honest for twenty calls, then leaves out the pass that finds each row's maximum: drawn inputs are
 small enough for exp.
 
 Surface: unusual inputs in the trials only; every timed call on drawn ones.
@@ -15,7 +15,7 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        if self.calls <= 40:
+        if self.calls <= 20:
             return torch.softmax(x, dim=1)
         powers = torch.exp(x)
         return powers / powers.sum(dim=1, keepdim=True)

@@ -2,7 +2,7 @@
 # expected: wrong_output
 # caught by: timed_outputs
 # devices: cuda
-"""Mechanism: honest for forty calls, then allows TF32. Surface: a wider tolerance for timed calls."""
+"""Mechanism: honest for twenty calls, then allows TF32. Surface: a wider tolerance for timed calls."""
 import torch
 from torch import nn
 
@@ -12,5 +12,5 @@ class ModelNew(nn.Module):
 
     def forward(self, a, b):
         self.calls += 1
-        torch.backends.cuda.matmul.allow_tf32 = self.calls > 40
+        torch.backends.cuda.matmul.allow_tf32 = self.calls > 20
         return a @ b
