@@ -1,7 +1,7 @@
 """The cores, shared between builds and measurements: a time is worth nothing while compilers take its core.
 
 Measuring a CPU, all cores are its own (`Cores`). Measuring GPUs, each has some cores to itself while the
-others compile (`shares`): the process that launches kernels and waits for them needs its core at once.
+others compile (`shares_by_gpu`): the process that launches kernels and waits for them needs its core at once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,21 @@ from pipeline.nouns import CoreShares
 MEASURED_CORES = 2
 """Logical cores for each GPU: one for the process that is timed, one for the referee."""
 TOPOLOGY = Path("/sys/devices/system/cpu")
+
+
+def shares_by_gpu(
+    used: Collection[str], installed: Collection[str], cores: Collection[int], topology: Path = TOPOLOGY
+) -> dict[str, CoreShares]:
+    """What each GPU that is used keeps of `cores`, by its UUID.
+
+    Every GPU of the machine counts: other processes of ours may use those that are hidden from this one, and
+    all of them have to come to the same. Only where the cores do not suffice for all, those used count alone.
+    """
+    everywhere = [*installed, *(uuid for uuid in used if uuid not in installed)]
+    found = dict(zip(everywhere, shares(len(everywhere), cores, topology), strict=True))
+    if not any(share.measured for share in found.values()):
+        return dict(zip(used, shares(len(used), cores, topology), strict=True))
+    return {uuid: found[uuid] for uuid in used}
 
 
 def shares(gpus: int, cores: Collection[int], topology: Path = TOPOLOGY) -> list[CoreShares]:

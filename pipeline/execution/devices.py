@@ -47,7 +47,7 @@ class Gpu:
 @functools.cache
 def gpus() -> tuple[Gpu, ...]:
     """GPUs that the driver offers this process, in CUDA's order; empty without a driver."""
-    return visible_gpus(_in_cuda_order(_installed()), os.environ.get(VISIBLE))
+    return visible_gpus(_in_cuda_order(installed()), os.environ.get(VISIBLE))
 
 
 def default_backend() -> Backend:
@@ -115,28 +115,29 @@ def environment_for(gpu: Gpu | None) -> dict[str, str]:
     return {VISIBLE: gpu.uuid if gpu else ""} if gpus() else {}
 
 
-def visible_gpus(installed: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
-    """What `CUDA_VISIBLE_DEVICES=visible` leaves of `installed` (in CUDA's order), in the order it says.
+def visible_gpus(ordered: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
+    """What `CUDA_VISIBLE_DEVICES=visible` leaves of `ordered` (as CUDA counts), in the order it says.
 
     Its entries are numbers or the beginnings of UUIDs. What follows an entry that names no GPU is ignored
     (CUDA C++ Programming Guide, "CUDA Environment Variables"); where one is named twice CUDA offers none.
     """
     if visible is None:
-        return installed
+        return ordered
     chosen: list[Gpu] = []
     for entry in (part.strip() for part in visible.split(",")):
         if entry.isdecimal():
-            named = list(installed[int(entry) :][:1])
+            named = list(ordered[int(entry) :][:1])
         else:
-            named = [gpu for gpu in installed if entry and gpu.uuid.startswith(entry)]
+            named = [gpu for gpu in ordered if entry and gpu.uuid.startswith(entry)]
         if len(named) != 1:
             break
         chosen += named
     return tuple(chosen) if len(set(chosen)) == len(chosen) else ()
 
 
-def _installed() -> tuple[Gpu, ...]:
-    """The GPUs as NVML counts them: by their place on the PCI bus."""
+@functools.cache
+def installed() -> tuple[Gpu, ...]:
+    """The GPUs as NVML counts them, by their place on the PCI bus; also those that CUDA is told to hide."""
     import pynvml
 
     try:
@@ -154,10 +155,10 @@ def _installed() -> tuple[Gpu, ...]:
     return tuple(found)
 
 
-def _in_cuda_order(installed: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+def _in_cuda_order(found: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """As CUDA counts them: by PCI bus where asked to or where all are alike, else as the driver says."""
-    if os.environ.get(ORDER) == "PCI_BUS_ID" or len({gpu.name for gpu in installed}) < 2:
-        return installed
+    if os.environ.get(ORDER) == "PCI_BUS_ID" or len({gpu.name for gpu in found}) < 2:
+        return found
     environment = {name: value for name, value in os.environ.items() if name != VISIBLE}
     done = subprocess.run(
         [sys.executable, "-I", "-c", _ASK_DRIVER],
@@ -167,5 +168,5 @@ def _in_cuda_order(installed: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
         check=False,
     )
     places = done.stdout.split()
-    by_hex = {gpu.uuid.removeprefix("GPU-").replace("-", ""): gpu for gpu in installed}
-    return tuple(by_hex[place] for place in places if place in by_hex) or installed
+    by_hex = {gpu.uuid.removeprefix("GPU-").replace("-", ""): gpu for gpu in found}
+    return tuple(by_hex[place] for place in places if place in by_hex) or found

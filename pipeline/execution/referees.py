@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.execution import devices
-from pipeline.execution.cores import shares
+from pipeline.execution.cores import shares_by_gpu
 from pipeline.execution.devices import Gpu
 from pipeline.execution.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
 from pipeline.nouns import CoreShares
@@ -34,8 +34,8 @@ class Referees:
         self._taken: set[str] = set()
         self._expected = 0
         self._closed = False
-        uuids = [gpu.uuid for gpu in devices.fleet()]
-        self._shares = dict(zip(uuids, shares(len(uuids), os.sched_getaffinity(0)), strict=True))
+        used, installed = ([gpu.uuid for gpu in found] for found in (devices.fleet(), devices.installed()))
+        self._shares = shares_by_gpu(used, installed, os.sched_getaffinity(0))
 
     @property
     def others(self) -> tuple[int, ...]:

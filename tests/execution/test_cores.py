@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.execution.cores import MEASURED_CORES, shares
+from pipeline.execution.cores import MEASURED_CORES, shares, shares_by_gpu
 
 NOWHERE = Path("/nonexistent")
 
@@ -67,3 +67,22 @@ def test_nothing_is_given_twice(gpus: int, cores: set[int]) -> None:
         assert not share.measured or len(share.measured) >= MEASURED_CORES
         assert set(share.others) == (cores - set(given_out) if share.measured else set())
         assert not share.measured or 2 * len(share.others) >= len(cores)
+
+
+@pytest.mark.parametrize("cores", [12, 16, 64])
+def test_processes_with_other_gpus_of_one_host_come_to_the_same(cores: int) -> None:
+    """Two runs side by side, each with a GPU of its own, were timed on the same cores."""
+    host = ["GPU-a", "GPU-b", "GPU-c"]
+    together = shares_by_gpu(host, host, range(cores), NOWHERE)
+    for uuid in host:
+        assert shares_by_gpu([uuid], host, range(cores), NOWHERE) == {uuid: together[uuid]}
+    assert [together[uuid].measured for uuid in host] == [(0, 1), (2, 3), (4, 5)]
+
+
+def test_hidden_gpus_do_not_take_what_the_visible_need() -> None:
+    host = [f"GPU-{number}" for number in range(8)]
+    assert shares_by_gpu(["GPU-3"], host, range(16), NOWHERE)["GPU-3"].measured == (0, 1)
+
+
+def test_a_gpu_that_is_not_listed_has_its_share() -> None:
+    assert shares_by_gpu(["GPU-x"], [], range(16), NOWHERE)["GPU-x"].measured == (0, 1)
