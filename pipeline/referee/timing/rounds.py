@@ -144,8 +144,9 @@ class Stopwatch:
         for _ in range(ALONE_ROUNDS):
             self._baseline.pause()
             slots = self._slots[: self._counts[1]]
+            arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
             for slot in slots:
-                slot.fill(self._draw())
+                slot.fill(arguments)
             times, _ = self._block(self._baseline, slots, slots, None)
             found.append(median(times))
 
