@@ -6,6 +6,7 @@ others compile (`shares_by_gpu`): the process that launches kernels and waits fo
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator
@@ -72,6 +73,15 @@ def _siblings(path: Path) -> set[int]:
     except OSError:
         return set()
     return {number for first, last in parts for number in range(int(first), int(last or first) + 1)}
+
+
+def measured_threads() -> int:
+    """Threads with which a CPU is measured where a run does not say: one core is left for everything else.
+
+    Where all cores are used, every process that wakes up takes one from the side that is timed; on two cores
+    a call takes half the time or all of it, by the core on which its second thread wakes up.
+    """
+    return max(1, len(os.sched_getaffinity(0)) - 1)
 
 
 class Cores:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline.build import Builder
 from pipeline.errors import DeviceUnfit, MachineError
-from pipeline.execution.cores import Cores
+from pipeline.execution.cores import Cores, measured_threads
 from pipeline.execution.devices import device_for, environment_for, set_aside
 from pipeline.execution.prebuild import Prebuilt, prebuild
 from pipeline.execution.referee_process import OnStage, RefereeLost, RefereeProcess
@@ -105,6 +105,7 @@ class Engine:
         Raises UsageError for a size the problem has not, or a problem whose own code fails; MachineError
         for what this machine lacks.
         """
+        settings = _in_numbers(settings)
         record = _Record(source, problem, settings)
         findings = review(source, problem, settings.backend)
         fatal = next((f for f in findings if f.severity is Severity.ERROR and f.status), None)
@@ -214,6 +215,13 @@ class Engine:
         if referee.gpu is not None:
             set_aside(referee.gpu.uuid, reason)
         self._replace(referee)
+
+
+def _in_numbers(settings: VerifySettings) -> VerifySettings:
+    """The settings as they are recorded: with what this machine decides, so that another can do the same."""
+    if settings.threads or settings.backend != "cpp":
+        return settings
+    return settings.model_copy(update={"threads": measured_threads()})
 
 
 class _Record:

@@ -106,7 +106,10 @@ class VerifySettings(Noun):
     own_kernel: bool = True
     """Require that the candidate builds an extension; off for measuring a reference against itself."""
     threads: int = Field(default=0, ge=0)
-    """CPU threads for reference and candidate; 0: all cores this process may use."""
+    """CPU threads for reference and candidate, and cores that both are held to when a CPU is measured.
+
+    0: all cores that this process may use, but one where a CPU is measured; the record has the number.
+    """
     load_seconds: float = Field(default=60.0, gt=0)
     """Most seconds for importing the candidate and constructing ModelNew (builds apart)."""
     call_seconds: float = Field(default=60.0, gt=0)

@@ -92,6 +92,8 @@ def print_verification(verification: Verification, console: Console) -> None:
 def rules(settings: VerifySettings) -> str:
     """What was asked of the candidate and of the clock: `numerics fp32, purity any, rigor standard`."""
     said = f"numerics {settings.numerics}, purity {settings.purity}, rigor {settings.rigor}"
+    if settings.backend == "cpp" and settings.threads:
+        said += f", {settings.threads} {'thread' if settings.threads == 1 else 'threads'}"
     return said + ("" if settings.own_kernel else ", no own kernel required")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -43,6 +44,8 @@ def test_a_wrong_candidate_as_json(program: Program, relu: tuple[object, ...], t
     assert (found["attempt"], found["status"]) == (1, "wrong_output")
     checks = {check["name"]: check["outcome"] for check in found["verification"]["checks"]}
     assert checks["values: drawn"] == "fail"
+    threads = found["verification"]["settings"]["threads"]  # what this machine decided
+    assert threads == max(1, len(os.sched_getaffinity(0)) - 1)
     error = found["verification"]["errors"][0]
     assert error["wrong"] > 0 and error["count"] == 64 * 257 and error["got"] == 1.0
     (attempt,) = program.attempts()
