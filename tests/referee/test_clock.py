@@ -250,3 +250,11 @@ def test_strided_and_nested_results_are_delivered_whole() -> None:
 def test_a_result_that_does_not_fit_ends_the_block(wrong: loop.Forward) -> None:
     with pytest.raises(ValueError, match="another shape or dtype"):
         delivered(wrong, [[torch.zeros(2, 3)]], [torch.zeros(2, 3)])
+
+
+def test_an_interval_on_a_cpu_holds_what_pairs_differ_by_today() -> None:
+    """On a shared machine pairs of processes differ by more than the rounds of either can know."""
+    rounds = [clock.Round("BC", [1.2] * 4, [1.0] * 4, 6.0, 6.8) for _ in range(8)]
+    for backend, least, most in (("cpp", 0.12, 0.13), ("cuda", 0.0, 0.01)):
+        interval = clock.conclude(rounds, backend=backend, device_spread=0.04).speedup_interval
+        assert least <= math.log(interval.high / interval.low) / 2 <= most

@@ -33,8 +33,8 @@ waking up, messages."""
 BLURRED = 3.0
 """Beyond so many times the bound, with nothing certain, a machine is too busy to be believed."""
 SESSION_SPREAD = {"cuda": (0.002, 0.0002), "cpp": (0.01, 0.002)}
-"""What another pair of processes, other addresses and another minute change, by backend: a fraction of the
-ratio, and milliseconds of a call. Measured; see docs/measurement.md."""
+"""What another pair of processes, other addresses and another minute change at least, by backend: a fraction
+of the ratio, and milliseconds of a call. Measured; see docs/measurement.md."""
 SLOWED = {"cuda": 0.05, "cpp": 0.15}
 """A baseline that is faster by more than this fraction once the candidate is gone counts as fast as then."""
 SLOWED_BY_FORCE = 0.5
@@ -229,7 +229,7 @@ def conclude(
     slowed = slowed_by(rounds, alone_ms)
     slowed = slowed if slowed > SLOWED[backend] else 0.0
     correction = math.log(inside / (inside + hidden)) - math.log1p(slowed)
-    interval = _log_interval(rounds, backend, inside + hidden)
+    interval = _log_interval(rounds, backend, inside + hidden, device_spread)
     doubtful = doubtful_ms(rounds)
     doubt = math.log1p(doubtful / (inside + hidden))
     interval = Interval(low=interval.low + correction - doubt, high=interval.high + correction)
@@ -259,10 +259,17 @@ def conclude(
     )
 
 
-def _log_interval(rounds: Sequence[Round], backend: str, candidate_ms: float) -> Interval:
+def _log_interval(
+    rounds: Sequence[Round], backend: str, candidate_ms: float, device_spread: float
+) -> Interval:
     """The interval of the log-ratio: of each pair of processes, widened by what another pair would change;
-    of several pairs from the lowest end to the highest, so that pairs that disagree decide nothing."""
+    of several pairs from the lowest end to the highest, so that pairs that disagree decide nothing.
+
+    How far pairs are apart on a CPU depends on the machine and on who else uses it, so today's spread counts.
+    """
     relative, absolute_ms = SESSION_SPREAD[backend]
+    if backend == "cpp":
+        relative = max(relative, stats.CLAIM_SPREADS * device_spread)
     spread = relative + absolute_ms / candidate_ms
     found = []
     for session in sorted({r.session for r in rounds}):

@@ -41,6 +41,9 @@ SURE_ROUNDS = 24
 MAX_ROUNDS = 200
 PATIENCE_SECONDS = 20.0
 """The outer clock may take this much longer to vouch for the inner one than was allowed."""
+PATIENCE_SHARE = 1.5
+"""With `SURE_ROUNDS` it may take this share of what was allowed in addition: what is doubtful then counts
+in the claim, also in that of an honest one."""
 WARM_UP_SECONDS = 0.2
 BLOCK_MS = 60.0
 """Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
@@ -169,14 +172,18 @@ class Stopwatch:
 
         Where it seems to see more than the inner one the whole time is used: what is certain then convicts.
         """
-        late = seconds > self._settings.most_seconds
+        most = self._settings.most_seconds
+        late = seconds > most
         if len(rounds) < (MIN_ROUNDS if not late else 4):
             return False
-        if not late and not clock.narrow(rounds, self._settings.half_width):
+        narrow = clock.narrow(rounds, self._settings.half_width)
+        if not (late or narrow):
             return False
-        if clock.vouched(rounds) or seconds > PATIENCE_SECONDS + self._settings.most_seconds:
+        if clock.vouched(rounds) or seconds > most + PATIENCE_SECONDS:
             return True
-        return len(rounds) >= SURE_ROUNDS and (late or not clock.suspicious(rounds))
+        if len(rounds) < SURE_ROUNDS:
+            return False
+        return seconds > most + PATIENCE_SHARE * most or (narrow and not clock.suspicious(rounds))
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)

@@ -15,6 +15,8 @@ RESAMPLES = 1000
 CONFIDENCE = 0.95
 CLAIM_FLOOR = 0.01
 """No difference below 1 % is claimed, however quiet the machine seems."""
+CLAIM_SPREADS = 3
+"""No difference below so many times the spread of A against A is claimed."""
 SAME_WITHIN = 0.05
 """Beyond 5 % nothing is called the same, however little the machine can tell apart: it is unresolved."""
 
@@ -128,7 +130,7 @@ def aa_spread(blocks: Sequence[tuple[int, float]]) -> float:
 
 def resolution(*spreads: float) -> float:
     """Smallest relative difference that is claimed: max(1 %, 3 times every A/A spread)."""
-    return max(CLAIM_FLOOR, *(3 * spread for spread in spreads))
+    return max(CLAIM_FLOOR, *(CLAIM_SPREADS * spread for spread in spreads))
 
 
 def pace(interval: Interval, smallest: float) -> Pace:
