@@ -19,12 +19,14 @@ ONE_OF = {"honest": 4, "wrong": 3, "faults": 3}
 LONG = (
     "cheats/clock_rewritten_in_libc",
     "harmless/cores_hogged_between_turns",
+    "honest/batched_matmul_thread_pool",
     "honest/batch_norm_train_statistics",
     "honest/cpp_relu_loaded_from_files",
+    "honest/cpp_softmax_loaded_from_a_tree",
     "honest/cpp_sum_openmp_atomics",
     "honest/cumulative_sum_cached_triangle",
 )
-"""These take ten seconds to half a minute each: they too are left to `make test-slow`."""
+"""These take seven seconds to half a minute each: they too are left to `make test-slow`."""
 
 
 def chosen() -> list[Any]:
