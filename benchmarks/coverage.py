@@ -301,7 +301,7 @@ def main() -> None:
     )
     options_of.add_argument("--backend", choices=["cuda", "cpp"])
     options_of.add_argument("--size")
-    options_of.add_argument("--measure-seconds", type=float, default=10.0)
+    options_of.add_argument("--measure-seconds", type=float, help="the rigor's")
     options_of.add_argument("--least-us", type=float, default=LEAST_US, help="shorter calls are not counted")
     options = options_of.parse_args()
     if unknown := set(options.kinds) - set(KINDS):

@@ -18,12 +18,11 @@ step() {
 
 step "$python" -m pytest -q -m "gpu and not slow"
 step "$python" scripts/confusion.py --device cuda --json "$out/confusion.json"
+apart=(--output "$out/apart.json")
 if [ -f "$out/apart.json" ]; then  # an hour later, or another day
-    step "$python" -m benchmarks.apart --backend cuda --seconds-budget "$each" \
-        --against "$out/apart.json" --output "$out/apart_again.json"
-else
-    step "$python" -m benchmarks.apart --backend cuda --seconds-budget "$each" --output "$out/apart.json"
+    apart=(--against "$out/apart.json" --output "$out/apart_again.json")
 fi
+step "$python" -m benchmarks.apart --backend cuda --seconds-budget "$each" "${apart[@]}"
 step "$python" -m benchmarks.builds --backend cuda --output "$out/builds.json"
 step "$python" -m benchmarks.timeline --backend cuda --output "$out/timeline.json"
 step "$python" -m benchmarks.throughput --backend cuda --count 60 --stock 6 --output "$out/throughput.json"

@@ -32,9 +32,10 @@ BLOCK_MS = 1.0
 waking up, messages."""
 BLURRED = 3.0
 """Beyond so many times the bound, with nothing certain, a machine is too busy to be believed."""
-SESSION_SPREAD = {"cuda": (0.002, 0.0002), "cpp": (0.01, 0.002)}
-"""What another pair of processes, other addresses and another minute change at least, by backend: a fraction
-of the ratio, and milliseconds of a call. Measured; see docs/measurement.md."""
+SESSION_SPREAD = {"cuda": (0.002, 0, 0.0002), "cpp": (0.01, stats.CLAIM_SPREADS, 0.002)}
+"""What another pair of processes, other addresses and another minute change, by backend: at least this
+fraction of the ratio, so many times the device's spread of today, and milliseconds of a call. How far pairs
+are apart on a CPU depends on the machine and on who else uses it. Measured; see docs/measurement.md."""
 SLOWED = {"cuda": 0.05, "cpp": 0.15}
 """A baseline that is faster by more than this fraction once the candidate is gone counts as fast as then."""
 SLOWED_BY_FORCE = 0.5
@@ -263,14 +264,9 @@ def _log_interval(
     rounds: Sequence[Round], backend: str, candidate_ms: float, device_spread: float
 ) -> Interval:
     """The interval of the log-ratio: of each pair of processes, widened by what another pair would change;
-    of several pairs from the lowest end to the highest, so that pairs that disagree decide nothing.
-
-    How far pairs are apart on a CPU depends on the machine and on who else uses it, so today's spread counts.
-    """
-    relative, absolute_ms = SESSION_SPREAD[backend]
-    if backend == "cpp":
-        relative = max(relative, stats.CLAIM_SPREADS * device_spread)
-    spread = relative + absolute_ms / candidate_ms
+    of several pairs from the lowest end to the highest, so that pairs that disagree decide nothing."""
+    least, times, absolute_ms = SESSION_SPREAD[backend]
+    spread = max(least, times * device_spread) + absolute_ms / candidate_ms
     found = []
     for session in sorted({r.session for r in rounds}):
         ratios = log_ratios([r for r in rounds if r.session == session])

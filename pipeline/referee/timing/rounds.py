@@ -42,8 +42,8 @@ MAX_ROUNDS = 200
 PATIENCE_SECONDS = 20.0
 """The outer clock may take this much longer to vouch for the inner one than was allowed."""
 PATIENCE_SHARE = 1.5
-"""With `SURE_ROUNDS` it may take this share of what was allowed in addition: what is doubtful then counts
-in the claim, also in that of an honest one."""
+"""With `SURE_ROUNDS` it may take only this share of what was allowed longer: what is doubtful then counts in
+the claim, also in that of an honest one."""
 WARM_UP_SECONDS = 0.2
 BLOCK_MS = 60.0
 """Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
@@ -183,7 +183,7 @@ class Stopwatch:
             return True
         if len(rounds) < SURE_ROUNDS:
             return False
-        return seconds > most + PATIENCE_SHARE * most or (narrow and not clock.suspicious(rounds))
+        return seconds > most * (1 + PATIENCE_SHARE) or (narrow and not clock.suspicious(rounds))
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
