@@ -19,6 +19,7 @@ import os
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the corpus is read by the 
 
 from pipeline.errors import KernelproofError
 from pipeline.nouns import Verification
+from pipeline.sandbox import Group
 from pipeline.workspace import cache_directory
 from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members, miss
 from tests.referee.court import Court
@@ -50,21 +52,28 @@ def main() -> int:
     records = [] if arguments.fresh or not arguments.json else earlier(arguments.json)
     known = {f"{record['kind']}/{record['name']}" for record in records}
     left = [member for member in chosen if member.id not in known]
-    build_ahead(left, cache, threads=arguments.builders)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kernelproof-confusion-") as directory:
         scratch = Path(directory)
         scratch.chmod(0o755)
         os.environ["TMPDIR"] = directory
-        with Court(cache, scratch) as court:
+        with Court(cache, scratch) as court, ThreadPoolExecutor(1) as pool:
+            jobs = Group(court.others)
+            building = pool.submit(build_ahead, left, cache, jobs, threads=arguments.builders)
+            if not court.others:  # what is timed has no cores of its own
+                building.result()
+            left.sort(key=lambda member: member.builds)  # what needs no build waits for none
             for number, member in enumerate(left, 1 + len(chosen) - len(left)):
                 if arguments.seconds_budget and time.monotonic() - began > arguments.seconds_budget:
                     print(f"{len(chosen) - number + 1} left: --seconds-budget is used up")
+                    jobs.close()
                     break
                 records.append(judge(court, member))
                 show(f"{number:4}/{len(chosen)}", records[-1])
                 if arguments.json:
                     arguments.json.write_text(json.dumps(records, indent=1) + "\n")
+            else:
+                building.result()
     return 0 if told(records, {member.id: member for member in chosen}) else 1
 
 
@@ -151,13 +160,15 @@ def judge(court: Court, member: Member) -> dict[str, Any]:
     began, before = time.monotonic(), court.left_over()
     record: dict[str, Any] = {"kind": member.kind, "name": member.name, "device": member.device}
     record |= {"expected": list(member.expected), "caught_by": list(member.caught_by)}
+    # Who leaves something behind is not told from processes in reserve: faults are judged without any.
+    ahead = member.device == "cuda" and member.kind != "faults"
     try:
-        verdict = court.judge(member.request)
+        verdict = court.judge(member.request, ahead=ahead)
     except KernelproofError as error:
         found: dict[str, Any] = {"status": "lost", "failed_check": None, "miss": f"no verdict: {error}"}
     else:
         found = described(verdict) | {"miss": miss(member, verdict)}
-    found["left_over"] = [item for item in court.left_over() if item not in before]
+    found["left_over"] = [] if ahead else [item for item in court.left_over() if item not in before]
     if found["left_over"] and not found["miss"]:
         found["miss"] = f"left over: {', '.join(found['left_over'])}"
     return record | found | {"seconds": round(time.monotonic() - began, 2)}

@@ -22,6 +22,7 @@ from pipeline.build import Builder, Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
 from pipeline.nouns import Build, BuildRequest, CoreShares
+from pipeline.referee.device.canary import Reserve
 from pipeline.referee.device.environment import describe_environment
 from pipeline.referee.judge import Tools, judge
 from pipeline.referee.request import VerifyRequest
@@ -41,14 +42,15 @@ def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     wire.send(sock, {"ready": True, "torch": torch.__version__})
-    spares = Spares()
+    spares, canaries = Spares(), Reserve()
     try:
-        _serve(sock, spares)
+        _serve(sock, spares, canaries)
     finally:
         spares.close()
+        canaries.close()
 
 
-def _serve(sock: socket.socket, spares: Spares) -> None:
+def _serve(sock: socket.socket, spares: Spares, canaries: Reserve) -> None:
     while True:
         try:
             message, _ = wire.receive(sock)
@@ -57,15 +59,17 @@ def _serve(sock: socket.socket, spares: Spares) -> None:
         if message.get("op") == "bye":
             return
         try:
-            wire.send(sock, _answer(message, sock, spares))
+            wire.send(sock, _answer(message, sock, spares, canaries))
         except KernelproofError as error:
             unfit = isinstance(error, DeviceUnfit)
             wire.send(sock, {"error": str(error), "exit_code": error.exit_code, "unfit": unfit})
         if message.get("more"):
-            _refill(spares, VerifyRequest.model_validate(message["request"]))
+            _refill(spares, canaries, VerifyRequest.model_validate(message["request"]))
 
 
-def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dict[str, Any]:
+def _answer(
+    message: dict[str, Any], sock: socket.socket, spares: Spares, canaries: Reserve
+) -> dict[str, Any]:
     if message["op"] == "environment":
         environment = describe_environment(torch.device(message["device"]))
         return {"environment": environment.model_dump(mode="json")}
@@ -81,14 +85,16 @@ def _answer(message: dict[str, Any], sock: socket.socket, spares: Spares) -> dic
     def progress(stage: str) -> None:
         wire.send(sock, {"stage": stage})
 
-    verdict = judge(request, Tools(build, progress, cache, toolchain, spares))
+    verdict = judge(request, Tools(build, progress, cache, toolchain, spares, canaries))
     if not message.get("more"):
         spares.close()
     return {"verification": verdict.model_dump(mode="json")}
 
 
-def _refill(spares: Spares, request: VerifyRequest) -> None:
+def _refill(spares: Spares, canaries: Reserve, request: VerifyRequest) -> None:
     settings = request.settings
+    if torch.device(request.device).type == "cuda":
+        canaries.refill(request.device, spares.shares.others)
     with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
         spares.refill(
             gpus(torch.device(request.device)),

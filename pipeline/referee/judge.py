@@ -65,6 +65,7 @@ class Tools:
     cache: Path
     toolchain: Toolchain
     spares: Spares
+    canaries: canary.Reserve
 
 
 def judge(request: VerifyRequest, tools: Tools) -> Verification:
@@ -79,7 +80,8 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
     with _alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
         verdict = _verdict(request, ledger, tools)
         if gpu is not None and _disorder(verdict):
-            canary.confirm(request.device, gpu.uuid, DISORDER[verdict.status])
+            after = DISORDER[verdict.status]
+            canary.confirm(request.device, gpu.uuid, after, reserve=tools.canaries)
     return ledger.close(verdict.status, verdict.reason, verdict.details)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import secrets
 import time
 from collections.abc import Iterable, Iterator
@@ -30,6 +32,14 @@ from pipeline.referee.request import VerifyRequest
 from pipeline.version import __version__
 
 Figures = dict[str, Any]
+SEED_BITS = 62
+
+
+def derived(seed: int, number: int) -> int:
+    """The seed of this number of all those that one secret seed stands for: the first 62 bits of the BLAKE2b
+    digest of both, as decimal numbers with a space between."""
+    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
 
 
 class Ended(Exception):
@@ -63,9 +73,14 @@ class Ledger:
 
     def seed(self, name: str) -> int:
         """A fresh secret seed, written down under `name`."""
-        value = secrets.randbits(62)
+        value = secrets.randbits(SEED_BITS)
         self.seeds[name] = value
         return value
+
+    def seeds_of(self, name: str) -> Iterator[int]:
+        """Secret seeds without end, of which one is written down: the n-th, from 1, is `derived` from it."""
+        root = self.seed(name)
+        return (derived(root, number) for number in itertools.count(1))
 
     def saw_class(self, classes: Iterable[ErrorClass | None]) -> None:
         """Notes the error classes of a trial's outputs; the worst of all trials counts."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pipeline.sandbox import Group
 from tests.referee.conftest import TABLE, holding_court
 from tests.referee.corpus import Confusion, Member, build_ahead, members
 from tests.referee.court import Court
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.gpu
 def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
     """A court in whose cache every extension is already built."""
     cache = tmp_path_factory.mktemp("cache")
-    build_ahead(members("cuda"), cache, threads=max(1, len(os.sched_getaffinity(0)) // 2))
+    build_ahead(members("cuda"), cache, Group(), threads=max(1, len(os.sched_getaffinity(0)) // 2))
     with holding_court(tmp_path_factory, cache) as court:
         yield court
 

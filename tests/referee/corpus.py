@@ -178,9 +178,9 @@ def failed_check(verdict: Verification) -> str | None:
     return next((c.name for c in verdict.checks if c.outcome is CheckOutcome.FAIL), None)
 
 
-def build_ahead(chosen: Sequence[Member], cache: Path, *, threads: int) -> None:
+def build_ahead(chosen: Sequence[Member], cache: Path, jobs: Group, *, threads: int) -> None:
     """Compiles what the members want compiled, several at a time, so that judging finds it in the cache."""
-    builder, jobs = Builder(cache), Group()
+    builder = Builder(cache, group=jobs)
     with ThreadPoolExecutor(threads) as pool:
         wanted = [member for member in chosen if member.builds]
         list(pool.map(lambda m: prebuild(builder, cache, m.source, m.settings, jobs), wanted))

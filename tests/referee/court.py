@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil
 
 from pipeline.build import learn_toolchain
-from pipeline.execution.devices import chosen_gpu
 from pipeline.execution.referee_process import RefereeLost, RefereeProcess
+from pipeline.execution.referees import Referees
 from pipeline.nouns import Verification
 from pipeline.referee.request import VerifyRequest
 
@@ -19,36 +19,37 @@ class Court:
     def __init__(self, cache: Path, scratch: Path) -> None:
         self._cache, self._scratch = cache, scratch
         self._toolchain = learn_toolchain(cache)
-        self._referee: RefereeProcess | None = None
-        self._ahead = False
+        self._referees = Referees(cache)
+        self._ahead: RefereeProcess | None = None
 
     def __enter__(self) -> Court:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._dismiss()
+        self._referees.close()
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The cores for all that is not timed; empty: all."""
+        return self._referees.others
 
     def judge(self, request: VerifyRequest, *, ahead: bool = False) -> Verification:
         """The verdict. `ahead`: processes for the next request come up meanwhile, and `left_over` names them.
 
         Raises RefereeLost.
         """
-        if self._ahead and not ahead:
-            self._dismiss()
-        self._ahead = ahead
-        if self._referee is None:
-            self._referee = RefereeProcess(self._cache, chosen_gpu())
-        try:
-            return self._referee.verify(request, self._toolchain, more=ahead)
-        except RefereeLost:
-            self._dismiss()
-            raise
-
-    def _dismiss(self) -> None:
-        """Ends the referee and what it keeps ready."""
-        if self._referee is not None:
-            self._referee.close()
-        self._referee = None
+        if self._ahead is not None and not ahead:
+            self._referees.replace(self._ahead)
+            self._ahead = None
+        with self._referees.taken(request.device) as referee:
+            cores = self._referees.shares_of(referee, request.device)
+            self._ahead = referee if ahead else None
+            try:
+                return referee.verify(request, self._toolchain, more=ahead, cores=cores)
+            except RefereeLost:
+                self._referees.replace(referee)
+                self._ahead = None
+                raise
 
     def left_over(self) -> list[str]:
         """Files, and processes of contestants, that are still there. Empty when all is as it should be."""

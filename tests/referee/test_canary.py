@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipeline.referee.device import canary, quarantine
 from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
 
 CPU = torch.device("cpu")
+MINE = sorted(os.sched_getaffinity(0))
 UUID = "GPU-00000000-1111-2222-3333-444444444444"
 
 
@@ -39,6 +40,13 @@ class Broken(TorchDispatchMode):
             flat = result.view(-1)
             flat[flat.numel() // 2] += 1
         return result
+
+
+@pytest.fixture
+def reserve() -> Iterator[canary.Reserve]:
+    kept = canary.Reserve()
+    yield kept
+    kept.close()
 
 
 def program(source: str) -> tuple[str, ...]:
@@ -88,6 +96,33 @@ def test_an_error_of_the_driver_is_what_was_seen() -> None:
 
 def test_a_fresh_process_says_healthy() -> None:
     assert canary.check("cpu") is None
+
+
+def test_one_in_reserve_answers_once(reserve: canary.Reserve) -> None:
+    reserve.refill("cpu", MINE[:1])
+    waiting = reserve._waiting
+    assert waiting is not None and reserve.take("cuda:0") is None
+    reserve.refill("cpu", MINE[:1])
+    assert reserve._waiting is waiting
+    assert canary.check("cpu", program=program("raise SystemExit('a new one')"), reserve=reserve) is None
+    assert waiting.poll() == 0 and reserve.take("cpu") is None
+    assert canary.check("cpu", reserve=reserve) is None
+
+
+def test_one_in_reserve_that_has_ended_is_not_asked(reserve: canary.Reserve) -> None:
+    reserve.refill("cpu")
+    assert reserve._waiting is not None
+    reserve._waiting.kill()
+    reserve._waiting.wait()
+    assert canary.check("cpu", reserve=reserve) is None
+
+
+def test_one_in_reserve_ends_with_its_keeper() -> None:
+    """Its standard input is at its end then, however the keeper ended."""
+    waiting = canary._started(canary.PROGRAM, "cpu")
+    assert waiting.stdin is not None
+    waiting.stdin.close()
+    assert waiting.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from pipeline.contestant import loop
 from pipeline.nouns import Pace
+from pipeline.referee.seats.memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from pipeline.referee.timing import clock
-from pipeline.referee.timing.rounds import MIN_ROUNDS, SURE_ROUNDS
+from pipeline.referee.timing.rounds import MIN_ROUNDS, SHORT_BLOCK_MS, SURE_ROUNDS
 
 CPU = torch.device("cpu")
 anything = st.recursive(
@@ -117,6 +118,35 @@ def test_a_slow_clock_gains_nothing_by_noise_however_often_it_tries(noise: float
         if not clock.hides_work(rounds) and not clock.blurred(rounds):
             told = clock.conclude(rounds, backend="cpp")
             assert told.speedup < 1.3 and told.pace is not Pace.FASTER
+
+
+def short_calls_until_vouched(seed: int, call_ms: float, share: float) -> list[clock.Round]:
+    """The same for short calls on a GPU, 0.15 ms of noise a block, as many calls as the stopwatch makes."""
+    source, rounds = random.Random(seed), list[clock.Round]()
+    many = min(MAX_SMALL_SLOTS, max(MAX_SLOTS, round(SHORT_BLOCK_MS / call_ms)))
+
+    def host(calls: int) -> float:
+        return (call_ms + 0.1) * calls + 3 + source.gauss(0, 0.15)
+
+    while len(rounds) < MIN_ROUNDS or not (clock.vouched(rounds) or len(rounds) >= 3 * SURE_ROUNDS):
+        for n in source.sample((many // 3, many), 2):
+            rounds.append(clock.Round("BC", [call_ms] * n, [call_ms * share] * n, host(n), host(n)))
+    return rounds
+
+
+@pytest.mark.parametrize("call_ms", [0.004, 0.01, 0.03, 0.1, 0.2])
+def test_the_time_of_a_short_call_cannot_be_a_tenth_of_the_truth(call_ms: float) -> None:
+    for seed in range(60):
+        rounds = short_calls_until_vouched(seed, call_ms, 0.1)
+        assert clock.hides_work(rounds) or clock.conclude(rounds, backend="cuda").speedup < 1.3
+
+
+@pytest.mark.parametrize("call_ms", [0.01, 0.03, 0.1, 0.2])
+def test_an_honest_short_call_is_vouched_for(call_ms: float) -> None:
+    for seed in range(60):
+        rounds = short_calls_until_vouched(seed, call_ms, 1.0)
+        assert clock.vouched(rounds)
+        assert clock.conclude(rounds, backend="cuda").speedup == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.2])

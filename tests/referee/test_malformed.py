@@ -28,6 +28,7 @@ from pipeline.nouns import Build, BuildRequest, BuildState, Status, Verification
 from pipeline.problems import read_problem
 from pipeline.referee.checks import kernels
 from pipeline.referee.checks.form import check_form
+from pipeline.referee.device.canary import Reserve
 from pipeline.referee.judge import Tools, judge
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
@@ -197,7 +198,7 @@ ways = (
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     cache = tmp_path_factory.mktemp("cache")
-    return Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), Spares())
+    return Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), Spares(), Reserve())
 
 
 def judged(plan: Plan, request: VerifyRequest, tools: Tools, patch: pytest.MonkeyPatch) -> Verification:

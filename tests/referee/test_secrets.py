@@ -27,6 +27,7 @@ from pipeline.execution.single import Verified, verify_given
 from pipeline.nouns import AttemptKey, Problem, Response, Status, Verification, VerifySettings
 from pipeline.problems import read_problem
 from pipeline.referee.answers.problem import LoadedProblem, tensors
+from pipeline.referee.ledger import derived
 from pipeline.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (
     finds,
@@ -278,7 +279,9 @@ def test_no_input_of_a_later_round_is_there(trace: Trace) -> None:
 def test_no_seed_but_those_it_was_told_is_there(trace: Trace) -> None:
     assert trace.verdict is not None
     for hold in trace.holds:
-        secret = set(trace.verdict.seeds.values()) - trace.told(hold)
+        roots = trace.verdict.seeds
+        timed = {derived(roots["timed"], number) for number in range(1, 300)}
+        secret = {*roots.values(), *timed} - trace.told(hold)
         assert len(secret) > 10
         assert not found_integers(hold.memory, secret)
 

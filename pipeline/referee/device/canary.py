@@ -1,8 +1,8 @@
 """Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
 
-`python -m pipeline.referee.device.canary cuda:0` runs small kernels whose results are whole numbers, known
-exactly, and says `healthy`, or what was wrong. It holds for the kernels that ran and the memory that they
-touched: a GPU that passes may be broken elsewhere, one that fails must not be used.
+`python -m pipeline.referee.device.canary cuda:0` waits for a line, runs small kernels whose results are
+whole numbers, known exactly, and says `healthy`, or what was wrong. It holds for the kernels that ran and the
+memory that they touched: a GPU that passes may be broken elsewhere, one that fails must not be used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,42 @@ Probe = Callable[["torch.device"], str | None]
 """Runs something with a known result; None, or what was wrong."""
 
 
-def confirm(device: str, uuid: str | None, after: str, environment: Mapping[str, str] | None = None) -> None:
+class Reserve:
+    """A canary that has imported torch, most of its time, before it is needed. It has asked nothing of the
+    device yet, and ends when its keeper does."""
+
+    def __init__(self) -> None:
+        self._waiting: subprocess.Popen[str] | None = None
+        self._device = ""
+
+    def refill(self, device: str, cores: Sequence[int] = ()) -> None:
+        """Has one for `device`, which comes up on `cores` (none named: on all). Returns before it is up."""
+        if self._waiting is None or self._device != device:
+            self.close()
+            self._waiting, self._device = _started(PROGRAM, device, cores=cores), device
+
+    def take(self, device: str) -> subprocess.Popen[str] | None:
+        """The one for `device`, which is the caller's now; None when there is none, or it has ended."""
+        found = self._waiting
+        if found is None or device != self._device or found.poll() is not None:
+            return None
+        self._waiting = None
+        return found
+
+    def close(self) -> None:
+        """Ends it. Safe to call twice."""
+        found, self._waiting = self._waiting, None
+        if found is not None:
+            _ended(found)
+
+
+def confirm(
+    device: str,
+    uuid: str | None,
+    after: str,
+    environment: Mapping[str, str] | None = None,
+    reserve: Reserve | None = None,
+) -> None:
     """Looks whether a GPU is still fit to be used; nothing is asked of a CPU (`uuid` None).
 
     `device` is torch's name for it, here or with `environment` added, `after` what made us ask (`a crash`).
@@ -44,7 +79,7 @@ def confirm(device: str, uuid: str | None, after: str, environment: Mapping[str,
     """
     if uuid is None:
         return
-    trouble = check(device, environment=environment)
+    trouble = check(device, environment=environment, reserve=reserve)
     if trouble is None:
         return
     reason = f"it failed the canary after {after}: {trouble}"
@@ -58,26 +93,16 @@ def check(
     environment: Mapping[str, str] | None = None,
     seconds: float = TIME_LIMIT_S,
     program: Sequence[str] = PROGRAM,
+    reserve: Reserve | None = None,
 ) -> str | None:
-    """None when `device` (`cuda:0`, `cpu`) computes right, else what a fresh process of `program` saw.
+    """None when `device` (`cuda:0`, `cpu`) computes right, else what a process saw that had not used it yet:
+    the one in `reserve`, or a new one of `program`, with `environment` added to ours.
 
-    `environment` is added to ours. The process and all it started are gone afterwards, unless the driver does
-    not let go of them.
+    The process and all it started are gone afterwards, unless the driver does not let go of them.
     """
-    root = str(Path(version.__file__).parent.parent)
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        [*program, device],
-        env={**os.environ, "PYTHONPATH": path, **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    process = (reserve and reserve.take(device)) or _started(program, device, environment)
     try:
-        said, complaint = process.communicate(timeout=seconds)
+        said, complaint = process.communicate("go\n", timeout=seconds)
     except subprocess.TimeoutExpired:
         return f"no answer within {seconds:g} s" + _ended(process)
     except BaseException:
@@ -87,6 +112,26 @@ def check(
         return None
     last = (said.strip() or complaint.strip()).splitlines()[-1:] or ["it said nothing"]
     return f"{last[0][:500]} ({_ending(process.returncode)})"
+
+
+def _started(
+    program: Sequence[str],
+    device: str,
+    environment: Mapping[str, str] | None = None,
+    cores: Sequence[int] = (),
+) -> subprocess.Popen[str]:
+    root = str(Path(version.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [*program, device, *map(str, cores)],
+        env={**os.environ, "PYTHONPATH": path, **(environment or {})},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def _ended(process: subprocess.Popen[str]) -> str:
@@ -176,11 +221,15 @@ def examine(device: torch.device, probes: Sequence[Probe] = PROBES) -> str | Non
 
 
 def main() -> int:
-    """Prints `healthy` and returns 0, or prints what was seen and returns 1."""
-    signal.alarm(round(TIME_LIMIT_S) + 5)  # should whoever asked be killed, a hung canary ends too
+    """Prints `healthy` and returns 0, or prints what was seen and returns 1; 0 as well when nobody asks."""
+    if cores := sys.argv[2:]:
+        os.sched_setaffinity(0, map(int, cores))
     import torch
 
     torch.set_num_threads(min(torch.get_num_threads(), 4))
+    if not sys.stdin.readline():  # whoever kept it has ended
+        return 0
+    signal.alarm(round(TIME_LIMIT_S) + 5)  # should whoever asked be killed, a hung canary ends too
     trouble = examine(torch.device(sys.argv[1]))
     print(trouble or HEALTHY)
     return 1 if trouble else 0

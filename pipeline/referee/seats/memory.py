@@ -17,6 +17,9 @@ from pipeline.referee.answers.problem import tensors
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
 MAX_SLOTS = 16
+MAX_SMALL_SLOTS, SMALL_BYTES = 192, 768 << 20
+"""On a GPU there are so many where they fit into so many bytes: calls on few bytes may be short, and the
+referee's clock sees those the better the more there are in a block."""
 MEMORY_SHARE = 0.35
 """Most of the free memory (of the device, or of the host) that slots may take."""
 CPU_BUDGET = 2 << 30
@@ -165,12 +168,14 @@ def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
 
 
 def slots_that_fit(bytes_each: int, device: torch.device) -> int:
-    """How many slots memory allows, between 1 and MAX_SLOTS."""
+    """How many slots memory allows: one at least, at most MAX_SLOTS, or MAX_SMALL_SLOTS on a GPU."""
+    most = MAX_SLOTS
     if device.type == "cuda":
         budget = int(torch.cuda.mem_get_info(device)[0] * MEMORY_SHARE)
+        most = max(MAX_SLOTS, min(MAX_SMALL_SLOTS, SMALL_BYTES // max(bytes_each, 1)))
     else:
         budget = min(CPU_BUDGET, int(psutil.virtual_memory().available * MEMORY_SHARE))
-    return max(1, min(MAX_SLOTS, budget // max(bytes_each, 1)))
+    return max(1, min(most, budget // max(bytes_each, 1)))
 
 
 def lay_out(

@@ -17,6 +17,8 @@ from pipeline.sandbox import Group
 
 PAIR = 2
 """Candidate and baseline: what one verification takes."""
+ROOMY = 8
+"""Cores for all that is not measured, from which on a third verification's processes come up."""
 
 
 class Spares:
@@ -31,8 +33,14 @@ class Spares:
 
     @property
     def ahead(self) -> int:
-        """How many are worth having up: a verification's, and another's where they come up beside it."""
-        return 2 * PAIR if self.shares.measured else PAIR
+        """How many are worth having up: a verification's, and those of the next where they come up beside it.
+
+        An import takes as long as a verification or two; who was up when the one before began has a context
+        on the GPU as well.
+        """
+        if not self.shares.measured:
+            return PAIR
+        return PAIR * (3 if len(self.shares.others) >= ROOMY else 2)
 
     def share(self, shares: CoreShares) -> None:
         """From now on contestants come up, and are measured, on these cores."""

@@ -25,6 +25,9 @@ HOST_ABSOLUTE_MS = 0.1
 
 Launches of a forward that are queued while the cache is emptied are honest and unseen: up to about 0.06 ms.
 """
+VOUCHED_RELATIVE, VOUCHED_MS = 0.5, 0.002
+"""Of a call that takes less the outer clock vouches when no more than this may be unseen; of a longer one, no
+more than half of it."""
 UNEVEN_RELATIVE, UNEVEN_ABSOLUTE_MS = 0.05, 0.002
 """By so much the mean of a block's calls may exceed their median without being held against the claim."""
 BLOCK_MS = 1.0
@@ -169,13 +172,15 @@ def blurred(rounds: Sequence[Round]) -> bool:
 
 
 def vouched(rounds: Sequence[Round]) -> bool:
-    """Whether the outer clock, as far as it can tell, shows no more than the inner one but what is allowed.
+    """Whether the outer clock, as far as it can tell, shows no more than the inner one but what is allowed;
+    of a short call no more than half as much again: else its time could be a tenth of the truth.
 
     Not whether its estimate does: measuring that ends when a noisy clock happens to agree believes whoever
     waits for that. Less than nothing is noise as well. More rounds make it less, and clear who was disturbed.
     """
-    unseen, loop = unseen_ms(rounds, stats.likelihood)[1], _loop_cost(rounds)[1]
-    return max(unseen.high, -unseen.low) <= allowed_unseen_ms(inside_ms(rounds), loop.low)
+    unseen, loop, inside = unseen_ms(rounds, stats.likelihood)[1], _loop_cost(rounds)[1], inside_ms(rounds)
+    allowed = min(allowed_unseen_ms(inside, loop.low), max(VOUCHED_RELATIVE * inside, VOUCHED_MS))
+    return max(unseen.high, -unseen.low) <= allowed
 
 
 def suspicious(rounds: Sequence[Round]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +60,7 @@ class Measuring:
     spares: Spares
     timed: Timed = field(default_factory=Timed)
     """The rounds of all pairs together."""
-    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _seeds: Iterator[int] | None = None
     _last: Stopwatch | None = None
     _replayed: Replayed | None = None
 
@@ -174,11 +173,16 @@ class Measuring:
             self.slots,
             self.settings,
             self.device,
-            lambda: self.ledger.seed(f"timed {next(self._numbers)}"),
+            self._next_seed,
             self.reference_error,
             self.aliased,
             self.variants,
         )
+
+    def _next_seed(self) -> int:
+        if self._seeds is None:
+            self._seeds = self.ledger.seeds_of("timed")
+        return next(self._seeds)
 
     def _add(self, timed: Timed) -> None:
         self.timed.rounds += timed.rounds

@@ -30,7 +30,7 @@ from pipeline.referee.device.environment import Readings, read_state
 from pipeline.referee.device.quiet import Watch
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
-from pipeline.referee.seats.memory import SharedSlot, same_bits
+from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.clock import Round
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
@@ -47,6 +47,9 @@ the claim, also in that of an honest one."""
 WARM_UP_SECONDS = 0.2
 BLOCK_MS = 60.0
 """Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
+SHORT_BLOCK_MS = 2.4
+"""A block holds MAX_SLOTS calls, or as many more as take this long in all, where there are slots: what the
+referee's clock errs in a block is a small part of a call then, however short that is."""
 REPEATS, REPEATED_OF = 2, 3
 """Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
 often than that is so all the time, and to throw rounds away would only make them fewer."""
@@ -110,7 +113,7 @@ class Stopwatch:
         self._random = random.SystemRandom()
         self._variants: list[Variant] = []
         """Those that the next decoys are made of."""
-        self._counts: tuple[int, int] = (1, len(subject.slots))
+        self._counts: tuple[int, int] = (1, min(MAX_SLOTS, len(subject.slots)))
 
     def run(self, session: int = 0) -> Timed:
         """Rounds until the interval is narrow enough or time is up. Raises what `Contestant.ask` raises."""
@@ -156,12 +159,14 @@ class Stopwatch:
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
         until = time.monotonic() + WARM_UP_SECONDS
-        count = len(self._slots)
+        count = min(MAX_SLOTS, len(self._slots))
         while True:
             done = self._round(Timed(), count, session)
             if time.monotonic() > until:
                 break
         slowest = max(fmean(done.baseline), fmean(done.candidate))
+        if slowest > 0:  # not a number where a time was impossible
+            count = min(len(self._slots), max(count, math.ceil(SHORT_BLOCK_MS / slowest)))
         many = count if math.isnan(slowest) else math.ceil(BLOCK_MS / slowest)
         many = max(min(2, count), min(count, many))
         # A candidate that does not know how many calls come cannot spread what it hides over them.
