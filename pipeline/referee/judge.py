@@ -52,6 +52,8 @@ DISORDER = {
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
 """After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
+SCARCE_BYTES = 2 << 30
+"""With less of its memory free a GPU is too full for the baseline and the referee."""
 BROKEN = 70
 """Exit code of a referee whose own CUDA context is of no more use: it is replaced, and the GPU looked at."""
 
@@ -108,11 +110,12 @@ def _verdict(request: VerifyRequest, ledger: Ledger, tools: Tools) -> Ended:
         flags = ", ".join(sorted(ledger.flags))
         return Ended(Status.CORRECT, f"every check passed{f'; {flags}' if flags else ''}")
     except Ended as ended:
-        return ended
+        return bench.blamed(ended)
     except ProblemError as error:
         return Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
     except torch.OutOfMemoryError as error:
-        return Ended(Status.INFRASTRUCTURE_ERROR, f"the referee ran out of device memory: {error}")
+        why = f"the referee ran out of device memory: {error}"
+        return bench.blamed(Ended(Status.INFRASTRUCTURE_ERROR, why))
     except KernelproofError:
         raise
     except Exception as error:  # a bug of ours must cost one verification, not the referee
@@ -260,6 +263,20 @@ class Bench:
             measuring.conclude(self._seated())
         with ledger.stage("baselines"):
             measuring.further_baselines(self._seated(), progress)
+
+    def blamed(self, ended: Ended) -> Ended:
+        """How it ended, when what failed on our side did so because the candidate keeps the GPU's memory."""
+        ours = ended.status is Status.INFRASTRUCTURE_ERROR
+        if not ours or self._candidate is None or self._device.type != "cuda":
+            return ended
+        torch.cuda.empty_cache()
+        left, _ = torch.cuda.mem_get_info(self._device)
+        self._candidate.close()
+        kept = torch.cuda.mem_get_info(self._device)[0] - left
+        if left >= SCARCE_BYTES or kept < SCARCE_BYTES:
+            return ended
+        why = f"the candidate keeps {kept >> 20} MiB of the GPU's memory, and {left >> 20} MiB were left"
+        return Ended(Status.OUT_OF_MEMORY, f"{why}: {ended.reason}", ended.details)
 
     def close(self) -> None:
         """Ends the contestants and gives all memory back."""

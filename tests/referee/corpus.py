@@ -97,7 +97,7 @@ class Confusion:
     accepted: list[str] = field(default_factory=list)
     """Members of the bad kinds that were found correct."""
     refused: list[str] = field(default_factory=list)
-    """Honest and harmless members that were not."""
+    """Honest and harmless members that had to be, and were not."""
     misses: list[tuple[str, str]] = field(default_factory=list)
     """Every member whose fate is not the one in its header, and why not."""
 
@@ -114,7 +114,7 @@ class Confusion:
         correct = status == Status.CORRECT
         if correct and member.kind in BAD:
             self.accepted.append(member.id)
-        if not correct and member.kind not in BAD and Status.CORRECT in member.expected:
+        if not correct and member.kind not in BAD and why is not None:
             self.refused.append(member.id)
         if why is not None:
             self.misses.append((member.id, why))

@@ -149,6 +149,18 @@ def test_an_honest_short_call_is_vouched_for(call_ms: float) -> None:
         assert clock.conclude(rounds, backend="cuda").speedup == pytest.approx(1.0, abs=0.01)
 
 
+def test_who_hides_work_in_every_round_is_convicted_by_few() -> None:
+    rounds = rounds_with(3.0, count=8, inside=0.5)
+    assert clock.flagrant(rounds) and clock.hides_work(rounds)
+    assert not clock.flagrant(rounds + rounds_with(0.0, count=1, inside=0.5))
+
+
+@pytest.mark.parametrize("noise", [0.2, 1.0, 2.0, 8.0])
+def test_no_honest_clock_is_flagrant_on_a_busy_machine(noise: float) -> None:
+    for seed in range(100):
+        assert not clock.flagrant(measured_until_vouched(seed, noise, 1.0)[:MIN_ROUNDS])
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.2])
 def test_an_honest_clock_loses_nothing_on_a_quiet_machine(noise: float) -> None:
     for seed in range(100):

@@ -33,6 +33,8 @@ UNEVEN_RELATIVE, UNEVEN_ABSOLUTE_MS = 0.05, 0.002
 BLOCK_MS = 1.0
 """Most milliseconds that a block of the candidate's may take longer than one of the baseline's, calls apart:
 waking up, messages."""
+FLAGRANT = 3.0
+"""Who hides more than so many times the bound in every single round is convicted by few of them."""
 BLURRED = 3.0
 """Beyond so many times the bound, with nothing certain, a machine is too busy to be believed."""
 SESSION_SPREAD = {"cuda": (0.002, 0, 0.0002), "cpp": (0.01, stats.CLAIM_SPREADS, 0.002)}
@@ -107,10 +109,7 @@ def unseen_ms(
     What each further call adds; or, if that is more, what the longest blocks have beyond `BLOCK_MS`.
     """
 
-    def beyond(r: Round) -> float:
-        return (r.host_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
-
-    totals = [(len(r.candidate), beyond(r)) for r in rounds]
+    totals = [(len(r.candidate), _beyond(r)) for r in rounds]
     slope, sure = stats.two_level_slope(totals, errors)
     # Short blocks that idle until they take as long as long ones have no slope, but all the more beside it.
     many = max(count for count, _ in totals)
@@ -119,6 +118,11 @@ def unseen_ms(
     return max(slope, level), Interval(
         low=max(sure.low, ends.low / many), high=max(sure.high, ends.high / many)
     )
+
+
+def _beyond(r: Round) -> float:
+    """What the referee's clock saw of the candidate's block beyond its own times, less that of the baseline's."""
+    return (r.host_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
 
 
 def certainly_unseen_ms(rounds: Sequence[Round]) -> float:
@@ -193,6 +197,13 @@ def suspicious(rounds: Sequence[Round]) -> bool:
 def hides_work(rounds: Sequence[Round]) -> bool:
     """Whether, by these rounds, work was certainly hidden."""
     return certainly_unseen_ms(rounds) > allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+
+
+def flagrant(rounds: Sequence[Round]) -> bool:
+    """Whether each single round shows far more than is allowed: no noise is in all of them, and more of them
+    would say the same."""
+    most = FLAGRANT * allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+    return all(_beyond(r) - BLOCK_MS > most * len(r.candidate) for r in rounds)
 
 
 def narrow(rounds: Sequence[Round], half_width: float) -> bool:

@@ -37,7 +37,7 @@ from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 MIN_ROUNDS = 8
 SURE_ROUNDS = 24
-"""No candidate is said to hide work by fewer rounds than this."""
+"""No candidate is said to hide work by fewer rounds than this, unless every one of them shows it."""
 MAX_ROUNDS = 200
 PATIENCE_SECONDS = 20.0
 """The outer clock may take this much longer to vouch for the inner one than was allowed."""
@@ -181,6 +181,8 @@ class Stopwatch:
         late = seconds > most
         if len(rounds) < (MIN_ROUNDS if not late else 4):
             return False
+        if clock.flagrant(rounds) and clock.hides_work(rounds):
+            return True
         narrow = clock.narrow(rounds, self._settings.half_width)
         if not (late or narrow):
             return False

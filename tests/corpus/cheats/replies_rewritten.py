@@ -8,7 +8,6 @@ Surface: the descriptor of the connection, which dup2 replaces.
 import json
 import os
 import socket
-import stat
 import struct
 import threading
 import time
@@ -16,11 +15,17 @@ import time
 import torch
 from torch import nn
 
-number = next(
-    int(name)
-    for name in os.listdir("/proc/self/fd")
-    if os.path.exists(f"/proc/self/fd/{name}") and stat.S_ISSOCK(os.stat(int(name)).st_mode)
-)
+
+def connected(number):
+    try:
+        with socket.socket(fileno=os.dup(number)) as found:
+            found.getpeername()  # CUDA keeps sockets of its own, which are connected to nobody
+    except OSError:
+        return False
+    return True
+
+
+number = next(int(name) for name in os.listdir("/proc/self/fd") if connected(int(name)))
 referee = socket.socket(fileno=os.dup(number))
 ours, runners = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
 os.dup2(runners.fileno(), number)

@@ -1,6 +1,6 @@
 # problem: level1/1
-# expected: wrong_output
-# caught by: values: drawn
+# expected: wrong_output|nondeterministic
+# caught by: values: drawn|values: repeat
 # devices: cuda
 """Mechanism: works on a stream that nobody waits for.
 

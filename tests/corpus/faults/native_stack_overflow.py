@@ -1,6 +1,9 @@
 # problem: level1/1
-# expected: crash
-"""Mechanism: recursion through native code without a limit. Surface: a stack that ends in a signal."""
+# expected: crash|runtime_error
+"""Mechanism: recursion through native code without a limit.
+
+Surface: a stack that ends in a signal; from Python 3.12 on in an exception.
+"""
 import sys
 
 from torch import nn

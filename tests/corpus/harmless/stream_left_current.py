@@ -1,10 +1,10 @@
 # problem: level1/1
-# expected: wrong_output|cheating
-# caught by: values: drawn|host_clock
+# expected: correct|wrong_output|cheating
+# speedup below: 0.1
 # devices: cuda
-"""Mechanism: works on the stream it was called on and leaves another one current.
+"""Mechanism: works on the stream it was called on, fifty times over, and leaves another one current.
 
-Surface: the closing event goes to whatever stream is current.
+Surface: a closing event that goes to whatever stream is current.
 """
 import torch
 from torch import nn
