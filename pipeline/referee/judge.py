@@ -269,8 +269,7 @@ class Bench:
         ours = ended.status is Status.INFRASTRUCTURE_ERROR
         if not ours or self._candidate is None or self._device.type != "cuda":
             return ended
-        torch.cuda.empty_cache()
-        left, _ = torch.cuda.mem_get_info(self._device)
+        left, _ = torch.cuda.mem_get_info(self._device)  # what we hold in reserve is nobody else's either
         self._candidate.close()
         kept = torch.cuda.mem_get_info(self._device)[0] - left
         if left >= SCARCE_BYTES or kept < SCARCE_BYTES:

@@ -121,7 +121,7 @@ def unseen_ms(
 
 
 def _beyond(r: Round) -> float:
-    """What the referee's clock saw of the candidate's block beyond its own times, less that of the baseline's."""
+    """What the referee's clock saw of the candidate's block beyond its times, less that of the baseline's."""
     return (r.host_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
 
 
