@@ -64,7 +64,7 @@ class Engine:
         self._unsafe = unsafe
         self._referees = Referees(self._cache)
         building = self._referees.others
-        self._jobs = Group(building)
+        self._jobs = Group(building, in_turn=True)
         self._lock = threading.Lock()
         self._cores = Cores(builders or len(building or os.sched_getaffinity(0)))
         self._builder: Builder | None = None

@@ -81,6 +81,8 @@ class Job:
     limits: Limits = Limits()
     cores: tuple[int, ...] = ()
     """Processors that it runs on from its start; none named: as `spawner.spawn` has it."""
+    nice: int = 0
+    """By how much it gives way to others on those processors, 0 to 19 (nice(2))."""
 
 
 State = Literal["ok", "error", "crash", "timeout", "memory", "cpu", "output", "killed", "unkillable"]

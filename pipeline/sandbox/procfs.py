@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from dataclasses import dataclass, field
@@ -159,6 +160,14 @@ def threads_of(uid: int) -> int:
             except OSError:
                 continue
     return count
+
+
+def give_way(root: int, nice: int) -> None:
+    """Lowers the priority of all processes from `root` down, and so of what they start (setpriority(2))."""
+    if nice:
+        for pid in descendants(root):
+            with contextlib.suppress(OSError):  # it ended, or may be changed by its own user only
+                os.setpriority(os.PRIO_PROCESS, pid, nice)
 
 
 def prefer_for_oom_kill(root: int) -> None:

@@ -51,6 +51,21 @@ def test_its_jobs_run_on_its_cores() -> None:
     assert os.sched_getaffinity(0) == mine
 
 
+def test_in_turn_each_gives_way_to_those_that_run_already() -> None:
+    group, code = Group(in_turn=True), "import os, time; print(os.nice(0), flush=True); time.sleep({})"
+    with Scratch() as first, Scratch() as second:
+
+        def job(scratch: Scratch, seconds: float) -> Job:
+            return Job((sys.executable, "-I", "-c", code.format(seconds)), scratch.path, python_paths())
+
+        running = group.start(job(first, 1000))
+        assert group.run(job(second, 0)).stdout.strip() == "2"
+        assert Group().run(job(second, 0)).stdout.strip() == "0"
+        outcome = running.kill("closed")
+        assert outcome.stdout.strip() == "1"
+        assert group.run(job(second, 0)).stdout.strip() == "1"
+
+
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
