@@ -12,13 +12,34 @@ out=generated/evidence
 all=(tests confusion apart builds timeline throughput scaling alone_or_together memory coverage kernelbench)
 mkdir -p "$out"
 
+# The corpus, a share of it on each GPU; what is printed and kept at the end is all of it.
+corpus_everywhere() {
+    local gpus builders n
+    mapfile -t gpus < <("$python" -c 'from pipeline.execution.devices import gpus
+for gpu in gpus(): print(gpu.uuid)')
+    if [ "${#gpus[@]}" = 0 ]; then
+        echo "evidence.sh: no GPU is visible" >&2
+        return 1
+    fi
+    builders=$(($(nproc) / (2 * ${#gpus[@]})))
+    for n in "${!gpus[@]}"; do
+        CUDA_VISIBLE_DEVICES=${gpus[$n]} "$python" scripts/confusion.py --device cuda --share "$n/${#gpus[@]}" \
+            --builders $((builders > 0 ? builders : 1)) --seconds-budget "$each" --json "$out/confusion.$n.json" &
+    done
+    wait
+    "$python" -c 'import json, pathlib, sys
+found = [record for name in sys.argv[2:] for record in json.loads(pathlib.Path(name).read_text())]
+pathlib.Path(sys.argv[1]).write_text(json.dumps(found, indent=1))' "$out/confusion.json" "$out"/confusion.[0-9]*.json
+    # Nothing is judged that the file holds: this is the table of them all.
+    "$python" scripts/confusion.py --device cuda --seconds-budget 0.001 --json "$out/confusion.json"
+}
+
 # The command of a step, in `command`. False for a name that is none.
 find_command() {
     local json="$out/$1.json"
     local budget=(--backend cuda --seconds-budget "$each" --output "$json")
     case $1 in
     tests) command=(pytest -q -m "gpu and not slow") ;;
-    confusion) command=(scripts.confusion --device cuda --seconds-budget "$each" --json "$json") ;;
     apart)
         command=(benchmarks.apart "${budget[@]}")
         # An hour later, or another day: the same candidates again.
@@ -48,6 +69,11 @@ fi
 failed=0
 for name in "$@"; do
     [ -n "$name" ] || continue
+    if [ "$name" = confusion ]; then
+        echo "== confusion, on each GPU"
+        corpus_everywhere || failed=1
+        continue
+    fi
     if ! find_command "$name"; then
         echo "evidence.sh: no step $name; there are: ${all[*]}" >&2
         exit 2

@@ -88,6 +88,7 @@ def _answer(
     verdict = judge(request, Tools(build, progress, cache, toolchain, spares, canaries))
     if not message.get("more"):
         spares.close()
+        canaries.close()
     return {"verification": verdict.model_dump(mode="json")}
 
 

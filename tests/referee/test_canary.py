@@ -115,6 +115,9 @@ def test_one_in_reserve_that_has_ended_is_not_asked(reserve: canary.Reserve) -> 
     reserve._waiting.kill()
     reserve._waiting.wait()
     assert canary.check("cpu", reserve=reserve) is None
+    ended = reserve._waiting
+    reserve.refill("cpu")
+    assert reserve._waiting is not ended
 
 
 def test_one_in_reserve_ends_with_its_keeper() -> None:

@@ -66,6 +66,11 @@ def test_others_cores_end_those_that_wait(spares: Spares) -> None:
     assert not waiting.alive and spares.ahead == 2 * PAIR
 
 
+def test_with_room_there_are_more_of_them(spares: Spares) -> None:
+    spares.share(CoreShares(measured=(0, 1), others=tuple(range(2, 16))))
+    assert spares.ahead == 4 * PAIR
+
+
 @two_cores
 def test_a_thread_keeps_to_cores_for_a_while() -> None:
     with seat.on_cores(KEPT.measured):

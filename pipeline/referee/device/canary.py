@@ -45,9 +45,14 @@ class Reserve:
         self._device = ""
 
     def refill(self, device: str, cores: Sequence[int] = ()) -> None:
-        """Has one for `device`, which comes up on `cores` (none named: on all). Returns before it is up."""
-        if self._waiting is None or self._device != device:
-            self.close()
+        """Has one for `device`, which comes up on `cores` (none named: on all). Returns before it is up.
+
+        None where no process can be started: whoever needs one is told then.
+        """
+        if self._waiting is not None and self._waiting.poll() is None and self._device == device:
+            return
+        self.close()
+        with contextlib.suppress(OSError):
             self._waiting, self._device = _started(PROGRAM, device, cores=cores), device
 
     def take(self, device: str) -> subprocess.Popen[str] | None:

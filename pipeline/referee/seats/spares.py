@@ -18,7 +18,9 @@ from pipeline.sandbox import Group
 PAIR = 2
 """Candidate and baseline: what one verification takes."""
 ROOMY = 8
-"""Cores for all that is not measured, from which on a third verification's processes come up."""
+"""Cores for all that is not measured, from which on the processes of four verifications come up."""
+PREPARED = 2 * PAIR
+"""So many are asked ahead, and hold memory of the GPU for that."""
 
 
 class Spares:
@@ -35,12 +37,12 @@ class Spares:
     def ahead(self) -> int:
         """How many are worth having up: a verification's, and those of the next where they come up beside it.
 
-        An import takes as long as a verification or two; who was up when the one before began has a context
-        on the GPU as well.
+        An import takes as long as a verification or two beside builds; who was up when the one before began
+        has a context on the GPU as well.
         """
         if not self.shares.measured:
             return PAIR
-        return PAIR * (3 if len(self.shares.others) >= ROOMY else 2)
+        return PAIR * (4 if len(self.shares.others) >= ROOMY else 2)
 
     def share(self, shares: CoreShares) -> None:
         """From now on contestants come up, and are measured, on these cores."""
@@ -71,8 +73,8 @@ class Spares:
             self._waiting.append(self._new(_none, gpus, memory_bytes, unsafe))
 
     def prepare(self, request: Callable[[Contestant], dict[str, Any]]) -> None:
-        """Sends those that are up their first request ahead. Returns before they have answered."""
-        for spare in self._waiting:
+        """Sends the next ones that are up their first request ahead. Returns before they have answered."""
+        for spare in self._waiting[:PREPARED]:
             if spare.up and spare.prepared is None:
                 with suppress(ContestantGone):  # whoever takes it sees that
                     spare.wait_ready()

@@ -26,8 +26,7 @@ HOST_ABSOLUTE_MS = 0.1
 Launches of a forward that are queued while the cache is emptied are honest and unseen: up to about 0.06 ms.
 """
 VOUCHED_RELATIVE, VOUCHED_MS = 0.5, 0.002
-"""Of a call that takes less the outer clock vouches when no more than this may be unseen; of a longer one, no
-more than half of it."""
+"""The outer clock vouches for a call's time when at most half of that may be unseen besides, or 2 µs."""
 UNEVEN_RELATIVE, UNEVEN_ABSOLUTE_MS = 0.05, 0.002
 """By so much the mean of a block's calls may exceed their median without being held against the claim."""
 BLOCK_MS = 1.0
