@@ -32,6 +32,9 @@ from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
 from pipeline.nouns import Rigor, VerifySettings
 
+ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines")
+"""Stages that compute there."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -94,6 +97,7 @@ def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
     for verdict in verdicts:
         stages.update(verdict.stage_seconds)
     return {
+        "backend": settings.backend,
         "count": len(done),
         "wall_s": wall,
         "first_s": ready,
@@ -141,12 +145,22 @@ def show(ours: dict[str, Any], stock: dict[str, Any] | None) -> None:
         print(f"{name:6} {one['count']:10}  {one['wall_s']:6.1f}  {each:6.2f}  {hour:7.0f}  {statuses}")
     if len(rates) == 2:
         print(f"ratio {rates[0] / rates[1]:.1f}")
-    cores = len(os.sched_getaffinity(0))
-    bound = ours["build_cpu_s"] / cores / ours["count"]
-    print(f"compiling alone, on {cores} cores: {bound:.2f} s each")
+    print(bound(ours))
     stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in sorted(ours["stages_s"].items()))
     print(f"seconds by stage, all together: {stages}; the first candidate {ours['first_s']:.1f} s")
     print(f"of the wall time: {said(Overlap(**ours['overlap']))}")
+
+
+def bound(ours: dict[str, Any]) -> str:
+    """What the compilers need of all cores and the candidates of the device, each alone; and, where these are
+    not the same thing, how much of the rate that the busier of the two allows was reached."""
+    cores, count = len(os.sched_getaffinity(0)), ours["count"]
+    compiling = ours["build_cpu_s"] / cores / count
+    device = sum(ours["stages_s"].get(stage, 0.0) for stage in ON_DEVICE) / count
+    told = f"compiling alone, on {cores} cores: {compiling:.2f} s each; the device alone: {device:.2f} s each"
+    if ours["backend"] == "cpp":
+        return told
+    return f"{told}; {max(compiling, device) * count / ours['wall_s']:.0%} of the rate that this allows"
 
 
 if __name__ == "__main__":

@@ -22,12 +22,10 @@ from pipeline.build import Builder, Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
 from pipeline.nouns import Build, BuildRequest, CoreShares
-from pipeline.referee.device.canary import Reserve
 from pipeline.referee.device.environment import describe_environment
-from pipeline.referee.judge import Tools, judge
+from pipeline.referee.judge import Kept, Tools, judge
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.seat import gpus
-from pipeline.referee.seats.spares import Spares
 from pipeline.sandbox import Group
 
 SWITCH_SECONDS = 0.0002
@@ -42,15 +40,14 @@ def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     wire.send(sock, {"ready": True, "torch": torch.__version__})
-    spares, canaries = Spares(), Reserve()
+    kept = Kept()
     try:
-        _serve(sock, spares, canaries)
+        _serve(sock, kept)
     finally:
-        spares.close()
-        canaries.close()
+        kept.close()
 
 
-def _serve(sock: socket.socket, spares: Spares, canaries: Reserve) -> None:
+def _serve(sock: socket.socket, kept: Kept) -> None:
     while True:
         try:
             message, _ = wire.receive(sock)
@@ -59,24 +56,23 @@ def _serve(sock: socket.socket, spares: Spares, canaries: Reserve) -> None:
         if message.get("op") == "bye":
             return
         try:
-            wire.send(sock, _answer(message, sock, spares, canaries))
+            wire.send(sock, _answer(message, sock, kept))
         except KernelproofError as error:
             unfit = isinstance(error, DeviceUnfit)
             wire.send(sock, {"error": str(error), "exit_code": error.exit_code, "unfit": unfit})
         if message.get("more"):
-            _refill(spares, canaries, VerifyRequest.model_validate(message["request"]))
+            _refill(kept, VerifyRequest.model_validate(message["request"]))
 
 
-def _answer(
-    message: dict[str, Any], sock: socket.socket, spares: Spares, canaries: Reserve
-) -> dict[str, Any]:
+def _answer(message: dict[str, Any], sock: socket.socket, kept: Kept) -> dict[str, Any]:
     if message["op"] == "environment":
         environment = describe_environment(torch.device(message["device"]))
         return {"environment": environment.model_dump(mode="json")}
     request = VerifyRequest.model_validate(message["request"])
     cache, toolchain = Path(message["cache"]), Toolchain.model_validate(message["toolchain"])
-    spares.share(CoreShares.model_validate(message["cores"]))
-    others = Group(spares.shares.others)
+    cores = CoreShares.model_validate(message["cores"])
+    kept.spares.share(cores)
+    others = Group(cores.others)
     builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=others)
 
     def build(wanted: BuildRequest) -> Build:
@@ -85,17 +81,17 @@ def _answer(
     def progress(stage: str) -> None:
         wire.send(sock, {"stage": stage})
 
-    verdict = judge(request, Tools(build, progress, cache, toolchain, spares, canaries))
-    if not message.get("more"):
-        spares.close()
-        canaries.close()
+    more = bool(message.get("more"))
+    verdict = judge(request, Tools(build, progress, cache, toolchain, kept, more))
+    if not more:
+        kept.close()
     return {"verification": verdict.model_dump(mode="json")}
 
 
-def _refill(spares: Spares, canaries: Reserve, request: VerifyRequest) -> None:
-    settings = request.settings
+def _refill(kept: Kept, request: VerifyRequest) -> None:
+    settings, spares = request.settings, kept.spares
     if torch.device(request.device).type == "cuda":
-        canaries.refill(request.device, spares.shares.others)
+        kept.canaries.refill(request.device, spares.shares.others)
     with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
         spares.refill(
             gpus(torch.device(request.device)),

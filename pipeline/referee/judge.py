@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -29,8 +29,10 @@ from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.candidate import Candidate
+from pipeline.referee.seats.endings import Endings
 from pipeline.referee.seats.host import BuildService, Contestant
 from pipeline.referee.seats.memory import (
+    MAX_SLOTS,
     SharedMemory,
     SharedSlot,
     SharedWeights,
@@ -52,10 +54,27 @@ DISORDER = {
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
 """After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
+BEHIND_BYTES = 16 << 30
+"""Who shares more memory with its contestants than this has given it back when the next one begins."""
 SCARCE_BYTES = 2 << 30
 """With less of its memory free a GPU is too full for the baseline and the referee."""
 BROKEN = 70
 """Exit code of a referee whose own CUDA context is of no more use: it is replaced, and the GPU looked at."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What lasts from one verification to the next."""
+
+    spares: Spares = field(default_factory=Spares)
+    canaries: canary.Reserve = field(default_factory=canary.Reserve)
+    endings: Endings = field(default_factory=Endings)
+
+    def close(self) -> None:
+        """Ends all of it. It can be used again."""
+        self.spares.close()
+        self.canaries.close()
+        self.endings.wait()
 
 
 @dataclass(frozen=True)
@@ -66,8 +85,9 @@ class Tools:
     progress: Progress
     cache: Path
     toolchain: Toolchain
-    spares: Spares
-    canaries: canary.Reserve
+    kept: Kept
+    more: bool = False
+    """Whether another verification is likely to follow: what is left of this one ends behind its verdict."""
 
 
 def judge(request: VerifyRequest, tools: Tools) -> Verification:
@@ -83,7 +103,8 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
         verdict = _verdict(request, ledger, tools)
         if gpu is not None and _disorder(verdict):
             after = DISORDER[verdict.status]
-            canary.confirm(request.device, gpu.uuid, after, reserve=tools.canaries)
+            tools.kept.endings.wait()
+            canary.confirm(request.device, gpu.uuid, after, reserve=tools.kept.canaries)
     return ledger.close(verdict.status, verdict.reason, verdict.details)
 
 
@@ -156,7 +177,7 @@ class Bench:
         with ledger.stage("reference"):
             progress("reference")
             candidate = self._started()  # it comes up while the reference runs
-            seat.greet_ahead(self._tools.spares, settings, self._device)
+            seat.greet_ahead(self._tools.kept.spares, settings, self._device)
             if settings.measure:  # so does the baseline's process: who is wrong leaves it for the next
                 self._prepare_baseline()
             model, slots, form, aliased = self._reference(loaded)
@@ -201,9 +222,9 @@ class Bench:
             variants=trials.passed_variants,
             cache=self._tools.cache,
             toolchain=self._tools.toolchain,
-            spares=self._tools.spares,
+            spares=self._tools.kept.spares,
         )
-        cores = self._tools.spares.shares.measured
+        cores = self._tools.kept.spares.shares.measured
         on_cpu = self._device.type == "cpu"
         with _alone(exclusive.CPU, ledger, self._tools) if on_cpu else seat.on_cores(cores):
             self._timed(loaded, measuring, probes, seated, weights, pristine)
@@ -237,7 +258,8 @@ class Bench:
         with ledger.stage("timing"):
             progress("timing")
             seated.result()
-            self._tools.spares.settle()
+            self._tools.kept.spares.settle()
+            self._tools.kept.endings.wait()
             measuring.pair(self._require(), self._seated(), 0)
             pairs = 1
             while measuring.wants_pair(pairs):
@@ -278,7 +300,12 @@ class Bench:
         return Ended(Status.OUT_OF_MEMORY, f"{why}: {ended.reason}", ended.details)
 
     def close(self) -> None:
-        """Ends the contestants and gives all memory back."""
+        """Ends the contestants and gives all memory back; behind the verdict, if another one is to follow."""
+        self._tools.kept.endings.later(self._end)
+        if not self._tools.more or self._memory.nbytes > BEHIND_BYTES:
+            self._tools.kept.endings.wait()
+
+    def _end(self) -> None:
         if self._candidate is not None:
             self._candidate.close()
         if self._baseline is not None:
@@ -289,17 +316,17 @@ class Bench:
             torch.cuda.empty_cache()
 
     def _started(self) -> Candidate:
-        contestant = seat.start(self._tools.spares, self._tools.build, self._settings, self._device)
+        contestant = seat.start(self._tools.kept.spares, self._tools.build, self._settings, self._device)
         self._candidate = Candidate(contestant, self._memory, self._settings, self._device, self._ledger)
         return self._candidate
 
     def _prepare_baseline(self) -> None:
         settings = self._settings
         gpus = seat.gpus(self._device)
-        self._tools.spares.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)
+        self._tools.kept.spares.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)
 
     def _seated_soon(self, loaded: LoadedProblem, pristine: SharedWeights) -> Future[None]:
-        self._baseline = seat.start(self._tools.spares, seat.no_builds, self._settings, self._device)
+        self._baseline = seat.start(self._tools.kept.spares, seat.no_builds, self._settings, self._device)
         return self._seating.submit(self._seat_baseline, loaded, pristine)
 
     def _require(self) -> Candidate:
@@ -347,7 +374,11 @@ class Bench:
         outputs, form = outputs_of(sample, device), loop.describe(sample)
         places = {t.untyped_storage().data_ptr() for t in tensors(arguments)}
         aliased = any(t.untyped_storage().data_ptr() in places for t in outputs)
-        count = slots_that_fit(slot_bytes(arguments, outputs), device)
+        bytes_each = slot_bytes(arguments, outputs)
+        count = slots_that_fit(bytes_each, device)
+        if count < MAX_SLOTS:  # perhaps because those before us are still there
+            self._tools.kept.endings.wait()
+            count = slots_that_fit(bytes_each, device)
         del sample
         slots = lay_out(self._memory, arguments, outputs, count)
         del outputs

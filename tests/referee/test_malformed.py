@@ -28,12 +28,10 @@ from pipeline.nouns import Build, BuildRequest, BuildState, Status, Verification
 from pipeline.problems import read_problem
 from pipeline.referee.checks import kernels
 from pipeline.referee.checks.form import check_form
-from pipeline.referee.device.canary import Reserve
-from pipeline.referee.judge import Tools, judge
+from pipeline.referee.judge import Kept, Tools, judge
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
-from pipeline.referee.seats.spares import Spares
 from pipeline.referee.timing import clock
 from tests.referee.court import Court
 from tests.referee.doubles import serve_sabotaged, start_doubles
@@ -198,7 +196,7 @@ ways = (
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     cache = tmp_path_factory.mktemp("cache")
-    return Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), Spares(), Reserve())
+    return Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), Kept())
 
 
 def judged(plan: Plan, request: VerifyRequest, tools: Tools, patch: pytest.MonkeyPatch) -> Verification:

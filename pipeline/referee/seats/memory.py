@@ -128,6 +128,11 @@ class SharedMemory:
         return made
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all arenas."""
+        return sum(made.nbytes for made, _, _ in self._arenas)
+
+    @property
     def host_bytes(self) -> int:
         """Bytes of all arenas in host memory."""
         return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)

@@ -1,0 +1,46 @@
+"""What ends behind a verdict: in order, before anybody measures, and nothing is left of the last one."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from pipeline.nouns import Status
+from pipeline.referee.seats.endings import Endings
+from tests.referee.corpus import members
+from tests.referee.court import Court
+
+RIGHT = next(member for member in members("cpu") if member.id == "honest/relu_where")
+
+
+def test_one_after_the_other_and_the_caller_goes_on() -> None:
+    endings, gate, ended = Endings(), threading.Event(), list[int]()
+
+    def end(number: int) -> None:
+        gate.wait(10)
+        ended.append(number)
+
+    for number in range(5):
+        endings.later(lambda number=number: end(number))
+    assert ended == []
+    gate.set()
+    endings.wait()
+    assert ended == [0, 1, 2, 3, 4]
+    endings.wait()
+
+
+def test_what_goes_wrong_is_told_to_who_waits() -> None:
+    endings = Endings()
+    endings.later(lambda: time.sleep(-1))
+    with pytest.raises(ValueError, match="sleep"):
+        endings.wait()
+    endings.later(lambda: None)
+    endings.wait()
+
+
+def test_nothing_is_left_of_a_verification_with_one_behind_it(court: Court) -> None:
+    for ahead in (True, True, False):
+        assert court.judge(RIGHT.request, ahead=ahead).status is Status.CORRECT
+    assert court.left_over() == []
