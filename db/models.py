@@ -263,7 +263,10 @@ class Verification(Base):
     sandbox_tier: Mapped[str | None] = words("What confined the candidate, as docs/sandbox.md names it.")
     sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, and why not a stronger one.")
     settings: Mapped[dict[str, Any]] = json("What the verification was asked to do.")
-    seeds: Mapped[dict[str, int]] = json("The seeds, secret until then.")
+    seeds: Mapped[dict[str, int]] = json(
+        "The seeds, secret until then. Those of the timed calls follow from `timed`: "
+        "`derived` in `pipeline/referee/ledger.py`."
+    )
     inputs: Mapped[list[dict[str, Any]]] = json("Shape, dtype and strides of each input tensor.")
     errors: Mapped[list[dict[str, Any]]] = json("Error statistics, one entry a trial and output.")
     details_sha256: Mapped[str | None] = text_key("Traceback or process output of a failed candidate.")
