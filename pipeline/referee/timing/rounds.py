@@ -181,7 +181,7 @@ class Stopwatch:
         late = seconds > most
         if len(rounds) < (MIN_ROUNDS if not late else 4):
             return False
-        if clock.flagrant(rounds) and clock.hides_work(rounds):
+        if len(rounds) >= MIN_ROUNDS and clock.flagrant(rounds) and clock.hides_work(rounds):
             return True
         narrow = clock.narrow(rounds, self._settings.half_width)
         if not (late or narrow):
