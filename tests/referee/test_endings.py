@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,8 @@ def test_what_goes_wrong_is_told_to_who_waits() -> None:
 
 
 def test_nothing_is_left_of_a_verification_with_one_behind_it(court: Court) -> None:
+    untimed = RIGHT.settings.model_copy(update={"measure": False})
+    request = replace(RIGHT, settings=untimed).request
     for ahead in (True, True, False):
-        assert court.judge(RIGHT.request, ahead=ahead).status is Status.CORRECT
+        assert court.judge(request, ahead=ahead).status is Status.CORRECT
     assert court.left_over() == []
