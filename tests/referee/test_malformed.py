@@ -228,7 +228,7 @@ def test_bent_answers_cost_no_more_than_the_verdict(
     measure: bool, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = (HERE / "honest.py").read_text()
-    request = request_for("problem.py", source, measure=measure, call_seconds=1.5 if measure else 0.4)
+    request = request_for("problem.py", source, measure=measure, call_seconds=0.5 if measure else 0.4)
     seen: Counter[Status] = Counter()
 
     @examples(20 if measure else 120)
