@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -96,18 +97,34 @@ def test_an_outer_clock_that_does_not_vouch_is_the_claim_and_the_interval_holds_
     assert told.speedup_interval.low < 0.5 < 0.9 < told.speedup_interval.high
 
 
+def until_vouched(
+    source: random.Random,
+    host: Callable[[int], float],
+    call_ms: float,
+    share: float,
+    counts: tuple[int, int],
+    most: int,
+) -> list[clock.Round]:
+    """Rounds of these counts of calls, until the outer clock vouches or there are `most`.
+
+    The candidate's clock shows `share` of its time; `host` is what the outer one shows of a block.
+    """
+    rounds: list[clock.Round] = []
+    while len(rounds) < MIN_ROUNDS or not (clock.vouched(rounds) or len(rounds) >= most):
+        for n in source.sample(counts, 2):
+            rounds.append(clock.Round("BC", [call_ms] * n, [call_ms * share] * n, host(n), host(n)))
+    return rounds
+
+
 def measured_until_vouched(seed: int, noise: float, share: float) -> list[clock.Round]:
     """Rounds of half a millisecond a call on a busy machine, as many as the stopwatch would take; the
     candidate's clock shows `share` of its time. Noise is in ms a block, five times as much in one of five."""
-    source, rounds = random.Random(seed), list[clock.Round]()
+    source = random.Random(seed)
 
     def host(calls: int) -> float:
         return 0.5 * calls + 1 + abs(source.gauss(0, noise)) * (5 if source.random() < 0.2 else 1)
 
-    while len(rounds) < MIN_ROUNDS or not (clock.vouched(rounds) or len(rounds) >= SURE_ROUNDS):
-        for n in source.sample((6, 16), 2):
-            rounds.append(clock.Round("BC", [0.5] * n, [0.5 * share] * n, host(n), host(n)))
-    return rounds
+    return until_vouched(source, host, 0.5, share, (6, 16), SURE_ROUNDS)
 
 
 @pytest.mark.parametrize("noise", [0.2, 1.0, 2.0, 8.0])
@@ -122,16 +139,13 @@ def test_a_slow_clock_gains_nothing_by_noise_however_often_it_tries(noise: float
 
 def short_calls_until_vouched(seed: int, call_ms: float, share: float) -> list[clock.Round]:
     """The same for short calls on a GPU, 0.15 ms of noise a block, as many calls as the stopwatch makes."""
-    source, rounds = random.Random(seed), list[clock.Round]()
+    source = random.Random(seed)
     many = min(MAX_SMALL_SLOTS, max(MAX_SLOTS, round(SHORT_BLOCK_MS / call_ms)))
 
     def host(calls: int) -> float:
         return (call_ms + 0.1) * calls + 3 + source.gauss(0, 0.15)
 
-    while len(rounds) < MIN_ROUNDS or not (clock.vouched(rounds) or len(rounds) >= 3 * SURE_ROUNDS):
-        for n in source.sample((many // 3, many), 2):
-            rounds.append(clock.Round("BC", [call_ms] * n, [call_ms * share] * n, host(n), host(n)))
-    return rounds
+    return until_vouched(source, host, call_ms, share, (many // 3, many), 3 * SURE_ROUNDS)
 
 
 @pytest.mark.parametrize("call_ms", [0.004, 0.01, 0.03, 0.1, 0.2])

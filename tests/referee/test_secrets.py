@@ -42,6 +42,8 @@ from tests.referee.snapshots import (
 HERE = Path(__file__).parent / "traced"
 MINE = "candidate-marker-58c1d0e7"
 OTHER = "other-attempt-marker-91f3aa02"
+MOST_TIMED = 4000
+"""More inputs are not drawn for one pair: 200 rounds of 16 calls, and an eighth of decoys."""
 API_KEY = "sk-api-key-marker-4be27710"
 PATIENCE_S = 120.0
 TRIAL_HOLDS, TIMED_HOLDS = 2, 2
@@ -280,7 +282,7 @@ def test_no_seed_but_those_it_was_told_is_there(trace: Trace) -> None:
     assert trace.verdict is not None
     for hold in trace.holds:
         roots = trace.verdict.seeds
-        timed = {derived(roots["timed"], number) for number in range(1, 65)}
+        timed = {derived(roots["timed"], number) for number in range(1, MOST_TIMED)}
         secret = {*roots.values(), *timed} - trace.told(hold)
         assert len(secret) > 10
         assert not found_integers(hold.memory, secret)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -60,9 +61,13 @@ class Measuring:
     spares: Spares
     timed: Timed = field(default_factory=Timed)
     """The rounds of all pairs together."""
-    _seeds: Iterator[int] | None = None
+    _seeds: Iterator[int] = field(init=False)
+    """Of the inputs that are timed."""
     _last: Stopwatch | None = None
     _replayed: Replayed | None = None
+
+    def __post_init__(self) -> None:
+        self._seeds = self.ledger.seeds_of("timed")
 
     def pair(self, candidate: Candidate, baseline: Contestant, number: int) -> None:
         """Measures the pair of this number, both seated. Raises Ended for what the candidate does wrong."""
@@ -173,16 +178,11 @@ class Measuring:
             self.slots,
             self.settings,
             self.device,
-            self._next_seed,
+            partial(next, self._seeds),
             self.reference_error,
             self.aliased,
             self.variants,
         )
-
-    def _next_seed(self) -> int:
-        if self._seeds is None:
-            self._seeds = self.ledger.seeds_of("timed")
-        return next(self._seeds)
 
     def _add(self, timed: Timed) -> None:
         self.timed.rounds += timed.rounds
