@@ -1,12 +1,12 @@
 """Does a batch change a verdict or a speedup? ``python -m benchmarks.alone_or_together``.
 
 Distinct candidates, the recorded answers of six problems, are verified in one batch, as many in flight as a
-batch has; then the same ones one at a time, nothing else going on, their builds from the cache. For each the
-two statuses have to be equal, and none may be `correct` whose author meant it not to be: else the exit code
-is 1. Two speedups agree when their 95 % intervals overlap, or the logarithm of their ratio is within both
-half-widths added in quadrature: a 95 % interval of that ratio, so by chance one of twenty may be beyond it.
-`reproduce` is what `kernelproof reproduce` would find, which allows for the resolution that each claims as
-well. Prints a table, writes JSON.
+batch has; then the same ones one at a time on each GPU, nothing else going on, their builds from the cache.
+For each the two statuses have to be equal, and none may be `correct` whose author meant it not to be: else
+the exit code is 1. Two speedups agree when their 95 % intervals overlap, or the logarithm of their ratio is
+within both half-widths added in quadrature: a 95 % interval of that ratio, so by chance one of twenty may be
+beyond it. `reproduce` is what `kernelproof reproduce` would find, which allows for the resolution that each
+claims as well. Prints a table, writes JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.candidates import Work, candidates
 from benchmarks.evidence import table
 from benchmarks.measuring import environment
-from pipeline.execution.devices import default_backend
+from pipeline.execution.devices import default_backend, gpus
 from pipeline.execution.engine import Engine
 from pipeline.execution.reproduction import compare
 from pipeline.execution.sizes import choose_size
@@ -145,11 +145,12 @@ def both_ways(work: Sequence[Work], settings: VerifySettings, seconds: float | N
         with Engine(Path(folder), many=True) as engine, ThreadPoolExecutor(places()) as pool:
             together = list(pool.map(lambda each: verified(engine, each, 0.5), work))
         print(f"{len(together) - together.count(None)} in one batch: done; now one at a time", flush=True)
-        with Engine(Path(folder)) as lone:
-            alone = [
-                verified(lone, each, 1.0) if one is not None else None
-                for each, one in zip(work, together, strict=True)
-            ]
+        with Engine(Path(folder)) as lone, ThreadPoolExecutor(len(gpus()) or 1) as each_gpu:
+
+            def by_itself(each: Work, one: Verification | None) -> Verification | None:
+                return verified(lone, each, 1.0) if one is not None else None
+
+            alone = list(each_gpu.map(by_itself, work, together))
     both = enumerate(zip(work, together, alone, strict=True))
     return [paired(number, each, one, other) for number, (each, one, other) in both if one and other]
 

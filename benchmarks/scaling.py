@@ -43,6 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=24, help="distinct candidates for each")
     parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--over", choices=("cores", "gpus"), help="only these, all of the others; both")
     parser.add_argument("--most-cores", type=int, help="none with more; all")
     parser.add_argument("--most-gpus", type=int, help="none with more; all")
     parser.add_argument("--seconds-budget", type=float, help="begin nothing that would end after so long")
@@ -55,7 +56,7 @@ def main() -> None:
         print(f"no scaling over GPUs: {why}")
     budget = Budget(options.seconds_budget)
     found: list[dict[str, Any]] = []
-    for place in reversed(places_of(cores, devices)):
+    for place in reversed(places_of(cores, devices, options.over)):
         if not budget.allows_another():
             print(f"{place.name}: left out, --seconds-budget is used up")
             continue
@@ -74,15 +75,20 @@ def write(path: Path, result: dict[str, Any]) -> None:
     path.write_text(json.dumps(result | {"environment": environment()}, indent=2) + "\n")
 
 
-def places_of(cores: Sequence[int], devices: Sequence[str]) -> list[Place]:
-    """More and more cores with the first GPU, then all cores with more and more GPUs; none twice."""
+def places_of(cores: Sequence[int], devices: Sequence[str], over: str | None = None) -> list[Place]:
+    """More and more cores with the first GPU, then all cores with more and more GPUs; none twice.
+
+    `over`: all `cores` of the first GPU, or `gpus` with all cores, instead of both.
+    """
+    if over == "gpus":
+        return [Place(tuple(cores), tuple(devices[:count])) for count in range(1, len(devices) + 1)]
     counts = [
         *(1 << power for power in range(len(cores).bit_length()) if 1 << power < len(cores)),
         len(cores),
     ]
     by_cores = [Place(tuple(cores[:count]), tuple(devices[:1])) for count in counts]
     by_gpus = [Place(tuple(cores), tuple(devices[:count])) for count in range(2, len(devices) + 1)]
-    return [*by_cores, *by_gpus]
+    return by_cores if over == "cores" else [*by_cores, *by_gpus]
 
 
 def measured(place: Place, backend: str, count: int) -> dict[str, Any]:

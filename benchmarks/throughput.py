@@ -26,13 +26,13 @@ from typing import Any
 from benchmarks.candidates import Work, candidates, sized
 from benchmarks.measuring import environment
 from benchmarks.overlap import CoresWatch, Overlap, overlap_of, said
-from benchmarks.stages import watched_batch
+from benchmarks.stages import Watched, watched_batch
 from pipeline.execution.devices import default_backend, device_for
 from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
 from pipeline.nouns import Rigor, VerifySettings
 
-ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines")
+ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines", "canary")
 """Stages that compute there."""
 
 
@@ -102,9 +102,23 @@ def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
         "wall_s": wall,
         "first_s": ready,
         "statuses": Counter(str(verdict.status) for verdict in verdicts),
+        "each": [one_of(each) for each in done],
         "stages_s": dict(stages),
         "build_cpu_s": sum(build.cpu_s for verdict in verdicts for build in verdict.builds),
         "overlap": asdict(overlap_of(cores.samples, spans, device_is_cpu=settings.backend == "cpp")),
+    }
+
+
+def one_of(watched: Watched) -> dict[str, Any]:
+    """A candidate's line in the JSON: what it was, and how long each stage took, by us and by the referee."""
+    verdict, seen = watched.verification, Counter[str]()
+    for span in watched.spans:
+        seen[span.stage] += span.seconds
+    return {
+        "problem": verdict.problem_id,
+        "status": str(verdict.status),
+        "seen_s": {stage: round(seconds, 3) for stage, seconds in seen.items()},
+        "stages_s": verdict.stage_seconds,
     }
 
 

@@ -23,7 +23,8 @@ from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
 from pipeline.nouns import Build, BuildRequest, CoreShares
 from pipeline.referee.device.environment import describe_environment
-from pipeline.referee.judge import Kept, Tools, judge
+from pipeline.referee.judge import Tools, judge
+from pipeline.referee.kept import Kept
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.seat import gpus
 from pipeline.sandbox import Group

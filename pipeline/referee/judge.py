@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -25,24 +25,24 @@ from pipeline.referee.checks.probes import Probes
 from pipeline.referee.checks.trials import Trials
 from pipeline.referee.device import canary, exclusive
 from pipeline.referee.device.environment import describe_environment
+from pipeline.referee.kept import Kept
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.candidate import Candidate
-from pipeline.referee.seats.endings import Endings
 from pipeline.referee.seats.host import BuildService, Contestant
 from pipeline.referee.seats.memory import (
     MAX_SLOTS,
     SharedMemory,
     SharedSlot,
     SharedWeights,
+    free_share,
     lay_out,
     same_bits,
     share_weights,
     slot_bytes,
     slots_that_fit,
 )
-from pipeline.referee.seats.spares import Spares
 from pipeline.referee.timing.measuring import Measuring
 
 Progress = Callable[[str], None]
@@ -54,27 +54,12 @@ DISORDER = {
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
 """After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
-BEHIND_BYTES = 16 << 30
-"""Who shares more memory with its contestants than this has given it back when the next one begins."""
+BEHIND_SHARE = 0.5
+"""With less memory free than this share a verification waits until the one before has given its back."""
 SCARCE_BYTES = 2 << 30
 """With less of its memory free a GPU is too full for the baseline and the referee."""
 BROKEN = 70
 """Exit code of a referee whose own CUDA context is of no more use: it is replaced, and the GPU looked at."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What lasts from one verification to the next."""
-
-    spares: Spares = field(default_factory=Spares)
-    canaries: canary.Reserve = field(default_factory=canary.Reserve)
-    endings: Endings = field(default_factory=Endings)
-
-    def close(self) -> None:
-        """Ends all of it. It can be used again."""
-        self.spares.close()
-        self.canaries.close()
-        self.endings.wait()
 
 
 @dataclass(frozen=True)
@@ -103,8 +88,10 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
         verdict = _verdict(request, ledger, tools)
         if gpu is not None and _disorder(verdict):
             after = DISORDER[verdict.status]
-            tools.kept.endings.wait()
-            canary.confirm(request.device, gpu.uuid, after, reserve=tools.kept.canaries)
+            with ledger.stage("canary"):
+                tools.progress("canary")
+                tools.kept.endings.wait()
+                canary.confirm(request.device, gpu.uuid, after, reserve=tools.kept.canaries)
     return ledger.close(verdict.status, verdict.reason, verdict.details)
 
 
@@ -177,7 +164,7 @@ class Bench:
         with ledger.stage("reference"):
             progress("reference")
             candidate = self._started()  # it comes up while the reference runs
-            seat.greet_ahead(self._tools.kept.spares, settings, self._device)
+            self._tools.kept.prepare(settings, self._device)
             if settings.measure:  # so does the baseline's process: who is wrong leaves it for the next
                 self._prepare_baseline()
             model, slots, form, aliased = self._reference(loaded)
@@ -258,8 +245,7 @@ class Bench:
         with ledger.stage("timing"):
             progress("timing")
             seated.result()
-            self._tools.kept.spares.settle()
-            self._tools.kept.endings.wait()
+            self._tools.kept.settle()
             measuring.pair(self._require(), self._seated(), 0)
             pairs = 1
             while measuring.wants_pair(pairs):
@@ -302,7 +288,7 @@ class Bench:
     def close(self) -> None:
         """Ends the contestants and gives all memory back; behind the verdict, if another one is to follow."""
         self._tools.kept.endings.later(self._end)
-        if not self._tools.more or self._memory.nbytes > BEHIND_BYTES:
+        if not self._tools.more:
             self._tools.kept.endings.wait()
 
     def _end(self) -> None:
@@ -367,6 +353,8 @@ class Bench:
         """The reference at work once: its model, slots laid out for its inputs and outputs, the form of its
         result, and whether that lies in its inputs. Raises Ended for a problem that cannot be judged."""
         ledger, device = self._ledger, self._device
+        if free_share(device) < BEHIND_SHARE:
+            self._tools.kept.endings.wait()
         model = loaded.construct(self._weights_seed, device)
         arguments = loaded.draw(ledger.seed("layout"), device)
         sample = loaded.run(model, arguments, 0)

@@ -16,6 +16,8 @@ def test_scaling_goes_to_all_cores_and_then_to_all_gpus() -> None:
         (6, ("a", "b", "c")),
     ]
     assert places_of([4], []) == [Place((4,), ())]
+    assert [len(place.gpus) for place in places_of([2, 3], ["a", "b"], "gpus")] == [1, 2]
+    assert [len(place.cores) for place in places_of([2, 3], ["a", "b"], "cores")] == [1, 2]
 
 
 def test_rates_are_told_as_multiples_of_the_first() -> None:

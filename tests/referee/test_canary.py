@@ -98,23 +98,68 @@ def test_a_fresh_process_says_healthy() -> None:
     assert canary.check("cpu") is None
 
 
-def test_one_in_reserve_answers_once(reserve: canary.Reserve) -> None:
+def test_one_in_reserve_answers_once(place: Path, reserve: canary.Reserve) -> None:
     reserve.refill("cpu", MINE[:1])
     waiting = reserve._waiting
     assert waiting is not None and reserve.take("cuda:0") is None
     reserve.refill("cpu", MINE[:1])
     assert reserve._waiting is waiting
-    assert canary.check("cpu", program=program("raise SystemExit('a new one')"), reserve=reserve) is None
+    canary.confirm("cpu", UUID, "a crash", reserve=reserve)
     assert waiting.poll() == 0 and reserve.take("cpu") is None
-    assert canary.check("cpu", reserve=reserve) is None
+    assert quarantine.find(UUID) is None
 
 
-def test_one_in_reserve_that_has_ended_is_not_asked(reserve: canary.Reserve) -> None:
+def test_one_in_reserve_sings_before_it_is_needed(place: Path, reserve: canary.Reserve) -> None:
+    reserve.refill("cpu")
+    reserve.prepare()  # it is not up yet: nothing happens, and nobody waits
+    reserve.settle()
+    assert reserve._waiting is not None and reserve._waiting.stdout is not None
+    while not reserve._heard:
+        reserve.prepare()
+        time.sleep(0.05)
+    reserve.prepare()
+    reserve.settle()
+    assert reserve._heard == [canary.UP, canary.HEALTHY]
+    began = time.monotonic()
+    canary.confirm("cpu", UUID, "a crash", reserve=reserve)
+    print(f"asked again it took {time.monotonic() - began:.2f} s")
+    assert reserve.take("cpu") is None and quarantine.find(UUID) is None
+
+
+SAYS_UP = "import sys; print('up', flush=True); sys.stdin.readline(); "
+
+
+@pytest.mark.parametrize("source", ["print('counts: 3 bins')", "import time; time.sleep(1000)", "pass"])
+def test_one_in_reserve_that_is_not_content_is_ended(
+    monkeypatch: pytest.MonkeyPatch, reserve: canary.Reserve, source: str
+) -> None:
+    monkeypatch.setattr(canary, "PROGRAM", program(SAYS_UP + source))
+    reserve.refill("cpu")
+    while not reserve._heard:
+        reserve.prepare()
+    waiting = reserve._waiting
+    assert waiting is not None
+    reserve.settle(seconds=1.0)
+    assert waiting.poll() is not None and reserve.take("cpu") is None
+
+
+def test_where_the_one_in_reserve_fails_another_is_asked(
+    monkeypatch: pytest.MonkeyPatch, place: Path, reserve: canary.Reserve
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(canary, "PROGRAM", program(SAYS_UP + "raise SystemExit('pattern: 3 words')"))
+        reserve.refill("cpu")
+    canary.confirm("cpu", UUID, "a crash", reserve=reserve)  # by a new one, which is content
+    assert quarantine.find(UUID) is None
+
+
+def test_one_in_reserve_that_has_ended_is_not_asked(place: Path, reserve: canary.Reserve) -> None:
     reserve.refill("cpu")
     assert reserve._waiting is not None
     reserve._waiting.kill()
     reserve._waiting.wait()
-    assert canary.check("cpu", reserve=reserve) is None
+    canary.confirm("cpu", UUID, "a crash", reserve=reserve)
+    assert quarantine.find(UUID) is None
     ended = reserve._waiting
     reserve.refill("cpu")
     assert reserve._waiting is not ended

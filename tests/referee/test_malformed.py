@@ -28,7 +28,8 @@ from pipeline.nouns import Build, BuildRequest, BuildState, Status, Verification
 from pipeline.problems import read_problem
 from pipeline.referee.checks import kernels
 from pipeline.referee.checks.form import check_form
-from pipeline.referee.judge import Kept, Tools, judge
+from pipeline.referee.judge import Tools, judge
+from pipeline.referee.kept import Kept
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone

@@ -1,14 +1,16 @@
 """Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
 
-`python -m pipeline.referee.device.canary cuda:0` waits for a line, runs small kernels whose results are
-whole numbers, known exactly, and says `healthy`, or what was wrong. It holds for the kernels that ran and the
-memory that they touched: a GPU that passes may be broken elsewhere, one that fails must not be used.
+`python -m pipeline.referee.device.canary cuda:0` says `up` when it has imported what it needs. For each line
+that it reads it runs small kernels whose results are whole numbers, known exactly, and says `healthy`, or
+what was wrong; after `go` it ends. It holds for the kernels that ran and the memory that they touched: a GPU
+that passes may be broken elsewhere, one that fails must not be used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -29,7 +31,8 @@ KILL_PATIENCE_S = 5.0
 """How long a killed process may take to be gone; one that is stuck in the driver is left behind."""
 PATTERN_BYTES = 256 << 20
 LEAST_BYTES = 16 << 20
-HEALTHY = "healthy"
+UP, SING, GO, HEALTHY = "up", "sing", "go", "healthy"
+"""What is said: by the canary when it is up, to it (once more; for the last time), and by it."""
 PROGRAM = (sys.executable, "-P", "-m", "pipeline.referee.device.canary")
 
 Probe = Callable[["torch.device"], str | None]
@@ -37,12 +40,15 @@ Probe = Callable[["torch.device"], str | None]
 
 
 class Reserve:
-    """A canary that has imported torch, most of its time, before it is needed. It has asked nothing of the
-    device yet, and ends when its keeper does."""
+    """A canary that is up before it is needed: it has imported torch, most of its time, and has sung once, so
+    that the GPU knows its kernels. It ends when its keeper does."""
 
     def __init__(self) -> None:
         self._waiting: subprocess.Popen[str] | None = None
         self._device = ""
+        self._heard: list[str] = []
+        """What it has said."""
+        self._singing = False
 
     def refill(self, device: str, cores: Sequence[int] = ()) -> None:
         """Has one for `device`, which comes up on `cores` (none named: on all). Returns before it is up.
@@ -55,19 +61,52 @@ class Reserve:
         with contextlib.suppress(OSError):
             self._waiting, self._device = _started(PROGRAM, device, cores=cores), device
 
+    def prepare(self) -> None:
+        """Lets one that is up sing for the first time. Returns before it has; `settle` waits for that."""
+        found = self._waiting
+        if found is None or found.stdin is None or self._heard or not self._listen(0):
+            return
+        with contextlib.suppress(OSError):  # it has ended: whoever takes it sees that
+            found.stdin.write(f"{SING}\n")
+            found.stdin.flush()
+            self._singing = True
+
+    def settle(self, seconds: float = TIME_LIMIT_S) -> None:
+        """Waits for what `prepare` began. One that is not done then, or is not content, is ended: whether the
+        GPU is unfit is asked when there is a reason to."""
+        if not self._singing:
+            return
+        self._singing = False
+        if not (self._listen(seconds) and self._heard[-1] == HEALTHY):
+            self.close()
+
     def take(self, device: str) -> subprocess.Popen[str] | None:
         """The one for `device`, which is the caller's now; None when there is none, or it has ended."""
+        self.settle()
         found = self._waiting
         if found is None or device != self._device or found.poll() is not None:
             return None
-        self._waiting = None
+        self._waiting, self._heard = None, []
         return found
 
     def close(self) -> None:
         """Ends it. Safe to call twice."""
         found, self._waiting = self._waiting, None
+        self._heard, self._singing = [], False
         if found is not None:
             _ended(found)
+
+    def _listen(self, seconds: float) -> bool:
+        """Hears one more line, if it comes in time. It says no more than one at a time."""
+        found = self._waiting
+        if found is None or found.stdout is None:
+            return False
+        said = select.poll()
+        said.register(found.stdout, select.POLLIN)
+        if not said.poll(1000 * seconds):
+            return False
+        self._heard.append(found.stdout.readline().strip())
+        return True
 
 
 def confirm(
@@ -81,10 +120,13 @@ def confirm(
 
     `device` is torch's name for it, here or with `environment` added, `after` what made us ask (`a crash`).
     Whoever calls holds the GPU's lock. Raises DeviceUnfit when the canary fails; the GPU is then quarantined.
+    Where the one in `reserve` fails another is asked: that one may have been harmed with what came before.
     """
     if uuid is None:
         return
-    trouble = check(device, environment=environment, reserve=reserve)
+    if reserve is not None and (ready := reserve.take(device)) is not None and _asked(ready) is None:
+        return
+    trouble = check(device, environment=environment)
     if trouble is None:
         return
     reason = f"it failed the canary after {after}: {trouble}"
@@ -98,24 +140,28 @@ def check(
     environment: Mapping[str, str] | None = None,
     seconds: float = TIME_LIMIT_S,
     program: Sequence[str] = PROGRAM,
-    reserve: Reserve | None = None,
 ) -> str | None:
-    """None when `device` (`cuda:0`, `cpu`) computes right, else what a process saw that had not used it yet:
-    the one in `reserve`, or a new one of `program`, with `environment` added to ours.
+    """None when `device` (`cuda:0`, `cpu`) computes right, else what a new process of `program` saw, with
+    `environment` added to ours.
 
     The process and all it started are gone afterwards, unless the driver does not let go of them.
     """
-    process = (reserve and reserve.take(device)) or _started(program, device, environment)
+    return _asked(_started(program, device, environment), seconds)
+
+
+def _asked(process: subprocess.Popen[str], seconds: float = TIME_LIMIT_S) -> str | None:
+    """What a started canary says now; None for healthy. It is gone afterwards, as `check` says."""
     try:
-        said, complaint = process.communicate("go\n", timeout=seconds)
+        said, complaint = process.communicate(f"{GO}\n", timeout=seconds)
     except subprocess.TimeoutExpired:
         return f"no answer within {seconds:g} s" + _ended(process)
     except BaseException:
         _ended(process)
         raise
-    if process.returncode == 0 and said.strip() == HEALTHY:
+    lines = [line for line in said.splitlines() if line.strip() not in ("", UP)]
+    if process.returncode == 0 and lines[-1:] == [HEALTHY]:
         return None
-    last = (said.strip() or complaint.strip()).splitlines()[-1:] or ["it said nothing"]
+    last = (lines or complaint.strip().splitlines())[-1:] or ["it said nothing"]
     return f"{last[0][:500]} ({_ending(process.returncode)})"
 
 
@@ -226,17 +272,23 @@ def examine(device: torch.device, probes: Sequence[Probe] = PROBES) -> str | Non
 
 
 def main() -> int:
-    """Prints `healthy` and returns 0, or prints what was seen and returns 1; 0 as well when nobody asks."""
+    """Sings for every line, until `go`. Returns 0 when all was right, or nobody asks any more; else 1."""
     if cores := sys.argv[2:]:
         os.sched_setaffinity(0, map(int, cores))
     import torch
 
     torch.set_num_threads(min(torch.get_num_threads(), 4))
-    if not sys.stdin.readline():  # whoever kept it has ended
-        return 0
-    signal.alarm(round(TIME_LIMIT_S) + 5)  # should whoever asked be killed, a hung canary ends too
-    trouble = examine(torch.device(sys.argv[1]))
-    print(trouble or HEALTHY)
+    print(UP, flush=True)
+    device, trouble = torch.device(sys.argv[1]), None
+    for line in sys.stdin:  # which ends when whoever kept it has ended
+        signal.alarm(round(TIME_LIMIT_S) + 5)  # should whoever asked be killed, a hung canary ends too
+        trouble = examine(device)
+        print(trouble or HEALTHY, flush=True)
+        signal.alarm(0)
+        if trouble or line.strip() == GO:
+            break
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # others want it until we are asked again
     return 1 if trouble else 0
 
 

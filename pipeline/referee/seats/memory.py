@@ -128,11 +128,6 @@ class SharedMemory:
         return made
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all arenas."""
-        return sum(made.nbytes for made, _, _ in self._arenas)
-
-    @property
     def host_bytes(self) -> int:
         """Bytes of all arenas in host memory."""
         return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)
@@ -181,6 +176,15 @@ def slots_that_fit(bytes_each: int, device: torch.device) -> int:
     else:
         budget = min(CPU_BUDGET, int(psutil.virtual_memory().available * MEMORY_SHARE))
     return max(1, min(most, budget // max(bytes_each, 1)))
+
+
+def free_share(device: torch.device) -> float:
+    """How much of the device's memory is free, or of the host's; between 0 and 1."""
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        return free / total
+    memory = psutil.virtual_memory()
+    return float(memory.available / memory.total)
 
 
 def lay_out(
