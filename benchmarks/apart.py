@@ -2,7 +2,7 @@
 
 The recorded answers that are written to be correct are verified in one batch, by an engine of this run's own
 with an empty cache. `--against` names the file of an earlier run: then both verifications of each candidate
-are compared, by the rule of `benchmarks.alone_or_together` and by the one of `kernelproof reproduce`, and the
+are compared, by the rule of `benchmarks.pairs` and by the one of `kernelproof reproduce`, and the
 exit code is 1 when two statuses differ. Prints a table, writes JSON.
 """
 
@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from benchmarks.alone_or_together import Times, paired, shown, summary
 from benchmarks.candidates import Work, recorded
 from benchmarks.measuring import environment
+from benchmarks.pairs import Times, paired, shown, summary
 from pipeline.execution.devices import default_backend
 from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size

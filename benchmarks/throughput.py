@@ -4,8 +4,10 @@ The candidates are the recorded answers of six problems, right, wrong and broken
 distinct by a line of its own in its sources: nothing compiles twice. Ours: one engine, `--rigor quick`, as
 many in flight as a batch has, an empty cache of builds; a first candidate makes the glue and the day's A/A
 spread, and is timed apart. `benchmarks.overlap` says how much of that time device and cores were at work.
-Stock: `benchmarks.stock`, a fresh process for each. Prints a table and writes JSON, ours before stock begins;
-asserts nothing.
+Alone: the last of them once more, one at a time on each GPU and nothing else going on, with the batch's
+builds: does a batch change a verdict or a speedup (`benchmarks.pairs`)? Stock: `benchmarks.stock`, a fresh
+process for each. Prints tables and writes JSON after each of the three. The exit code is 1 when a status was
+another one alone, or a candidate was `correct` that is not meant to be.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,11 +29,13 @@ from typing import Any
 from benchmarks.candidates import Work, candidates, sized
 from benchmarks.measuring import environment
 from benchmarks.overlap import CoresWatch, Overlap, overlap_of, said
+from benchmarks.pairs import Pair, Times, all_right, as_rows, paired, shown, summary
 from benchmarks.stages import Watched, watched_batch
-from pipeline.execution.devices import default_backend, device_for
+from pipeline.execution.devices import default_backend, device_for, gpus
 from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
-from pipeline.nouns import Rigor, VerifySettings
+from pipeline.execution.stream import verify_persistently
+from pipeline.nouns import Rigor, Verification, VerifySettings
 
 ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines", "canary")
 """Stages that compute there."""
@@ -39,6 +44,7 @@ ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselin
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=24, help="distinct candidates")
+    parser.add_argument("--alone", type=int, default=0, help="of these, so many are verified alone as well")
     parser.add_argument(
         "--stock",
         type=int,
@@ -53,12 +59,21 @@ def main() -> None:
     size = choose_size(None, options.backend, [each.problem for each in work])
     settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor.QUICK)
     result: dict[str, Any] = {"backend": options.backend, "environment": environment()}
-    result["ours"] = ours = batch(work, settings)
-    show(ours, None)
-    write(options.output, result)
+    pairs: list[Pair] = []
+    with tempfile.TemporaryDirectory(prefix="kernelproof-throughput-") as folder:
+        ours, together = batch(work, settings, Path(folder))
+        result["ours"] = ours
+        show(ours, None)
+        write(options.output, result)
+        if options.alone:
+            pairs = once_more(work, together, settings, Path(folder), options.alone)
+            result["alone"] = as_rows(pairs)
+            print(f"{shown(pairs)}\n{summary(pairs)}")
+            write(options.output, result)
     result["stock"] = stock = one_by_one(sample(work, options.stock), settings)
     show(ours, stock)
     write(options.output, result)
+    sys.exit(0 if all_right(pairs) else 1)
 
 
 def sample(work: list[Work], count: int | None) -> list[Work]:
@@ -79,12 +94,11 @@ def write(path: Path, result: dict[str, Any]) -> None:
     print(f"written to {path}", flush=True)
 
 
-def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
-    """All of them through one engine."""
-    with (
-        tempfile.TemporaryDirectory(prefix="kernelproof-throughput-") as folder,
-        Engine(Path(folder), many=True) as engine,
-    ):
+def batch(
+    work: list[Work], settings: VerifySettings, folder: Path
+) -> tuple[dict[str, Any], dict[int, Verification]]:
+    """All of them through one engine, whose cache is in `folder`: the figures, and the verdicts by number."""
+    with Engine(folder, many=True) as engine:
         began = time.monotonic()
         engine.verify(work[0].source, work[0].problem, settings)
         ready = time.monotonic() - began
@@ -92,11 +106,12 @@ def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
             began = time.monotonic()
             done = list(watched_batch(engine, work[1:], settings))
             wall = time.monotonic() - began
+    by_number = {1 + each.spans[0].candidate: each.verification for each in done}
     verdicts, spans = [each.verification for each in done], [span for each in done for span in each.spans]
     stages: Counter[str] = Counter()
     for verdict in verdicts:
         stages.update(verdict.stage_seconds)
-    return {
+    figures = {
         "backend": settings.backend,
         "count": len(done),
         "wall_s": wall,
@@ -107,6 +122,22 @@ def batch(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
         "build_cpu_s": sum(build.cpu_s for verdict in verdicts for build in verdict.builds),
         "overlap": asdict(overlap_of(cores.samples, spans, device_is_cpu=settings.backend == "cpp")),
     }
+    return figures, by_number
+
+
+def once_more(
+    work: list[Work], together: dict[int, Verification], settings: VerifySettings, folder: Path, count: int
+) -> list[Pair]:
+    """The last `count` of a batch, now one at a time. Raises what `Engine.verify` raises."""
+    chosen = sorted(together)[-count:]
+    with Engine(folder, many=True) as engine, ThreadPoolExecutor(len(gpus()) or 1) as each_gpu:
+
+        def by_itself(number: int) -> Verification:
+            return verify_persistently(engine, work[number].source, work[number].problem, settings)
+
+        alone = list(each_gpu.map(by_itself, chosen))
+    both = zip(chosen, alone, strict=True)
+    return [paired(number, work[number], together[number], one) for number, one in both]
 
 
 def one_of(watched: Watched) -> dict[str, Any]:
@@ -114,9 +145,12 @@ def one_of(watched: Watched) -> dict[str, Any]:
     verdict, seen = watched.verification, Counter[str]()
     for span in watched.spans:
         seen[span.stage] += span.seconds
+    times = Times.of(verdict.measurement)
     return {
+        "number": 1 + watched.spans[0].candidate,
         "problem": verdict.problem_id,
         "status": str(verdict.status),
+        "speedup": None if times is None else asdict(times),
         "seen_s": {stage: round(seconds, 3) for stage, seconds in seen.items()},
         "stages_s": verdict.stage_seconds,
     }

@@ -1,6 +1,6 @@
 # problem: level1/5
 # expected: wrong_output
-# caught by: values: ties|values: negative
+# caught by: values: ties|values: negative|values: tiny
 """Mechanism: the last of equal minima. Surface: normal draws hardly ever hold equal minima."""
 import torch
 from torch import nn

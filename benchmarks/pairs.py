@@ -1,37 +1,23 @@
-"""Does a batch change a verdict or a speedup? ``python -m benchmarks.alone_or_together``.
+"""One candidate verified twice, as in a batch and alone, or hours apart: is that the same?
 
-Distinct candidates, the recorded answers of six problems, are verified in one batch, as many in flight as a
-batch has; then the same ones one at a time on each GPU, nothing else going on, their builds from the cache.
-For each the two statuses have to be equal, and none may be `correct` whose author meant it not to be: else
-the exit code is 1. Two speedups agree when their 95 % intervals overlap, or the logarithm of their ratio is
-within both half-widths added in quadrature: a 95 % interval of that ratio, so by chance one of twenty may be
-beyond it. `reproduce` is what `kernelproof reproduce` would find, which allows for the resolution that each
-claims as well. Prints a table, writes JSON.
+The two statuses have to be equal, and none may be `correct` whose author meant it not to be. Two speedups
+agree when their 95 % intervals overlap, or the logarithm of their ratio is within both half-widths added in
+quadrature: a 95 % interval of that ratio, so by chance one of twenty may be beyond it. `reproduce` is what
+`kernelproof reproduce` would find, which allows for the resolution that each claims as well.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import Any
 
-from benchmarks.candidates import Work, candidates
+from benchmarks.candidates import Work
 from benchmarks.evidence import table
-from benchmarks.measuring import environment
-from pipeline.execution.devices import default_backend, gpus
-from pipeline.execution.engine import Engine
 from pipeline.execution.reproduction import compare
-from pipeline.execution.sizes import choose_size
-from pipeline.execution.stream import places, verify_persistently
-from pipeline.nouns import Measurement, Rigor, Status, Verification, VerifySettings
+from pipeline.nouns import Measurement, Status, Verification
 
 
 @dataclass(frozen=True)
@@ -105,57 +91,22 @@ class Pair:
         return None if self.overlap is None else bool(self.overlap or self.within)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=100, help="distinct candidates")
-    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
-    parser.add_argument("--rigor", default="quick", choices=list(map(str, Rigor)))
-    parser.add_argument("--seconds-budget", type=float, help="begin no candidate after so long")
-    parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/alone_or_together.json"))
-    options = parser.parse_args()
-    work = candidates(options.backend, options.count)
-    size = choose_size(None, options.backend, [each.problem for each in work])
-    settings = VerifySettings(backend=options.backend, size=size, rigor=Rigor(options.rigor))
-    pairs = both_ways(work, settings, options.seconds_budget)
-    print(shown(pairs))
-    print(summary(pairs))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    judged = ("same_status", "wrongly_correct", "overlap", "within", "agree")
-    rows = [asdict(pair) | {name: getattr(pair, name) for name in judged} for pair in pairs]
-    result = {"settings": settings.model_dump(mode="json"), "pairs": rows, "environment": environment()}
-    options.output.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"written to {options.output}")
-    sys.exit(0 if all(pair.same_status and not pair.wrongly_correct for pair in pairs) else 1)
+JUDGED = ("same_status", "wrongly_correct", "overlap", "within", "agree")
+"""What follows from a pair, and goes into its line of JSON."""
 
 
-def both_ways(work: Sequence[Work], settings: VerifySettings, seconds: float | None) -> list[Pair]:
-    """As many as half of the time allows in one batch, and then each of them alone, until it is over.
+def as_rows(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """A line of JSON for each."""
+    return [asdict(pair) | {name: getattr(pair, name) for name in JUDGED} for pair in pairs]
 
-    Both ways as the commands verify: what is lost to our side is tried again. Raises what `Engine.verify`
-    raises.
-    """
-    began = time.monotonic()
 
-    def verified(engine: Engine, each: Work, share: float) -> Verification | None:
-        if seconds is not None and time.monotonic() - began > share * seconds:
-            return None
-        return verify_persistently(engine, each.source, each.problem, settings)
-
-    with tempfile.TemporaryDirectory(prefix="kernelproof-alone-") as folder:
-        with Engine(Path(folder), many=True) as engine, ThreadPoolExecutor(places()) as pool:
-            together = list(pool.map(lambda each: verified(engine, each, 0.5), work))
-        print(f"{len(together) - together.count(None)} in one batch: done; now one at a time", flush=True)
-        with Engine(Path(folder)) as lone, ThreadPoolExecutor(len(gpus()) or 1) as each_gpu:
-
-            def by_itself(each: Work, one: Verification | None) -> Verification | None:
-                return verified(lone, each, 1.0) if one is not None else None
-
-            alone = list(each_gpu.map(by_itself, work, together))
-    both = enumerate(zip(work, together, alone, strict=True))
-    return [paired(number, each, one, other) for number, (each, one, other) in both if one and other]
+def all_right(pairs: Sequence[Pair]) -> bool:
+    """Whether every status is the same twice, and none is correct that was not meant to be."""
+    return all(pair.same_status and not pair.wrongly_correct for pair in pairs)
 
 
 def paired(number: int, work: Work, together: Verification, alone: Verification) -> Pair:
+    """The two of one candidate."""
     return Pair(
         number=number,
         problem=together.problem_id,
@@ -202,7 +153,3 @@ def summary(pairs: Sequence[Pair]) -> str:
             )
             lines.append(f"{pair.number} {pair.problem}, alone: {pair.alone}, {pair.reason_alone}")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    main()

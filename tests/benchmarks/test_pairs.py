@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.alone_or_together import Pair, Times, shown, summary
+from benchmarks.pairs import Pair, Times, shown, summary
 
 speedups = st.floats(0.05, 20.0)
 halves = st.floats(0.0, 0.5)
