@@ -91,8 +91,8 @@ class Cores:
     """
 
     def __init__(self, builders: int, first: int = 0) -> None:
-        """`builders`: builds at a time; after a pause `first` (0: all), until one has ended: a compiler beside
-        few others is done sooner, and nobody has anything to measure before."""
+        """`builders`: builds at a time; after a pause `first` (0: all), until one has ended. A compiler
+        beside few others is done sooner, and nobody has anything to measure before."""
         self._builders, self._first = builders, first or builders
         self._changed = threading.Condition()
         self._building = self._waiting = 0
