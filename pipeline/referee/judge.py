@@ -32,11 +32,10 @@ from pipeline.referee.seats import seat
 from pipeline.referee.seats.candidate import Candidate
 from pipeline.referee.seats.host import BuildService, Contestant
 from pipeline.referee.seats.memory import (
-    MAX_SLOTS,
     SharedMemory,
     SharedSlot,
     SharedWeights,
-    free_share,
+    free_bytes,
     lay_out,
     same_bits,
     share_weights,
@@ -54,8 +53,8 @@ DISORDER = {
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
 """After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
-BEHIND_SHARE = 0.5
-"""With less memory free than this share a verification waits until the one before has given its back."""
+WORK_SLOTS = 8
+"""What the trials need beside the slots, in slots: inputs, variants of them and the truth in float64."""
 SCARCE_BYTES = 2 << 30
 """With less of its memory free a GPU is too full for the baseline and the referee."""
 BROKEN = 70
@@ -287,7 +286,7 @@ class Bench:
 
     def close(self) -> None:
         """Ends the contestants and gives all memory back; behind the verdict, if another one is to follow."""
-        self._tools.kept.endings.later(self._end)
+        self._tools.kept.endings.later(self._end, self._memory.nbytes)
         if not self._tools.more:
             self._tools.kept.endings.wait()
 
@@ -353,8 +352,9 @@ class Bench:
         """The reference at work once: its model, slots laid out for its inputs and outputs, the form of its
         result, and whether that lies in its inputs. Raises Ended for a problem that cannot be judged."""
         ledger, device = self._ledger, self._device
-        if free_share(device) < BEHIND_SHARE:
-            self._tools.kept.endings.wait()
+        endings = self._tools.kept.endings
+        if endings.nbytes > free_bytes(device):
+            endings.wait()
         model = loaded.construct(self._weights_seed, device)
         arguments = loaded.draw(ledger.seed("layout"), device)
         sample = loaded.run(model, arguments, 0)
@@ -363,9 +363,9 @@ class Bench:
         places = {t.untyped_storage().data_ptr() for t in tensors(arguments)}
         aliased = any(t.untyped_storage().data_ptr() in places for t in outputs)
         bytes_each = slot_bytes(arguments, outputs)
-        count = slots_that_fit(bytes_each, device)
-        if count < MAX_SLOTS:  # perhaps because those before us are still there
-            self._tools.kept.endings.wait()
+        count = slots_that_fit(bytes_each, device, endings.nbytes)
+        if (count + WORK_SLOTS) * bytes_each > free_bytes(device):  # what is not free yet is needed
+            endings.wait()
             count = slots_that_fit(bytes_each, device)
         del sample
         slots = lay_out(self._memory, arguments, outputs, count)

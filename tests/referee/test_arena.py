@@ -188,6 +188,7 @@ def test_there_is_always_a_slot_and_never_too_many(bytes_each: int) -> None:
     count = slots_that_fit(bytes_each, CPU)
     assert 1 <= count <= 16
     assert count == 1 or count * bytes_each <= 2 << 30
+    assert slots_that_fit(bytes_each, CPU, 1 << 50) >= count
 
 
 def test_bits_are_compared_not_values() -> None:

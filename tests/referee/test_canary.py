@@ -101,11 +101,11 @@ def test_a_fresh_process_says_healthy() -> None:
 def test_one_in_reserve_answers_once(place: Path, reserve: canary.Reserve) -> None:
     reserve.refill("cpu", MINE[:1])
     waiting = reserve._waiting
-    assert waiting is not None and reserve.take("cuda:0") is None
+    assert waiting is not None and not reserve.content("cuda:0")
     reserve.refill("cpu", MINE[:1])
     assert reserve._waiting is waiting
     canary.confirm("cpu", UUID, "a crash", reserve=reserve)
-    assert waiting.poll() == 0 and reserve.take("cpu") is None
+    assert _gone(waiting.pid) and not reserve.content("cpu")
     assert quarantine.find(UUID) is None
 
 
@@ -123,7 +123,7 @@ def test_one_in_reserve_sings_before_it_is_needed(place: Path, reserve: canary.R
     began = time.monotonic()
     canary.confirm("cpu", UUID, "a crash", reserve=reserve)
     print(f"asked again it took {time.monotonic() - began:.2f} s")
-    assert reserve.take("cpu") is None and quarantine.find(UUID) is None
+    assert not reserve.content("cpu") and quarantine.find(UUID) is None
 
 
 SAYS_UP = "import sys; print('up', flush=True); sys.stdin.readline(); "
@@ -140,7 +140,7 @@ def test_one_in_reserve_that_is_not_content_is_ended(
     waiting = reserve._waiting
     assert waiting is not None
     reserve.settle(seconds=1.0)
-    assert waiting.poll() is not None and reserve.take("cpu") is None
+    assert waiting.poll() is not None and not reserve.content("cpu")
 
 
 def test_where_the_one_in_reserve_fails_another_is_asked(

@@ -24,11 +24,11 @@ def test_one_after_the_other_and_the_caller_goes_on() -> None:
         ended.append(number)
 
     for number in range(5):
-        endings.later(lambda number=number: end(number))
-    assert ended == []
+        endings.later(lambda number=number: end(number), 100)
+    assert ended == [] and endings.nbytes == 500
     gate.set()
     endings.wait()
-    assert ended == [0, 1, 2, 3, 4]
+    assert ended == [0, 1, 2, 3, 4] and endings.nbytes == 0
     endings.wait()
 
 

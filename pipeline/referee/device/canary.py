@@ -9,11 +9,13 @@ that passes may be broken elsewhere, one that fails must not be used.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,14 +82,23 @@ class Reserve:
         if not (self._listen(seconds) and self._heard[-1] == HEALTHY):
             self.close()
 
-    def take(self, device: str) -> subprocess.Popen[str] | None:
-        """The one for `device`, which is the caller's now; None when there is none, or it has ended."""
+    def content(self, device: str, seconds: float = TIME_LIMIT_S) -> bool:
+        """Whether the one for `device`, asked now and never again, says that all is right; False where there
+        is none. Nobody waits for its end: a process with a CUDA context takes a third of a second for that.
+        """
         self.settle()
         found = self._waiting
-        if found is None or device != self._device or found.poll() is not None:
-            return None
+        if found is None or found.stdin is None or device != self._device:
+            return False
+        with contextlib.suppress(OSError):  # it has ended, and says nothing
+            found.stdin.write(f"{GO}\n")
+            found.stdin.flush()
+        right = self._listen(seconds) and (self._heard != [UP] or self._listen(seconds))
+        right = right and self._heard[-1] == HEALTHY
         self._waiting, self._heard = None, []
-        return found
+        _kill(found)
+        threading.Thread(target=_ended, args=(found,), daemon=True).start()
+        return right
 
     def close(self) -> None:
         """Ends it. Safe to call twice."""
@@ -124,7 +135,7 @@ def confirm(
     """
     if uuid is None:
         return
-    if reserve is not None and (ready := reserve.take(device)) is not None and _asked(ready) is None:
+    if reserve is not None and reserve.content(device):
         return
     trouble = check(device, environment=environment)
     if trouble is None:
@@ -146,11 +157,7 @@ def check(
 
     The process and all it started are gone afterwards, unless the driver does not let go of them.
     """
-    return _asked(_started(program, device, environment), seconds)
-
-
-def _asked(process: subprocess.Popen[str], seconds: float = TIME_LIMIT_S) -> str | None:
-    """What a started canary says now; None for healthy. It is gone afterwards, as `check` says."""
+    process = _started(program, device, environment)
     try:
         said, complaint = process.communicate(f"{GO}\n", timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -187,13 +194,17 @@ def _started(
 
 def _ended(process: subprocess.Popen[str]) -> str:
     """Kills the process with its group; empty, or that it is still there."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    _kill(process)
     try:
         process.communicate(timeout=KILL_PATIENCE_S)
     except subprocess.TimeoutExpired:
         return f", and process {process.pid} could not be killed"
     return ""
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ending(code: int) -> str:
@@ -209,16 +220,24 @@ def product(device: torch.device) -> str | None:
     import torch
 
     for dtype, inner in ((torch.float32, 1024), (torch.float16, 64)):
-        rows = torch.arange(1024).view(-1, 1)
-        columns = torch.arange(inner).view(1, -1)
-        left = (rows * 7 + columns * 3) % 9 - 4
-        right = ((rows * 5 + columns * 11) % 9 - 4).t().contiguous()
-        wanted = left.double() @ right.double()
+        left, right, wanted = _factors(inner)
         got = left.to(device, dtype) @ right.to(device, dtype)
         wrong = int((got.cpu().double() != wanted).sum())
         if wrong:
             return f"{wrong} of {wanted.numel()} elements of a {dtype} matrix product are wrong"
     return None
+
+
+@functools.cache
+def _factors(inner: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Two matrices of whole numbers from -4 to 4, 1024 x inner and inner x 1024, and their product."""
+    import torch
+
+    rows = torch.arange(1024).view(-1, 1)
+    columns = torch.arange(inner).view(1, -1)
+    left = (rows * 7 + columns * 3) % 9 - 4
+    right = ((rows * 5 + columns * 11) % 9 - 4).t().contiguous()
+    return left, right, left.double() @ right.double()
 
 
 def pattern(device: torch.device) -> str | None:

@@ -13,13 +13,18 @@ class Endings:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="endings")
-        self._pending: deque[Future[None]] = deque()
+        self._pending: deque[tuple[Future[None], int]] = deque()
 
-    def later(self, end: Callable[[], None]) -> None:
-        """Calls `end` when all that came before it has ended. Returns at once."""
-        self._pending.append(self._pool.submit(end))
+    @property
+    def nbytes(self) -> int:
+        """Bytes that will be free when all has ended."""
+        return sum(nbytes for future, nbytes in self._pending if not future.done())
+
+    def later(self, end: Callable[[], None], nbytes: int = 0) -> None:
+        """Calls `end`, which frees so many bytes, when all that came before it has ended. Returns at once."""
+        self._pending.append((self._pool.submit(end), nbytes))
 
     def wait(self) -> None:
         """Returns when nothing is left to end. Raises what an ending raised."""
         while self._pending:
-            self._pending.popleft().result()
+            self._pending.popleft()[0].result()

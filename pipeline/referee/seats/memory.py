@@ -128,6 +128,11 @@ class SharedMemory:
         return made
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all arenas."""
+        return sum(made.nbytes for made, _, _ in self._arenas)
+
+    @property
     def host_bytes(self) -> int:
         """Bytes of all arenas in host memory."""
         return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)
@@ -167,24 +172,24 @@ def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
     )
 
 
-def slots_that_fit(bytes_each: int, device: torch.device) -> int:
-    """How many slots memory allows: one at least, at most MAX_SLOTS, or MAX_SMALL_SLOTS on a GPU."""
-    most = MAX_SLOTS
+def slots_that_fit(bytes_each: int, device: torch.device, coming: int = 0) -> int:
+    """How many slots memory allows: one at least, at most MAX_SLOTS, or MAX_SMALL_SLOTS on a GPU.
+
+    `coming`: bytes that are as good as free.
+    """
+    most, budget = MAX_SLOTS, int((free_bytes(device) + coming) * MEMORY_SHARE)
     if device.type == "cuda":
-        budget = int(torch.cuda.mem_get_info(device)[0] * MEMORY_SHARE)
         most = max(MAX_SLOTS, min(MAX_SMALL_SLOTS, SMALL_BYTES // max(bytes_each, 1)))
     else:
-        budget = min(CPU_BUDGET, int(psutil.virtual_memory().available * MEMORY_SHARE))
+        budget = min(CPU_BUDGET, budget)
     return max(1, min(most, budget // max(bytes_each, 1)))
 
 
-def free_share(device: torch.device) -> float:
-    """How much of the device's memory is free, or of the host's; between 0 and 1."""
+def free_bytes(device: torch.device) -> int:
+    """Bytes of the device's memory that are free, or of the host's."""
     if device.type == "cuda":
-        free, total = torch.cuda.mem_get_info(device)
-        return free / total
-    memory = psutil.virtual_memory()
-    return float(memory.available / memory.total)
+        return int(torch.cuda.mem_get_info(device)[0])
+    return int(psutil.virtual_memory().available)
 
 
 def lay_out(
