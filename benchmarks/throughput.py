@@ -151,6 +151,7 @@ def one_of(watched: Watched) -> dict[str, Any]:
         "problem": verdict.problem_id,
         "status": str(verdict.status),
         "speedup": None if times is None else asdict(times),
+        "undisturbed": next((check.seen for check in verdict.checks if check.name == "undisturbed"), None),
         "seen_s": {stage: round(seconds, 3) for stage, seconds in seen.items()},
         "stages_s": verdict.stage_seconds,
     }

@@ -90,22 +90,19 @@ class Cores:
     So a batch on a CPU compiles as many candidates as it holds, and then measures them one by one.
     """
 
-    def __init__(self, builders: int, first: int = 0) -> None:
-        """`builders`: builds at a time; after a pause `first` (0: all), until one has ended. A compiler
-        beside few others is done sooner, and nobody has anything to measure before."""
-        self._builders, self._first = builders, first or builders
+    def __init__(self, builders: int) -> None:
+        self._builders = builders
         self._changed = threading.Condition()
         self._building = self._waiting = 0
-        self._flowing = False
         self._measuring = self._closed = False
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """A place for one build, as many at a time as there are. Raises RefereeLost when closed meanwhile."""
+        """A place for one build; at most `builders` at a time. Raises RefereeLost when closed meanwhile."""
         with self._changed:
             self._waiting += 1
             try:
-                self._wait_until(lambda: self._building < self._places() and not self._measuring)
+                self._wait_until(lambda: self._building < self._builders and not self._measuring)
             finally:
                 self._waiting -= 1
             self._building += 1
@@ -114,7 +111,6 @@ class Cores:
         finally:
             with self._changed:
                 self._building -= 1
-                self._flowing = bool(self._building or self._waiting)
                 self._changed.notify_all()
 
     @contextmanager
@@ -135,9 +131,6 @@ class Cores:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-
-    def _places(self) -> int:
-        return self._builders if self._flowing else self._first
 
     def _wait_until(self, ready: Callable[[], bool]) -> None:
         self._changed.wait_for(lambda: self._closed or ready())

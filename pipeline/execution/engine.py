@@ -66,8 +66,7 @@ class Engine:
         building = self._referees.others
         self._jobs = Group(building, in_turn=True)
         self._lock = threading.Lock()
-        places = builders or len(building or os.sched_getaffinity(0))
-        self._cores = Cores(places, first=-(-places // 2) if building else 0)
+        self._cores = Cores(builders or len(building or os.sched_getaffinity(0)))
         self._builder: Builder | None = None
         self._environment: Environment | None = None
         self._closed = False

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.execution.cores import MEASURED_CORES, Cores, shares, shares_by_gpu
+from pipeline.execution.cores import MEASURED_CORES, shares, shares_by_gpu
 
 NOWHERE = Path("/nonexistent")
 
@@ -88,54 +86,3 @@ def test_hidden_gpus_do_not_take_what_the_visible_need() -> None:
 
 def test_a_gpu_that_is_not_listed_has_its_share() -> None:
     assert shares_by_gpu(["GPU-x"], [], range(16), NOWHERE)["GPU-x"].measured == (0, 1)
-
-
-def building(cores: Cores, count: int) -> tuple[list[threading.Event], Callable[[int], bool]]:
-    """So many threads that build until their event is set; and whether so many of them come to be at it."""
-    ends, at_it = [threading.Event() for _ in range(count)], threading.Semaphore(0)
-
-    def build(end: threading.Event) -> None:
-        with cores.building():
-            at_it.release()
-            assert end.wait(30)
-
-    for end in ends:
-        threading.Thread(target=build, args=(end,)).start()
-
-    def reach(number: int) -> bool:
-        return all(at_it.acquire(timeout=10) for _ in range(number)) and not at_it.acquire(timeout=0.2)
-
-    return ends, reach
-
-
-def test_few_builds_begin_where_nothing_was_built_and_all_once_one_has_ended() -> None:
-    cores = Cores(4, first=2)
-    for _ in range(2):  # when all is built it begins anew
-        ends, reach = building(cores, 7)
-        assert reach(2)
-        for end in ends:  # whichever were first: those that have not begun end at once when they do
-            end.set()
-        assert reach(5)
-        with cores.measuring():
-            pass
-
-
-def test_all_builds_begin_where_no_fewer_are_asked_for() -> None:
-    ends, reach = building(Cores(3), 5)
-    assert reach(3)
-    for end in ends:
-        end.set()
-    assert reach(2)
-
-
-def test_one_that_ends_lets_all_places_be_taken() -> None:
-    cores = Cores(3, first=1)
-    (first,), reach = building(cores, 1)
-    assert reach(1)
-    others, reach_others = building(cores, 4)
-    assert reach_others(0)
-    first.set()
-    assert reach_others(3)
-    for end in others:
-        end.set()
-    assert reach_others(1)

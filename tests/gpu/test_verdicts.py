@@ -51,6 +51,9 @@ def test_a_reference_is_right_and_as_fast_as_itself(engine: Engine, problem_id: 
     assert verdict.measurement.pace in (Pace.SAME, Pace.UNRESOLVED)
     assert verdict.environment is not None and verdict.environment.gpu is not None
     assert verdict.measurement.flush_bytes >= verdict.environment.gpu.l2_bytes
+    (quiet,) = (check for check in verdict.checks if check.name == "undisturbed")
+    assert (quiet.figures["power_capped"] > 0) is ("power cap" in quiet.seen)
+    print(quiet.seen, quiet.figures)
 
 
 def test_a_patched_event_clock_changes_nothing(engine: Engine) -> None:

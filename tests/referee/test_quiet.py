@@ -26,6 +26,8 @@ from pipeline.referee.device.quiet import (
     taken_by_others,
     waits_readable,
 )
+from tests.referee.corpus import members
+from tests.referee.court import Court
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 SPIN = (
@@ -190,6 +192,7 @@ def test_a_watch_compares_with_the_start_and_with_the_best_block() -> None:
     assert found[2] == "another process came to use the GPU: 77"
     power_cap, silence = watch.notes[-2:]
     assert "power cap" in power_cap and "driver does not tell" in silence
+    assert watch.power_capped == 1
 
 
 @schedstat
@@ -205,3 +208,14 @@ def test_what_lies_around_the_block_dilutes_nothing() -> None:
         os.kill(mine, signal.SIGSTOP)
         time.sleep(1.0)
         assert watch.after() is not None
+
+
+def test_the_record_says_how_many_blocks_were_kept_repeated_and_capped(court: Court) -> None:
+    right = next(member for member in members("cpu") if member.id == "honest/relu_where")
+    verdict = court.judge(right.request)
+    (check,) = (check for check in verdict.checks if check.name == "undisturbed")
+    assert verdict.measurement is not None
+    assert check.figures["kept"] == len(verdict.measurement.calls)
+    assert check.figures["repeated"] == len(verdict.measurement.disturbed)
+    assert check.figures["power_capped"] == 0 and "power cap" not in check.seen
+    assert waits_readable() or "not seen" in check.seen

@@ -61,6 +61,9 @@ class Watch:
     device: torch.device
     pids: Callable[[], Iterable[int]]
     read_gpu: ReadGpu | None = None
+    power_capped: int = field(default=0, init=False)
+    """Blocks after which the power cap limited the clocks: another minute, with more heat or less, is another
+    measurement then."""
     _notes: dict[str, None] = field(default_factory=dict, init=False)
     _known: frozenset[int] | None = field(default=None, init=False)
     _best_mhz: int = field(default=0, init=False)
@@ -101,6 +104,7 @@ class Watch:
         if now.sm_mhz is None or now.reasons is None:
             self._note("the driver does not tell clocks and what limits them: slowdowns are not seen")
         if (now.reasons or 0) & POWER_CAP:
+            self.power_capped += 1
             self._note("the power cap limits the clocks, as it does for heavy kernels")
         trouble = slowed_down(self._gpu, now, self._best_mhz) or newcomers(self._known, now.users)
         if trouble is None:

@@ -187,6 +187,8 @@ class Measuring:
     def _add(self, timed: Timed) -> None:
         self.timed.rounds += timed.rounds
         self.timed.disturbed += timed.disturbed
+        self.timed.notes += [note for note in timed.notes if note not in self.timed.notes]
+        self.timed.power_capped += timed.power_capped
         self.timed.checked_calls += timed.checked_calls
         self.timed.before = self.timed.before or timed.before
         self.timed.after = timed.after
@@ -320,9 +322,8 @@ class Measuring:
 
     def _judge_quiet(self) -> None:
         disturbed, kept = self.timed.disturbed, len(self.timed.rounds)
-        figures = {"repeated": len(disturbed), "kept": kept}
-        if not disturbed:
-            self.ledger.passed("undisturbed", _QUIET, f"{kept} blocks, none disturbed", figures)
-            return
-        seen = f"{len(disturbed)} blocks were thrown away and repeated, the last because: {disturbed[-1]}"
-        self.ledger.passed("undisturbed", _QUIET, seen, figures)
+        figures = {"repeated": len(disturbed), "kept": kept, "power_capped": self.timed.power_capped}
+        seen = f"{kept} blocks, none disturbed"
+        if disturbed:
+            seen = f"{len(disturbed)} blocks were thrown away and repeated, the last because: {disturbed[-1]}"
+        self.ledger.passed("undisturbed", _QUIET, "; ".join((seen, *self.timed.notes)), figures)

@@ -76,6 +76,10 @@ class Timed:
     rounds: list[Round] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
     """Why rounds were thrown away."""
+    notes: list[str] = field(default_factory=list)
+    """What the watch over the blocks saw, or could not see, that made none of them worthless."""
+    power_capped: int = 0
+    """Blocks of either side after which the power cap limited the clocks."""
     checked_calls: int = 0
     failure: str | None = None
     bad: ErrorStatistics | None = None
@@ -142,6 +146,7 @@ class Stopwatch:
             self._decoy(timed)
             decoys += 1
         timed.after = read_state(self._device)
+        timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
         return timed
 
     def baseline_alone(self, timed: Timed, session: int) -> None:
