@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.execution.referee_process import RefereeLost
+from pipeline.execution.turns import Turns
 from pipeline.nouns import CoreShares
 
 MEASURED_CORES = 2
@@ -85,7 +86,8 @@ def measured_threads() -> int:
 
 
 class Cores:
-    """Many builds, or one measurement that needs the cores for itself. Builds that wait go first.
+    """Many builds, or one measurement that needs the cores for itself. Builds that wait go first, and of each
+    kind who came first.
 
     So a batch on a CPU compiles as many candidates as it holds, and then measures them one by one.
     """
@@ -93,18 +95,15 @@ class Cores:
     def __init__(self, builders: int) -> None:
         self._builders = builders
         self._changed = threading.Condition()
-        self._building = self._waiting = 0
+        self._builds, self._measurements = Turns(self._changed), Turns(self._changed)
+        self._building = 0
         self._measuring = self._closed = False
 
     @contextmanager
     def building(self) -> Iterator[None]:
         """A place for one build; at most `builders` at a time. Raises RefereeLost when closed meanwhile."""
         with self._changed:
-            self._waiting += 1
-            try:
-                self._wait_until(lambda: self._building < self._builders and not self._measuring)
-            finally:
-                self._waiting -= 1
+            self._wait(self._builds, lambda: self._building < self._builders and not self._measuring)
             self._building += 1
         try:
             yield
@@ -117,7 +116,7 @@ class Cores:
     def measuring(self) -> Iterator[None]:
         """All cores, once nothing is built or waits to be. Raises RefereeLost when closed meanwhile."""
         with self._changed:
-            self._wait_until(lambda: not (self._building or self._waiting or self._measuring))
+            self._wait(self._measurements, lambda: not (self._building or self._builds or self._measuring))
             self._measuring = True
         try:
             yield
@@ -132,7 +131,7 @@ class Cores:
             self._closed = True
             self._changed.notify_all()
 
-    def _wait_until(self, ready: Callable[[], bool]) -> None:
-        self._changed.wait_for(lambda: self._closed or ready())
+    def _wait(self, turns: Turns, ready: Callable[[], bool]) -> None:
+        turns.wait_for(lambda: self._closed or ready())
         if self._closed:
             raise RefereeLost("the engine was closed")

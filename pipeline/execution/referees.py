@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from pipeline.execution import devices
 from pipeline.execution.cores import shares_by_gpu
 from pipeline.execution.devices import Gpu
 from pipeline.execution.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
+from pipeline.execution.turns import Turns
 from pipeline.nouns import CoreShares
 
 
@@ -32,6 +34,7 @@ class Referees:
         self._running: dict[str, RefereeProcess] = {}
         """By the GPU's UUID; by the empty text where there is none."""
         self._taken: set[str] = set()
+        self._turns: dict[str, Turns] = defaultdict(lambda: Turns(self._changed))
         self._expected = 0
         self._closed = False
         used, installed = ([gpu.uuid for gpu in found] for found in (devices.fleet(), devices.installed()))
@@ -64,12 +67,12 @@ class Referees:
 
     @contextmanager
     def taken(self, device: str) -> Iterator[RefereeProcess]:
-        """A referee of `device` for this thread alone. Raises as `expected` does."""
+        """A referee of `device` for this thread alone; who waits longest is next. Raises as `expected`."""
         with self._changed:
-            while not (free := self._free(device)):
-                self._changed.wait()
-            referee = self._started(free[0])
-            key = _key(free[0])
+            self._turns[device].wait_for(lambda: bool(self._free(device)))
+            place = self._free(device)[0]
+            referee = self._started(place)
+            key = _key(place)
             self._taken.add(key)
         try:
             yield referee

@@ -1,0 +1,32 @@
+"""First come, first served. Who waits for a plain condition is let through in no order at all, and in a batch
+that always has others waiting the unlucky ones waited for most of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+
+class Turns:
+    """A queue before something that `changed` guards. Its waiters are let through in the order they came."""
+
+    def __init__(self, changed: threading.Condition) -> None:
+        self._changed = changed
+        self._queue: deque[object] = deque()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def wait_for(self, ready: Callable[[], bool]) -> None:
+        """Returns when all who came before have gone and `ready` holds; `changed` is held by the caller.
+
+        Raises what `ready` raises, which is asked of the first of the queue alone.
+        """
+        ticket = object()
+        self._queue.append(ticket)
+        try:
+            self._changed.wait_for(lambda: self._queue[0] is ticket and ready())
+        finally:
+            self._queue.remove(ticket)
+            self._changed.notify_all()
