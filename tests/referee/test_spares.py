@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +36,12 @@ def cores(contestant: Contestant) -> set[int]:
     return os.sched_getaffinity(max(contestant.pids()))
 
 
+def variable(contestant: Contestant, name: str) -> str | None:
+    """What that process was started with."""
+    found = Path(f"/proc/{max(contestant.pids())}/environ").read_text().split("\0")
+    return dict(item.split("=", 1) for item in found if item).get(name)
+
+
 @two_cores
 def test_it_comes_up_on_the_other_cores_and_moves_when_seated(spares: Spares) -> None:
     spares.share(KEPT)
@@ -44,6 +51,7 @@ def test_it_comes_up_on_the_other_cores_and_moves_when_seated(spares: Spares) ->
     with seat.start(spares, seat.no_builds, settings, device) as contestant:
         contestant.wait_ready()
         assert cores(contestant) == set(KEPT.others)
+        assert variable(contestant, "OMP_NUM_THREADS") == variable(contestant, "OPENBLAS_NUM_THREADS") == "1"
         seat.greet(contestant, memory, (), settings, device)
         assert cores(contestant) == set(KEPT.measured)
     memory.close()
@@ -53,6 +61,7 @@ def test_without_kept_cores_it_runs_where_we_do(spares: Spares) -> None:
     with spares.take(seat.no_builds, (), LIMIT, unsafe=False) as contestant:
         contestant.wait_ready()
         assert cores(contestant) == set(MINE)
+        assert variable(contestant, "OMP_NUM_THREADS") is None
 
 
 @two_cores

@@ -153,7 +153,7 @@ class Contestant:
                 *equipment.read_only,
             ),
             gpus=tuple(gpus),
-            env={**contestant_environment(), **equipment.env},
+            env={**contestant_environment(), **_pools_for(self.cores), **equipment.env},
             pass_fds=(descriptor,),
             limits=Limits(
                 wall_s=None, cpu_s=equipment.cpu_s, memory_bytes=memory, processes=equipment.processes
@@ -351,6 +351,15 @@ def contestant_environment() -> dict[str, str]:
     """The few variables of ours that a contestant needs: where CUDA's libraries are, nothing else."""
     kept = ("LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
     return EVEN_GROUND | {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _pools_for(cores: Sequence[int]) -> dict[str, str]:
+    """Variables by which its libraries start a thread for each core that is kept for it; none: as they like.
+
+    It comes up on other cores, which may be many. With a thread for each of those, all of them would be woken
+    on its few whenever it is let go on, while a clock runs.
+    """
+    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(len(cores))) if cores else {}
 
 
 def _text(error: dict[str, Any], field: str) -> str:
