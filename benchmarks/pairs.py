@@ -1,4 +1,4 @@
-"""One candidate verified twice, as in a batch and alone, or hours apart: is that the same?
+"""One candidate verified twice, in a batch and alone or hours apart: is that the same?
 
 The two statuses have to be equal, and none may be `correct` whose author meant it not to be. Two speedups
 agree when their 95 % intervals overlap, or the logarithm of their ratio is within both half-widths added in
