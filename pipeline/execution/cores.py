@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.execution.referee_process import RefereeLost
-from pipeline.execution.turns import Turns
+from pipeline.execution.fifo import Fifo
 from pipeline.nouns import CoreShares
 
 MEASURED_CORES = 2
@@ -95,7 +95,7 @@ class Cores:
     def __init__(self, builders: int) -> None:
         self._builders = builders
         self._changed = threading.Condition()
-        self._builds, self._measurements = Turns(self._changed), Turns(self._changed)
+        self._builds, self._measurements = Fifo(self._changed), Fifo(self._changed)
         self._building = 0
         self._measuring = self._closed = False
 
@@ -131,7 +131,7 @@ class Cores:
             self._closed = True
             self._changed.notify_all()
 
-    def _wait(self, turns: Turns, ready: Callable[[], bool]) -> None:
-        turns.wait_for(lambda: self._closed or ready())
+    def _wait(self, queue: Fifo, ready: Callable[[], bool]) -> None:
+        queue.wait_for(lambda: self._closed or ready())
         if self._closed:
             raise RefereeLost("the engine was closed")

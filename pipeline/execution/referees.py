@@ -18,7 +18,7 @@ from pipeline.execution import devices
 from pipeline.execution.cores import shares_by_gpu
 from pipeline.execution.devices import Gpu
 from pipeline.execution.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
-from pipeline.execution.turns import Turns
+from pipeline.execution.fifo import Fifo
 from pipeline.nouns import CoreShares
 
 
@@ -34,7 +34,7 @@ class Referees:
         self._running: dict[str, RefereeProcess] = {}
         """By the GPU's UUID; by the empty text where there is none."""
         self._taken: set[str] = set()
-        self._turns: dict[str, Turns] = defaultdict(lambda: Turns(self._changed))
+        self._waiting: dict[str, Fifo] = defaultdict(lambda: Fifo(self._changed))
         self._expected = 0
         self._closed = False
         used, installed = ([gpu.uuid for gpu in found] for found in (devices.fleet(), devices.installed()))
@@ -69,7 +69,7 @@ class Referees:
     def taken(self, device: str) -> Iterator[RefereeProcess]:
         """A referee of `device` for this thread alone; who waits longest is next. Raises as `expected`."""
         with self._changed:
-            self._turns[device].wait_for(lambda: bool(self._free(device)))
+            self._waiting[device].wait_for(lambda: bool(self._free(device)))
             place = self._free(device)[0]
             referee = self._started(place)
             key = _key(place)

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.execution.cores import Cores
 from pipeline.execution.referee_process import RefereeLost
-from pipeline.execution.turns import Turns
+from pipeline.execution.fifo import Fifo
 
 WAITERS = 12
 
@@ -31,17 +31,17 @@ def waiting(count: int, wait: Callable[[int], None], queued: Callable[[], int]) 
 
 def test_they_are_let_through_in_the_order_they_came() -> None:
     changed, through = threading.Condition(), list[int]()
-    turns, places = Turns(changed), 0
+    queue, places = Fifo(changed), 0
 
     def wait(number: int) -> None:
         nonlocal places
         with changed:
-            turns.wait_for(lambda: places > 0)
+            queue.wait_for(lambda: places > 0)
             places -= 1
             through.append(number)
 
-    threads = waiting(WAITERS, wait, lambda: len(turns))
-    assert len(turns) == WAITERS and through == []
+    threads = waiting(WAITERS, wait, lambda: len(queue))
+    assert len(queue) == WAITERS and through == []
     for served in (1, 5, WAITERS):  # one place, some at once, the rest
         with changed:
             places += served - len(through)
@@ -51,12 +51,12 @@ def test_they_are_let_through_in_the_order_they_came() -> None:
         assert through == list(range(served))
     for thread in threads:
         thread.join(10)
-    assert len(turns) == 0
+    assert len(queue) == 0
 
 
 def test_who_is_refused_leaves_the_queue_to_the_others() -> None:
     changed, went = threading.Condition(), list[str]()
-    turns, refused = Turns(changed), False
+    queue, refused = Fifo(changed), False
 
     def ready() -> bool:
         if refused:
@@ -66,17 +66,17 @@ def test_who_is_refused_leaves_the_queue_to_the_others() -> None:
     def wait(number: int) -> None:
         with changed:
             try:
-                turns.wait_for(ready)
+                queue.wait_for(ready)
             except RefereeLost as error:
                 went.append(f"{number} {error}")
 
-    threads = waiting(3, wait, lambda: len(turns))
+    threads = waiting(3, wait, lambda: len(queue))
     with changed:
         refused = True
         changed.notify_all()
     for thread in threads:
         thread.join(10)
-    assert went == ["0 closed", "1 closed", "2 closed"] and len(turns) == 0
+    assert went == ["0 closed", "1 closed", "2 closed"] and len(queue) == 0
 
 
 def test_builds_take_turns_and_a_measurement_comes_after_them_all() -> None:

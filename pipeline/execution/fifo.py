@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Turns:
+class Fifo:
     """A queue before something that `changed` guards. Its waiters are let through in the order they came."""
 
     def __init__(self, changed: threading.Condition) -> None:
