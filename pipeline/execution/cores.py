@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.execution.referee_process import RefereeLost
 from pipeline.execution.fifo import Fifo
+from pipeline.execution.referee_process import RefereeLost
 from pipeline.nouns import CoreShares
 
 MEASURED_CORES = 2

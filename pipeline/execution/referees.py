@@ -17,8 +17,8 @@ from pathlib import Path
 from pipeline.execution import devices
 from pipeline.execution.cores import shares_by_gpu
 from pipeline.execution.devices import Gpu
-from pipeline.execution.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
 from pipeline.execution.fifo import Fifo
+from pipeline.execution.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
 from pipeline.nouns import CoreShares
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from pipeline.execution.cores import Cores
-from pipeline.execution.referee_process import RefereeLost
 from pipeline.execution.fifo import Fifo
+from pipeline.execution.referee_process import RefereeLost
 
 WAITERS = 12
 
