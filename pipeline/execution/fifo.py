@@ -6,6 +6,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Fifo:
@@ -18,15 +21,15 @@ class Fifo:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def wait_for(self, ready: Callable[[], bool]) -> None:
-        """Returns when all who came before have gone and `ready` holds; `changed` is held by the caller.
-
-        Raises what `ready` raises, which is asked of the first of the queue alone.
-        """
+    def wait_for(self, ready: Callable[[], T]) -> T:
+        """What `ready` returns, once all who came before have gone and that is true; `changed` is held by the
+        caller. Raises what `ready` raises, which is asked of the first of the queue alone."""
         ticket = object()
         self._queue.append(ticket)
         try:
-            self._changed.wait_for(lambda: self._queue[0] is ticket and ready())
+            while not (self._queue[0] is ticket and (found := ready())):
+                self._changed.wait()
+            return found
         finally:
             self._queue.remove(ticket)
             self._changed.notify_all()

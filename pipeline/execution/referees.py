@@ -69,8 +69,7 @@ class Referees:
     def taken(self, device: str) -> Iterator[RefereeProcess]:
         """A referee of `device` for this thread alone; who waits longest is next. Raises as `expected`."""
         with self._changed:
-            self._waiting[device].wait_for(lambda: bool(self._free(device)))
-            place = self._free(device)[0]
+            place = self._waiting[device].wait_for(lambda: self._free(device))[0]
             referee = self._started(place)
             key = _key(place)
             self._taken.add(key)

@@ -66,12 +66,9 @@ class Reserve:
     def prepare(self) -> None:
         """Lets one that is up sing for the first time. Returns before it has; `settle` waits for that."""
         found = self._waiting
-        if found is None or found.stdin is None or self._heard or not self._listen(0):
+        if found is None or self._heard or not self._listen(0):
             return
-        with contextlib.suppress(OSError):  # it has ended: whoever takes it sees that
-            found.stdin.write(f"{SING}\n")
-            found.stdin.flush()
-            self._singing = True
+        self._singing = _told(found, SING)
 
     def settle(self, seconds: float = TIME_LIMIT_S) -> None:
         """Waits for what `prepare` began. One that is not done then, or is not content, is ended: whether the
@@ -88,15 +85,12 @@ class Reserve:
         """
         self.settle()
         found = self._waiting
-        if found is None or found.stdin is None or device != self._device:
+        if found is None or device != self._device:
             return False
-        with contextlib.suppress(OSError):  # it has ended, and says nothing
-            found.stdin.write(f"{GO}\n")
-            found.stdin.flush()
+        _told(found, GO)
         right = self._listen(seconds) and (self._heard != [UP] or self._listen(seconds))
         right = right and self._heard[-1] == HEALTHY
         self._waiting, self._heard = None, []
-        _kill(found)
         threading.Thread(target=_ended, args=(found,), daemon=True).start()
         return right
 
@@ -192,19 +186,26 @@ def _started(
     )
 
 
+def _told(process: subprocess.Popen[str], word: str) -> bool:
+    """Sends a canary a line; False when it has ended."""
+    assert process.stdin is not None
+    try:
+        process.stdin.write(f"{word}\n")
+        process.stdin.flush()
+    except OSError:
+        return False
+    return True
+
+
 def _ended(process: subprocess.Popen[str]) -> str:
     """Kills the process with its group; empty, or that it is still there."""
-    _kill(process)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     try:
         process.communicate(timeout=KILL_PATIENCE_S)
     except subprocess.TimeoutExpired:
         return f", and process {process.pid} could not be killed"
     return ""
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ending(code: int) -> str:
