@@ -151,7 +151,7 @@ def one_of(watched: Watched) -> dict[str, Any]:
         "problem": verdict.problem_id,
         "status": str(verdict.status),
         "speedup": None if times is None else asdict(times),
-        "undisturbed": next((check.seen for check in verdict.checks if check.name == "undisturbed"), None),
+        "quiet": next((c.figures for c in verdict.checks if c.name == "undisturbed"), None),
         "seen_s": {stage: round(seconds, 3) for stage, seconds in seen.items()},
         "stages_s": verdict.stage_seconds,
     }
@@ -169,10 +169,12 @@ def one_by_one(work: list[Work], settings: VerifySettings) -> dict[str, Any]:
             command = [sys.executable, "-m", "benchmarks.stock", str(problem), str(candidate), device]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             lines = done.stdout.strip().splitlines()
-            found.append(json.loads(lines[-1]) if lines else {"correct": False, "error": "it ended"})
+            one = json.loads(lines[-1]) if lines else {"correct": False, "error": "it ended"}
+            found.append({"problem": each.problem.id} | one)
     said = Counter("correct" if each["correct"] else "not" for each in found)
     wall = time.monotonic() - began
-    return {"count": len(found), "wall_s": wall, "statuses": said, "cpu_s": cpu_seconds() - before}
+    cpu_s = cpu_seconds() - before
+    return {"count": len(found), "wall_s": wall, "statuses": said, "cpu_s": cpu_s, "each": found}
 
 
 def cpu_seconds() -> float:

@@ -124,7 +124,7 @@ def measured_until_vouched(seed: int, noise: float, share: float) -> list[clock.
     def host(calls: int) -> float:
         return 0.5 * calls + 1 + abs(source.gauss(0, noise)) * (5 if source.random() < 0.2 else 1)
 
-    return until_vouched(source, host, 0.5, share, (6, 16), SURE_ROUNDS)
+    return until_vouched(source, host, 0.5, share, (6, 16), 3 * SURE_ROUNDS)
 
 
 @pytest.mark.parametrize("noise", [0.2, 1.0, 2.0, 8.0])

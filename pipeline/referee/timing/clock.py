@@ -148,19 +148,26 @@ def certainly_uneven_ms(rounds: Sequence[Round]) -> float:
     return max(0.0, uneven_ms(rounds)[1].low)
 
 
-def doubtful_ms(rounds: Sequence[Round]) -> float:
+def doubtful_ms(rounds: Sequence[Round], errors: Callable[[int], float] = stats.likelihood) -> float:
     """What may well belong to a call beyond all that certainly does: the claim is as if it did.
 
-    Where the outer clock vouches for the inner one nothing is unseen, else as much as there may be. Where the
-    unevenness is within what honest calls show, nothing; else what its estimate is beyond the certain part.
+    Where the outer clock vouches for the inner one nothing is unseen, else as much as there may be, by this
+    many standard `errors`. Where the unevenness is within what honest calls show, nothing; else what its
+    estimate is beyond the certain part.
     """
     inside, doubt = inside_ms(rounds), 0.0
     uneven = uneven_ms(rounds)[0]
     if not vouched(rounds):
-        doubt += max(0.0, unseen_ms(rounds, stats.likelihood)[1].high - certainly_unseen_ms(rounds))
+        doubt += max(0.0, unseen_ms(rounds, errors)[1].high - certainly_unseen_ms(rounds))
     if uneven > UNEVEN_RELATIVE * inside + UNEVEN_ABSOLUTE_MS:
         doubt += max(0.0, uneven - certainly_uneven_ms(rounds))
     return doubt
+
+
+def doubt(rounds: Sequence[Round], errors: Callable[[int], float] = stats.likelihood) -> float:
+    """The same as a log-ratio: by so much it lowers the claim."""
+    hidden = certainly_unseen_ms(rounds) + certainly_uneven_ms(rounds)
+    return math.log1p(doubtful_ms(rounds, errors) / (inside_ms(rounds) + hidden))
 
 
 def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
@@ -235,7 +242,8 @@ def conclude(
 ) -> Measurement:
     """The measurement that complete, believable rounds give.
 
-    What is doubtful counts in the claim; the interval reaches up to where it does not.
+    What is doubtful counts in the claim; the interval reaches up to where it does not, and down to where all
+    counts that there surely is at most.
 
     `alone_ms`: the baseline's block medians after the candidate was gone. `device_spread`: today's A/A spread
     of the device, a fraction.
@@ -246,16 +254,16 @@ def conclude(
     slowed = slowed if slowed > SLOWED[backend] else 0.0
     correction = math.log(inside / (inside + hidden)) - math.log1p(slowed)
     interval = _log_interval(rounds, backend, inside + hidden, device_spread)
-    doubtful = doubtful_ms(rounds)
-    doubt = math.log1p(doubtful / (inside + hidden))
-    interval = Interval(low=interval.low + correction - doubt, high=interval.high + correction)
+    doubtful, lowered = doubtful_ms(rounds), doubt(rounds)
+    lowest = interval.low + correction - doubt(rounds, stats.sureness)
+    interval = Interval(low=lowest, high=interval.high + correction)
     interval = stats.exponential(interval)
     spread = stats.aa_spread([(len(r.baseline), math.log(median(r.baseline))) for r in rounds])
     smallest = stats.resolution(spread, device_spread)
     return Measurement(
         candidate_ms=inside + hidden + doubtful,
         baseline_ms=baseline_ms(rounds) / (1 + slowed),
-        speedup=math.exp(median(ratios) + correction - doubt),
+        speedup=math.exp(median(ratios) + correction - lowered),
         speedup_interval=interval,
         pace=stats.pace(interval, smallest),
         resolution=smallest,

@@ -180,7 +180,8 @@ class Stopwatch:
     def _enough(self, rounds: list[Round], seconds: float) -> bool:
         """Whether to stop: narrow enough or late, and the outer clock vouches, or had long enough to.
 
-        Where it seems to see more than the inner one the whole time is used: what is certain then convicts.
+        Where it seems to see more than the inner one, or may see so much that the claim would suffer, the
+        whole time is used: what is certain then convicts, and what is not is less.
         """
         most = self._settings.most_seconds
         late = seconds > most
@@ -195,7 +196,9 @@ class Stopwatch:
             return True
         if len(rounds) < SURE_ROUNDS:
             return False
-        return seconds > most * (1 + PATIENCE_SHARE) or (narrow and not clock.suspicious(rounds))
+        if seconds > most * (1 + PATIENCE_SHARE):
+            return True
+        return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < self._settings.half_width
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
