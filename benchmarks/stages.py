@@ -38,6 +38,8 @@ class Span:
 class Watched:
     """A verification and its stages, one after the other without gaps."""
 
+    number: int
+    """The candidate's."""
     verification: Verification
     spans: tuple[Span, ...]
 
@@ -49,15 +51,20 @@ def watched(engine: Engine, work: Work, settings: VerifySettings, number: int = 
         work.source, work.problem, settings, lambda stage: events.append((stage, time.monotonic()))
     )
     events.append(("end", time.monotonic()))
-    return Watched(verdict, spans_of(number, events, verdict.stage_seconds.get("build", 0.0)))
+    return Watched(number, verdict, spans_of(number, events, verdict.stage_seconds.get("build", 0.0)))
 
 
 def watched_batch(
-    engine: Engine, work: Sequence[Work], settings: VerifySettings, *, seconds: float | None = None
+    engine: Engine,
+    work: Sequence[Work],
+    settings: VerifySettings,
+    *,
+    first: int = 0,
+    seconds: float | None = None,
 ) -> Iterator[Watched]:
-    """All of them, as they are done; as many in flight as a batch has. Raises what `Engine.verify` raises.
+    """All from the `first` on, as they are done, as many in flight as a batch has.
 
-    `seconds`: after so many none is begun. What was taken is not kept here.
+    `seconds`: after so many none is begun. Nothing is kept here. Raises what `Engine.verify` raises.
     """
     until = math.inf if seconds is None else time.monotonic() + seconds
 
@@ -67,7 +74,7 @@ def watched_batch(
         return watched(engine, work[number], settings, number)
 
     with ThreadPoolExecutor(places()) as pool:
-        for done in as_completed([pool.submit(one, number) for number in range(len(work))]):
+        for done in as_completed([pool.submit(one, number) for number in range(first, len(work))]):
             seen = done.result()
             if seen is not None:
                 yield seen

@@ -104,9 +104,9 @@ def batch(
         ready = time.monotonic() - began
         with CoresWatch() as cores:
             began = time.monotonic()
-            done = list(watched_batch(engine, work[1:], settings))
+            done = list(watched_batch(engine, work, settings, first=1))
             wall = time.monotonic() - began
-    by_number = {1 + each.spans[0].candidate: each.verification for each in done}
+    by_number = {each.number: each.verification for each in done}
     verdicts, spans = [each.verification for each in done], [span for each in done for span in each.spans]
     stages: Counter[str] = Counter()
     for verdict in verdicts:
@@ -147,7 +147,7 @@ def one_of(watched: Watched) -> dict[str, Any]:
         seen[span.stage] += span.seconds
     times = Times.of(verdict.measurement)
     return {
-        "number": 1 + watched.spans[0].candidate,
+        "number": watched.number,
         "problem": verdict.problem_id,
         "status": str(verdict.status),
         "speedup": None if times is None else asdict(times),

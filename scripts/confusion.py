@@ -58,7 +58,7 @@ def main() -> int:
         scratch.chmod(0o755)
         os.environ["TMPDIR"] = directory
         with Court(cache, scratch) as court, ThreadPoolExecutor(1) as pool:
-            jobs = Group(court.others)
+            jobs = Group(court.others, in_turn=True)
             building = pool.submit(build_ahead, left, cache, jobs, threads=arguments.builders)
             if not court.others:  # what is timed has no cores of its own
                 building.result()

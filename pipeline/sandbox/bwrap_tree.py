@@ -41,8 +41,7 @@ class BwrapTree:
                 gate.await_ready(self.stderr, self.exit_fd)
                 first_line = os.read(self._status_fd, 4096).split(b"\n")[0]
                 self._init_fd = os.pidfd_open(json.loads(first_line)["child-pid"])
-                procfs.prefer_for_oom_kill(self.root)
-                procfs.give_way(self.root, job.nice)
+                procfs.step_back(self.root, job.nice, killed_first=True)
                 gate.let_go()
             except BaseException:
                 self.end(START_S)

@@ -162,21 +162,21 @@ def threads_of(uid: int) -> int:
     return count
 
 
-def give_way(root: int, nice: int) -> None:
-    """Lowers the priority of all processes from `root` down, and so of what they start (setpriority(2))."""
-    if nice:
-        for pid in descendants(root):
-            with contextlib.suppress(OSError):  # it ended, or may be changed by its own user only
-                os.setpriority(os.PRIO_PROCESS, pid, nice)
+def step_back(root: int, nice: int, *, killed_first: bool = False) -> None:
+    """Lowers the priority of all processes from `root` down, and so of what they start (setpriority(2)).
 
-
-def prefer_for_oom_kill(root: int) -> None:
-    """Makes the kernel take these processes, and what they start, first when memory runs out."""
+    `killed_first`: the kernel takes them first when memory runs out. The warden has seen to that by itself.
+    """
+    if not (nice or killed_first):
+        return
     for pid in descendants(root):
-        try:
-            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
-        except OSError:
-            continue
+        # Each may fail: the process ended, or may be changed by its own user only.
+        if killed_first:
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        if nice:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, pid, nice)
 
 
 def disk_usage(directory: Path, *, at_most_entries: int = 100_000) -> int | None:

@@ -41,7 +41,7 @@ class WardenTree:
                 os.set_blocking(descriptor, False)
             try:
                 gate.await_ready(self.stderr, self.exit_fd)
-                procfs.give_way(self.root, job.nice)
+                procfs.step_back(self.root, job.nice)
                 gate.let_go()
             except BaseException:
                 self.end(2 * WARDEN_GRACE_S)

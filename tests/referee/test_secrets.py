@@ -28,6 +28,7 @@ from pipeline.nouns import AttemptKey, Problem, Response, Status, Verification, 
 from pipeline.problems import read_problem
 from pipeline.referee.answers.problem import LoadedProblem, tensors
 from pipeline.referee.ledger import derived
+from pipeline.referee.seats.memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from pipeline.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (
     finds,
@@ -42,8 +43,8 @@ from tests.referee.snapshots import (
 HERE = Path(__file__).parent / "traced"
 MINE = "candidate-marker-58c1d0e7"
 OTHER = "other-attempt-marker-91f3aa02"
-MOST_TIMED = 4000
-"""More inputs are not drawn for one pair: 200 rounds of 16 calls, and an eighth of decoys."""
+ROUNDS_AND_DECOYS = 240
+"""Of one pair: 200 rounds at most, and an eighth of decoys."""
 API_KEY = "sk-api-key-marker-4be27710"
 PATIENCE_S = 120.0
 TRIAL_HOLDS, TIMED_HOLDS = 2, 2
@@ -282,7 +283,8 @@ def test_no_seed_but_those_it_was_told_is_there(trace: Trace) -> None:
     assert trace.verdict is not None
     for hold in trace.holds:
         roots = trace.verdict.seeds
-        timed = {derived(roots["timed"], number) for number in range(1, MOST_TIMED)}
+        most = ROUNDS_AND_DECOYS * (MAX_SLOTS if trace.device == "cpu" else MAX_SMALL_SLOTS)
+        timed = {derived(roots["timed"], number) for number in range(1, most)}
         secret = {*roots.values(), *timed} - trace.told(hold)
         assert len(secret) > 10
         assert not found_integers(hold.memory, secret)
