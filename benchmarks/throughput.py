@@ -2,8 +2,9 @@
 
 The candidates are the recorded answers of six problems, right, wrong and broken as they come, each made
 distinct by a line of its own in its sources: nothing compiles twice. Ours: one engine, `--rigor quick`, as
-many in flight as a batch has, an empty cache of builds; a first candidate makes the glue and the day's A/A
-spread, and is timed apart. `benchmarks.overlap` says how much of that time device and cores were at work.
+many in flight as a batch has, an empty cache of builds; a first candidate makes the glue and, once on each
+GPU, the day's A/A spread, and is timed apart. `benchmarks.overlap` says how much of that time device and
+cores were at work.
 Alone: the last of them once more, one at a time on each GPU and nothing else going on, with the batch's
 builds: does a batch change a verdict or a speedup (`benchmarks.pairs`)? Stock: `benchmarks.stock`, a fresh
 process for each. Prints tables and writes JSON after each of the three. The exit code is 1 when a status was
@@ -98,9 +99,11 @@ def batch(
     work: list[Work], settings: VerifySettings, folder: Path
 ) -> tuple[dict[str, Any], dict[int, Verification]]:
     """All of them through one engine, whose cache is in `folder`: the figures, and the verdicts by number."""
+    first = work[:1] * (len(gpus()) or 1)
     with Engine(folder, many=True) as engine:
         began = time.monotonic()
-        engine.verify(work[0].source, work[0].problem, settings)
+        with ThreadPoolExecutor(len(gpus()) or 1) as each_gpu:  # a day's A/A spread is that of one GPU
+            list(each_gpu.map(lambda one: engine.verify(one.source, one.problem, settings), first))
         ready = time.monotonic() - began
         with CoresWatch() as cores:
             began = time.monotonic()

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MODULE_NAMES = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__annotations__"}
 
 
@@ -54,7 +55,7 @@ def import_time(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
         yield statement
         if is_main_guard(statement):
             pending.extend(reversed(statement.orelse if isinstance(statement, ast.If) else []))
-        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        elif not isinstance(statement, Function | ast.ClassDef):
             pending.extend(reversed(_nested(statement)))
 
 
@@ -90,6 +91,19 @@ def find_class(tree: ast.Module, name: str) -> ast.ClassDef | None:
                 elif isinstance(target, ast.Name):
                     classes.pop(target.id, None)
     return classes.get(name)
+
+
+def find_method(tree: ast.Module, cls: ast.ClassDef | None, name: str) -> Function | None:
+    """The method as a class defines it, or inherits it within the file."""
+    seen: set[str] = set()
+    while cls is not None and cls.name not in seen:
+        seen.add(cls.name)
+        for node in reversed(cls.body):
+            if isinstance(node, Function) and node.name == name:
+                return node
+        bases = (base.id for base in cls.bases if isinstance(base, ast.Name))
+        cls = next(filter(None, (find_class(tree, base) for base in bases)), None)
+    return None
 
 
 def bound_names(tree: ast.AST) -> set[str]:

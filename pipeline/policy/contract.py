@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipeline.nouns import Severity, Status
-from pipeline.policy.program import Function, Program
+from pipeline.policy.program import Program
 from pipeline.policy.rule import Hit, Registry
-from pipeline.pysource import find_class, is_main_guard, parse, undefined_names
+from pipeline.pysource import Function, find_class, find_method, is_main_guard, parse, undefined_names
 
 RULES = Registry()
 
@@ -155,13 +155,9 @@ def _wanted(program: Program, name: str) -> _Parameters | None:
     signature = program.problem.signature
     if not signature.forward:
         return None
-    names = signature.init if name == "__init__" else signature.forward
     tree = parse(program.problem.source)
-    model = find_class(tree, "Model") if isinstance(tree, ast.Module) else None
-    for node in model.body if model else []:
-        if isinstance(node, Function) and node.name == name and _parameters(node).names == names:
-            return _parameters(node)
-    return _Parameters(names, len(names))
+    found = isinstance(tree, ast.Module) and find_method(tree, find_class(tree, "Model"), name)
+    return _Parameters((), 0) if not found else _parameters(found)
 
 
 def _misfits(program: Program, name: str) -> Iterator[Hit]:
@@ -192,16 +188,7 @@ def _fault(wanted: _Parameters, given: _Parameters) -> str:
 
 def _method(program: Program, name: str) -> Function | None:
     """The method as ModelNew defines or inherits it within the file."""
-    seen: set[str] = set()
-    definition = program.model
-    while definition is not None and definition.name not in seen:
-        seen.add(definition.name)
-        for node in reversed(definition.body):
-            if isinstance(node, Function) and node.name == name:
-                return node
-        bases = (base.id for base in definition.bases if isinstance(base, ast.Name))
-        definition = next(filter(None, (find_class(program.tree, base) for base in bases)), None)
-    return None
+    return find_method(program.tree, program.model, name)
 
 
 def _defines(program: Program, definition: ast.ClassDef, name: str) -> bool:

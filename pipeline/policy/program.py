@@ -11,9 +11,8 @@ from typing import Literal
 from pipeline.nouns import Problem
 from pipeline.policy import native
 from pipeline.policy.strings import Strings
-from pipeline.pysource import find_class, parse
+from pipeline.pysource import Function, find_class, parse
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LOADERS = {"load_inline": ("name", "cpp_sources", "cuda_sources", "functions"), "load": ("name", "sources")}
 
 

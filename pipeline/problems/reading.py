@@ -11,9 +11,7 @@ from pipeline.hashing import sha256_text
 from pipeline.nouns import Problem, Signature
 from pipeline.problems.place import place_of
 from pipeline.problems.sizes import SizesError, read_sizes
-from pipeline.pysource import parse
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from pipeline.pysource import Function, find_method, parse
 
 
 def read_problem(path: Path, *, suite: str | None = None) -> Problem:
@@ -41,8 +39,8 @@ def read_problem(path: Path, *, suite: str | None = None) -> Problem:
         sha256=sha256_text(source),
         sizes=sizes,
         signature=Signature(
-            init=_parameters(_method(tree, model, "__init__")),
-            forward=_parameters(_method(tree, model, "forward")),
+            init=_parameters(find_method(tree, model, "__init__")),
+            forward=_parameters(find_method(tree, model, "forward")),
         ),
         summary=_first_line(tree) or _first_line(model),
     )
@@ -80,20 +78,6 @@ def _require_function(path: Path, tree: ast.Module, name: str) -> None:
     optional = len(arguments.defaults)
     if len(arguments.posonlyargs + arguments.args) > optional or None in arguments.kw_defaults:
         _refuse(path, found[-1].lineno, f"{name} is called without arguments; give its parameters defaults")
-
-
-def _method(tree: ast.Module, cls: ast.ClassDef, name: str, depth: int = 0) -> Function | None:
-    """The method of a class or of its bases in the same file."""
-    for node in cls.body:
-        if isinstance(node, Function) and node.name == name:
-            return node
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    for base in cls.bases:
-        if isinstance(base, ast.Name) and base.id in classes and depth < len(classes):
-            found = _method(tree, classes[base.id], name, depth + 1)
-            if found is not None:
-                return found
-    return None
 
 
 def _parameters(function: Function | None) -> tuple[str, ...]:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipeline.nouns import Severity, Status
 from pipeline.policy import RULES, review
+from pipeline.problems import read_problem
 from tests.policy.examples import EXAMPLES, before
-from tests.policy.samples import CLEAN, CLEAN_CPP, PROBLEM, changed, findings
+from tests.policy.samples import CLEAN, CLEAN_CPP, PROBLEM, REFERENCE, changed, findings
 
+DRAWS = """
+def get_inputs():
+    return []
+
+
+def get_init_inputs():
+    return [1]
+"""
 BROKEN = [(rule, source) for rule, (bad, _) in EXAMPLES.items() for source in bad]
 KEPT = [(rule, source) for rule, (_, good) in EXAMPLES.items() for source in good]
 
@@ -73,3 +84,22 @@ def test_the_cpp_backend_needs_a_function_and_no_device_kernel() -> None:
 
     assert findings(CLEAN_CPP, "no_inline_kernel", "cpp") == []
     assert findings(changed(body, "", CLEAN_CPP), "no_inline_kernel", "cpp")
+
+
+@pytest.mark.parametrize(
+    "taken",
+    ["width, scale=2.0, **kwargs", "width, *sizes", "width, *, scale=2.0", "width, /, scale=2.0, **kwargs"],
+)
+def test_a_reference_fits_itself_however_it_takes_its_arguments(tmp_path: Path, taken: str) -> None:
+    file = tmp_path / "1_scale.py"
+    reference = REFERENCE.replace("width, scale=2.0", taken)
+    file.write_text(
+        f"{reference}\n\ndef get_inputs():\n    return []\n\n\ndef get_init_inputs():\n    return [1]\n"
+    )
+    problem = read_problem(file)
+    heir = reference.replace("class Model(", "class Base(") + "\n\nclass Model(Base):\n    pass\n"
+
+    for source in (reference, heir):
+        asked = problem.model_copy(update={"source": source})
+        found = review(f"{source}\n\nModelNew = Model\n", asked, "cuda")
+        assert not [each for each in found if each.status is Status.CONTRACT_ERROR]
