@@ -168,14 +168,14 @@ def test_a_watch_is_quiet_on_a_quiet_gpu_and_sees_a_newcomer() -> None:
         x.mul_(1.0)
     torch.cuda.synchronize()
     after = time.perf_counter()
-    assert watch.after() is None
+    assert watch.after() is None and watch.gpu_trouble() is None
     print(f"before: {(before - began) * 1e3:.2f} ms, after: {(time.perf_counter() - after) * 1e3:.2f} ms")
     print(nvml_reader(device)(), watch.notes)
     watch.before()
     with another_program():
         if len(nvml_reader(device)().users or ()) < 2:
             pytest.skip("NVML lists no processes here")
-        assert (watch.after() or "").startswith("another process came to use the GPU")
+        assert (watch.gpu_trouble() or "").startswith("another process came to use the GPU")
 
 
 def test_the_driver_answers_what_a_watch_asks() -> None:

@@ -169,27 +169,25 @@ def test_what_the_driver_does_not_tell_disturbs_nothing() -> None:
     assert newcomers(frozenset({1}), None) is None
 
 
-def test_a_watch_compares_with_the_start_and_with_the_best_block() -> None:
+def test_a_watch_compares_with_the_round_before_and_with_the_best() -> None:
     readings = [
-        QUIET,  # a good block
-        GpuReading(sm_mhz=1970, reasons=0x04, users=frozenset({1})),
-        GpuReading(sm_mhz=345, reasons=0x01, users=frozenset({1, 2})),  # a clock that stayed low
-        GpuReading(sm_mhz=1500, reasons=0, users=frozenset({1, 2})),
-        QUIET,  # somebody came
-        GpuReading(sm_mhz=1980, reasons=0, users=frozenset({1, 2, 77})),
+        QUIET,  # at the start
+        GpuReading(sm_mhz=1970, reasons=0x04, users=frozenset({1})),  # a good round
+        GpuReading(sm_mhz=345, reasons=0x01, users=frozenset({1, 2})),  # another, before which it idled
+        GpuReading(sm_mhz=1500, reasons=0, users=frozenset({1, 2})),  # slower than in the first
+        GpuReading(sm_mhz=1980, reasons=0, users=frozenset({1, 2, 77})),  # somebody came
         QUIET,  # and left
-        QUIET,
-        QUIET,  # the driver says nothing any more
-        GpuReading(),
+        GpuReading(),  # the driver says nothing any more
     ]
     watch = Watch(GPU, tuple, iter(readings).__next__)
     found = []
-    for _ in range(5):
+    for _ in range(6):
         watch.before()
-        found.append(watch.after())
-    assert found[0] is None and found[3] is None and found[4] is None
-    assert found[1] == "the GPU's clock fell from 1970 to 1500 MHz"
-    assert found[2] == "another process came to use the GPU: 77"
+        assert watch.after() is None
+        found.append(watch.gpu_trouble())
+    assert [each is None for each in found] == [True, True, False, False, True, True]
+    assert found[2] == "the GPU's clock fell from 1970 to 1500 MHz"
+    assert found[3] == "another process came to use the GPU: 77"
     power_cap, silence = watch.notes[-2:]
     assert "power cap" in power_cap and "driver does not tell" in silence
     assert watch.power_capped == 1

@@ -79,7 +79,7 @@ class Timed:
     notes: list[str] = field(default_factory=list)
     """What the watch over the blocks saw, or could not see, that made none of them worthless."""
     power_capped: int = 0
-    """Blocks of either side after which the power cap limited the clocks."""
+    """Rounds after which the power cap limited the clocks."""
     checked_calls: int = 0
     failure: str | None = None
     bad: ErrorStatistics | None = None
@@ -220,6 +220,7 @@ class Stopwatch:
                 candidate, host = self._block(self._candidate, slots, places, watched)
             if who == order[0]:  # the other side is to have the same inputs
                 slots[watched.index].write(watched.private)
+        self._disturbances += filter(None, [self._watch.gpu_trouble()])
         if watched.changed:
             timed.failure = "inputs_unchanged"
         if any(map(math.isnan, candidate)):
