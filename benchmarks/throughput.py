@@ -99,11 +99,11 @@ def batch(
     work: list[Work], settings: VerifySettings, folder: Path
 ) -> tuple[dict[str, Any], dict[int, Verification]]:
     """All of them through one engine, whose cache is in `folder`: the figures, and the verdicts by number."""
-    first = work[:1] * (len(gpus()) or 1)
+    first = work[:1] * judges(settings)  # a day's A/A spread is that of one GPU
     with Engine(folder, many=True) as engine:
         began = time.monotonic()
-        with ThreadPoolExecutor(len(gpus()) or 1) as each_gpu:  # a day's A/A spread is that of one GPU
-            list(each_gpu.map(lambda one: engine.verify(one.source, one.problem, settings), first))
+        with ThreadPoolExecutor(len(first)) as pool:
+            list(pool.map(lambda one: engine.verify(one.source, one.problem, settings), first))
         ready = time.monotonic() - began
         with CoresWatch() as cores:
             began = time.monotonic()
@@ -128,17 +128,22 @@ def batch(
     return figures, by_number
 
 
+def judges(settings: VerifySettings) -> int:
+    """How many candidates are judged at a time: one on each GPU, or one on a CPU."""
+    return len(gpus()) or 1 if settings.backend == "cuda" else 1
+
+
 def once_more(
     work: list[Work], together: dict[int, Verification], settings: VerifySettings, folder: Path, count: int
 ) -> list[Pair]:
     """The last `count` of a batch, now one at a time. Raises what `Engine.verify` raises."""
     chosen = sorted(together)[-count:]
-    with Engine(folder, many=True) as engine, ThreadPoolExecutor(len(gpus()) or 1) as each_gpu:
+    with Engine(folder, many=True) as engine, ThreadPoolExecutor(judges(settings)) as pool:
 
         def by_itself(number: int) -> Verification:
             return verify_persistently(engine, work[number].source, work[number].problem, settings)
 
-        alone = list(each_gpu.map(by_itself, chosen))
+        alone = list(pool.map(by_itself, chosen))
     both = zip(chosen, alone, strict=True)
     return [paired(number, work[number], together[number], one) for number, one in both]
 

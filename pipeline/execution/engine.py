@@ -35,7 +35,7 @@ from pipeline.nouns import (
 from pipeline.policy import review
 from pipeline.referee.device import canary, exclusive
 from pipeline.referee.request import VerifyRequest
-from pipeline.sandbox import Group, sweep
+from pipeline.sandbox import Group, on_cores, sweep
 from pipeline.version import __version__
 from pipeline.workspace import cache_bound, cache_directory
 
@@ -116,7 +116,8 @@ class Engine:
         with self._referees.expected(device):  # one starts while the build runs
             on_stage("build")
             began = time.monotonic()
-            with self._cores.building():
+            # Who watches the compilers, from here, leaves the kept cores alone as they do.
+            with self._cores.building(), on_cores(self._referees.others):
                 prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
             if self._closed:
                 raise RefereeLost("the engine was closed")

@@ -43,6 +43,7 @@ from pipeline.referee.seats.memory import (
     slots_that_fit,
 )
 from pipeline.referee.timing.measuring import Measuring
+from pipeline.sandbox import on_cores
 
 Progress = Callable[[str], None]
 
@@ -212,7 +213,7 @@ class Bench:
         )
         cores = self._tools.kept.spares.shares.measured
         on_cpu = self._device.type == "cpu"
-        with _alone(exclusive.CPU, ledger, self._tools) if on_cpu else seat.on_cores(cores):
+        with _alone(exclusive.CPU, ledger, self._tools) if on_cpu else on_cores(cores):
             self._timed(loaded, measuring, probes, seated, weights, pristine)
 
     def _check_kernels(self, loaded: LoadedProblem, slot: SharedSlot, *, timed_next: bool) -> None:

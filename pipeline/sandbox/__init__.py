@@ -1,5 +1,6 @@
 """Confinement for commands that nobody trusts: tiers, limits, kill. It knows nothing of kernels."""
 
+from pipeline.sandbox.affinity import on_cores
 from pipeline.sandbox.group import Group
 from pipeline.sandbox.model import Confinement, Job, Limits, Outcome, State, Tier
 from pipeline.sandbox.paths import python_paths, read_result, remove_scratch
@@ -17,6 +18,7 @@ __all__ = [
     "Scratch",
     "State",
     "Tier",
+    "on_cores",
     "probe",
     "python_paths",
     "read_result",

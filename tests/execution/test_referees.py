@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,8 +17,10 @@ import pytest
 from pipeline.errors import MachineError
 from pipeline.execution import devices
 from pipeline.execution.engine import Engine
+from pipeline.execution.prebuild import Prebuilt, prebuild
 from pipeline.execution.referee_process import RefereeLost
 from pipeline.execution.referees import Referees
+from pipeline.nouns import CoreShares
 from pipeline.referee.device import quarantine
 from tests.execution.host import GPUS, verdict
 
@@ -52,6 +56,26 @@ def test_one_candidate_at_a_time_starts_one_referee(referees: Callable[..., None
         assert {verdict(engine).reason for _ in range(2)} == {"seen on GPU-a1 as cuda:0"}
         assert len(referees_running()) == 1
     assert referees_running() == []
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is no choice")
+def test_a_thread_that_builds_keeps_off_the_cores_of_measurements(
+    referees: Callable[..., None], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, seen = sorted(os.sched_getaffinity(0)), []
+    kept = CoreShares(measured=(mine[0],), others=tuple(mine[1:]))
+    monkeypatch.setattr("pipeline.execution.referees.shares_by_gpu", lambda *_: {"GPU-a1": kept})
+
+    def noted(*given: Any) -> Prebuilt:
+        seen.append(os.sched_getaffinity(0))
+        return prebuild(*given)
+
+    monkeypatch.setattr("pipeline.execution.engine.prebuild", noted)
+    referees()
+    with Engine(cache) as engine:
+        verdict(engine)
+    assert seen == [set(mine[1:])]
+    assert os.sched_getaffinity(0) == set(mine)
 
 
 def test_a_gpu_that_fails_leaves_its_work_to_the_others(referees: Callable[..., None], cache: Path) -> None:

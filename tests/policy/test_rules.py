@@ -13,6 +13,7 @@ from tests.policy.examples import EXAMPLES, before
 from tests.policy.samples import CLEAN, CLEAN_CPP, PROBLEM, REFERENCE, changed, findings
 
 DRAWS = """
+
 def get_inputs():
     return []
 
@@ -93,9 +94,7 @@ def test_the_cpp_backend_needs_a_function_and_no_device_kernel() -> None:
 def test_a_reference_fits_itself_however_it_takes_its_arguments(tmp_path: Path, taken: str) -> None:
     file = tmp_path / "1_scale.py"
     reference = REFERENCE.replace("width, scale=2.0", taken)
-    file.write_text(
-        f"{reference}\n\ndef get_inputs():\n    return []\n\n\ndef get_init_inputs():\n    return [1]\n"
-    )
+    file.write_text(f"{reference}\n{DRAWS}")
     problem = read_problem(file)
     heir = reference.replace("class Model(", "class Base(") + "\n\nclass Model(Base):\n    pass\n"
 

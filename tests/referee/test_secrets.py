@@ -43,8 +43,8 @@ from tests.referee.snapshots import (
 HERE = Path(__file__).parent / "traced"
 MINE = "candidate-marker-58c1d0e7"
 OTHER = "other-attempt-marker-91f3aa02"
-ROUNDS_AND_DECOYS = 240
-"""Of one pair: 200 rounds at most, and an eighth of decoys."""
+MOST_ROUNDS = 300
+"""More inputs are not drawn for one pair: 200 rounds, a warm-up, and an eighth of decoys with two seeds each."""
 API_KEY = "sk-api-key-marker-4be27710"
 PATIENCE_S = 120.0
 TRIAL_HOLDS, TIMED_HOLDS = 2, 2
@@ -283,7 +283,7 @@ def test_no_seed_but_those_it_was_told_is_there(trace: Trace) -> None:
     assert trace.verdict is not None
     for hold in trace.holds:
         roots = trace.verdict.seeds
-        most = ROUNDS_AND_DECOYS * (MAX_SLOTS if trace.device == "cpu" else MAX_SMALL_SLOTS)
+        most = MOST_ROUNDS * (MAX_SLOTS if trace.device == "cpu" else MAX_SMALL_SLOTS)
         timed = {derived(roots["timed"], number) for number in range(1, most)}
         secret = {*roots.values(), *timed} - trace.told(hold)
         assert len(secret) > 10

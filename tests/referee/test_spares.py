@@ -80,17 +80,6 @@ def test_with_room_there_are_more_of_them(spares: Spares) -> None:
     assert spares.ahead == 4 * PAIR
 
 
-@two_cores
-def test_a_thread_keeps_to_cores_for_a_while() -> None:
-    with seat.on_cores(KEPT.measured):
-        assert os.sched_getaffinity(0) == set(KEPT.measured)
-    assert os.sched_getaffinity(0) == set(MINE)
-    with seat.on_cores(()):
-        assert os.sched_getaffinity(0) == set(MINE)
-    with seat.on_cores((max(MINE) + 4096,)):  # a core that is not there: it goes where it may
-        assert os.sched_getaffinity(0) == set(MINE)
-
-
 def hello(threads: int) -> dict[str, Any]:
     return {"op": "hello", "device": "cpu", "threads": threads, "flush_bytes": 0}
 

@@ -7,8 +7,7 @@ process runs the problem's own `Model` and is never told of the candidate, nor t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -68,18 +67,6 @@ def settled(device: torch.device) -> None:
     """Waits until what was queued on the device is done, so that another process sees it."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-@contextmanager
-def on_cores(cores: Sequence[int]) -> Iterator[None]:
-    """This thread keeps to these cores meanwhile; none named: it goes where it may."""
-    before = os.sched_getaffinity(0)
-    with suppress(OSError):  # taken from us meanwhile
-        os.sched_setaffinity(0, cores or before)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def measured_cores(contestant: Contestant, settings: VerifySettings, device: torch.device) -> list[int]:
