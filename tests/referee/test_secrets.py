@@ -44,7 +44,7 @@ HERE = Path(__file__).parent / "traced"
 MINE = "candidate-marker-58c1d0e7"
 OTHER = "other-attempt-marker-91f3aa02"
 MOST_ROUNDS = 300
-"""More inputs are not drawn for one pair: 200 rounds, a warm-up, and an eighth of decoys with two seeds each."""
+"""More inputs are not drawn for one pair: 200 rounds, a warm-up, an eighth of decoys with two seeds each."""
 API_KEY = "sk-api-key-marker-4be27710"
 PATIENCE_S = 120.0
 TRIAL_HOLDS, TIMED_HOLDS = 2, 2
