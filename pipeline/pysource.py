@@ -94,15 +94,18 @@ def find_class(tree: ast.Module, name: str) -> ast.ClassDef | None:
 
 
 def find_method(tree: ast.Module, cls: ast.ClassDef | None, name: str) -> Function | None:
-    """The method as a class defines it, or inherits it within the file."""
+    """The method as a class defines it, or inherits it within the file from the first base that has it."""
     seen: set[str] = set()
-    while cls is not None and cls.name not in seen:
-        seen.add(cls.name)
-        for node in reversed(cls.body):
+    todo = [cls]
+    while todo:
+        looked_at = todo.pop(0)
+        if looked_at is None or looked_at.name in seen:
+            continue
+        seen.add(looked_at.name)
+        for node in reversed(looked_at.body):
             if isinstance(node, Function) and node.name == name:
                 return node
-        bases = (base.id for base in cls.bases if isinstance(base, ast.Name))
-        cls = next(filter(None, (find_class(tree, base) for base in bases)), None)
+        todo[:0] = [find_class(tree, base.id) for base in looked_at.bases if isinstance(base, ast.Name)]
     return None
 
 

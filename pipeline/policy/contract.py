@@ -152,12 +152,11 @@ def _parameters(function: Function) -> _Parameters:
 
 def _wanted(program: Program, name: str) -> _Parameters | None:
     """What Model takes; None when the problem does not say. Its source tells which have defaults."""
-    signature = program.problem.signature
-    if not signature.forward:
-        return None
     tree = parse(program.problem.source)
-    found = isinstance(tree, ast.Module) and find_method(tree, find_class(tree, "Model"), name)
-    return _Parameters((), 0) if not found else _parameters(found)
+    if not program.problem.signature.forward or isinstance(tree, SyntaxError):
+        return None
+    function = find_method(tree, find_class(tree, "Model"), name)
+    return _Parameters((), 0) if function is None else _parameters(function)
 
 
 def _misfits(program: Program, name: str) -> Iterator[Hit]:

@@ -70,6 +70,13 @@ def test_methods_of_a_base_class_in_the_file_count(tmp_path: Path) -> None:
     assert problem.summary == "Says the class."
 
 
+def test_so_do_those_of_a_second_base(tmp_path: Path) -> None:
+    text = scale_source().replace("class Model(nn.Module):", "class Base(nn.Module):")
+    text += "\n\nclass Mixin:\n    pass\n\n\nclass Model(Mixin, Base):\n    pass\n"
+    problem = read_problem(write(tmp_path / "a.py", text))
+    assert (problem.signature.init, problem.signature.forward) == (("factor",), ("x",))
+
+
 @pytest.mark.parametrize(
     ("change", "line", "message"),
     [

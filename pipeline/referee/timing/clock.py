@@ -148,6 +148,11 @@ def certainly_uneven_ms(rounds: Sequence[Round]) -> float:
     return max(0.0, uneven_ms(rounds)[1].low)
 
 
+def hidden_ms(rounds: Sequence[Round]) -> float:
+    """All that certainly belongs to a call beyond its own clock's time."""
+    return certainly_unseen_ms(rounds) + certainly_uneven_ms(rounds)
+
+
 def doubtful_ms(rounds: Sequence[Round], errors: Callable[[int], float] = stats.likelihood) -> float:
     """What may well belong to a call beyond all that certainly does: the claim is as if it did.
 
@@ -166,8 +171,7 @@ def doubtful_ms(rounds: Sequence[Round], errors: Callable[[int], float] = stats.
 
 def doubt(rounds: Sequence[Round], errors: Callable[[int], float] = stats.likelihood) -> float:
     """The same as a log-ratio: by so much it lowers the claim."""
-    hidden = certainly_unseen_ms(rounds) + certainly_uneven_ms(rounds)
-    return math.log1p(doubtful_ms(rounds, errors) / (inside_ms(rounds) + hidden))
+    return math.log1p(doubtful_ms(rounds, errors) / (inside_ms(rounds) + hidden_ms(rounds)))
 
 
 def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
@@ -249,19 +253,19 @@ def conclude(
     of the device, a fraction.
     """
     ratios, inside, unseen = log_ratios(rounds), inside_ms(rounds), unseen_ms(rounds)
-    hidden = certainly_unseen_ms(rounds) + certainly_uneven_ms(rounds)
+    hidden = hidden_ms(rounds)
     slowed = slowed_by(rounds, alone_ms)
     slowed = slowed if slowed > SLOWED[backend] else 0.0
     correction = math.log(inside / (inside + hidden)) - math.log1p(slowed)
     interval = _log_interval(rounds, backend, inside + hidden, device_spread)
-    doubtful, lowered = doubtful_ms(rounds), doubt(rounds)
+    lowered = doubt(rounds)
     lowest = interval.low + correction - doubt(rounds, stats.sureness)
     interval = Interval(low=lowest, high=interval.high + correction)
     interval = stats.exponential(interval)
     spread = stats.aa_spread([(len(r.baseline), math.log(median(r.baseline))) for r in rounds])
     smallest = stats.resolution(spread, device_spread)
     return Measurement(
-        candidate_ms=inside + hidden + doubtful,
+        candidate_ms=(inside + hidden) * math.exp(lowered),
         baseline_ms=baseline_ms(rounds) / (1 + slowed),
         speedup=math.exp(median(ratios) + correction - lowered),
         speedup_interval=interval,
