@@ -93,19 +93,35 @@ def find_class(tree: ast.Module, name: str) -> ast.ClassDef | None:
     return classes.get(name)
 
 
-def find_method(tree: ast.Module, cls: ast.ClassDef | None, name: str) -> Function | None:
-    """The method as a class defines it, or inherits it within the file from the first base that has it."""
-    seen: set[str] = set()
+def lineage(tree: ast.Module, cls: ast.ClassDef) -> tuple[list[ast.ClassDef], list[ast.expr]]:
+    """A class and its bases as far as the file defines them, nearest first; and the bases that it does not.
+
+    A base counts by what its name is bound to once the module is imported: where a class has taken the name
+    of its own base (`_Once = Model`, then `class Model(_Once)`), that is the alias.
+    """
+    found: list[ast.ClassDef] = []
+    unknown: list[ast.expr] = []
     todo = [cls]
     while todo:
         looked_at = todo.pop(0)
-        if looked_at is None or looked_at.name in seen:
+        if looked_at in found:
             continue
-        seen.add(looked_at.name)
-        for node in reversed(looked_at.body):
+        found.append(looked_at)
+        bases = [
+            (base, find_class(tree, base.id) if isinstance(base, ast.Name) else None)
+            for base in looked_at.bases
+        ]
+        unknown += [base for base, known in bases if known is None]
+        todo[:0] = [known for _, known in bases if known is not None]
+    return found, unknown
+
+
+def find_method(tree: ast.Module, cls: ast.ClassDef | None, name: str) -> Function | None:
+    """The method as a class defines it, or inherits it within the file from the first base that has it."""
+    for each in lineage(tree, cls)[0] if cls is not None else ():
+        for node in reversed(each.body):
             if isinstance(node, Function) and node.name == name:
                 return node
-        todo[:0] = [find_class(tree, base.id) for base in looked_at.bases if isinstance(base, ast.Name)]
     return None
 
 

@@ -7,11 +7,13 @@ started: one more seccomp(2) filter answers it with success.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
 import struct
 from collections.abc import Iterable
+from pathlib import Path
 
 _MACHINES = {"x86_64": (0xC000003E, 203, 317), "aarch64": (0xC00000B7, 122, 277)}
 """The kernel's name of the architecture, and its numbers of sched_setaffinity and seccomp."""
@@ -27,8 +29,12 @@ class _Program(ctypes.Structure):
 
 
 def hold(cores: Iterable[int]) -> None:
-    """This thread, and what it starts from now on, runs on these cores."""
+    """All threads of this process, and what they start from now on, run on these cores."""
+    cores = tuple(cores)
     os.sched_setaffinity(0, cores)
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def hold_for_good() -> bool:

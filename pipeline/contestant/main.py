@@ -45,9 +45,10 @@ class Runner:
         self._kept: Any = None
         self._compiled = False
         self._held: list[int] = []
-        """The cores that were named for it; none: all."""
+        """The cores that it is measured on; none: all."""
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
+            "hold": self._hold,
             "attach": self._attach,
             "detach": self._detach,
             "load": self._load,
@@ -85,15 +86,18 @@ class Runner:
 
     def _hello(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._device = torch.device(message["device"])
-        self._held = list(message.get("cores") or ())
-        if self._held:
-            cores.hold(self._held)
         configure_torch(int(message["threads"]), tf32=bool(message.get("tf32")))
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
         self._flush = loop.Flush(int(message["flush_bytes"]), self._device)
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
+
+    def _hold(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Keeps to the cores that it is measured on, and from the load on for good."""
+        self._held = list(message["cores"])
+        cores.hold(self._held)
+        return {}
 
     def _attach(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         for item in message["arenas"]:

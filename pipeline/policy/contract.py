@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from pipeline.nouns import Severity, Status
 from pipeline.policy.program import Program
 from pipeline.policy.rule import Hit, Registry
-from pipeline.pysource import Function, find_class, find_method, is_main_guard, parse, undefined_names
+from pipeline.pysource import (
+    Function,
+    find_class,
+    find_method,
+    is_main_guard,
+    lineage,
+    parse,
+    undefined_names,
+)
 
 RULES = Registry()
+PLAIN = {"torch.nn.Module", "nn.Module", "Module", "object"}
+"""Bases that bring neither a forward nor parameters of `__init__`."""
 
 
 @RULES.rule(
@@ -155,8 +165,13 @@ def _wanted(program: Program, name: str) -> _Parameters | None:
     tree = parse(program.problem.source)
     if not program.problem.signature.forward or isinstance(tree, SyntaxError):
         return None
-    function = find_method(tree, find_class(tree, "Model"), name)
-    return _Parameters((), 0) if function is None else _parameters(function)
+    model = find_class(tree, "Model")
+    function = find_method(tree, model, name)
+    if function is not None:
+        return _parameters(function)
+    if model is None or any(ast.unparse(base) not in PLAIN for base in lineage(tree, model)[1]):
+        return None
+    return _Parameters((), 0)
 
 
 def _misfits(program: Program, name: str) -> Iterator[Hit]:
@@ -191,7 +206,7 @@ def _method(program: Program, name: str) -> Function | None:
 
 
 def _defines(program: Program, definition: ast.ClassDef, name: str) -> bool:
-    """True when the class or a base has `name`, or has a base other than nn.Module that may have it."""
+    """True when the class or a base has `name`, or a base from elsewhere that may have it."""
     if _method(program, name) is not None:
         return True
     for node in definition.body:
@@ -199,9 +214,7 @@ def _defines(program: Program, definition: ast.ClassDef, name: str) -> bool:
             isinstance(t, ast.Name) and t.id == name for t in node.targets
         ):
             return True
-    return any(
-        program.qualified(base) not in {"torch.nn.Module", "nn.Module", "object"} for base in definition.bases
-    )
+    return any(program.qualified(base) not in PLAIN for base in lineage(program.tree, definition)[1])
 
 
 def _defines_model_new(node: ast.AST) -> bool:

@@ -72,7 +72,7 @@ def _answer(message: dict[str, Any], sock: socket.socket, kept: Kept) -> dict[st
     request = VerifyRequest.model_validate(message["request"])
     cache, toolchain = Path(message["cache"]), Toolchain.model_validate(message["toolchain"])
     cores = CoreShares.model_validate(message["cores"])
-    kept.spares.share(cores)
+    kept.share(cores)
     others = Group(cores.others)
     builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=others)
 
@@ -90,16 +90,16 @@ def _answer(message: dict[str, Any], sock: socket.socket, kept: Kept) -> dict[st
 
 
 def _refill(kept: Kept, request: VerifyRequest) -> None:
-    settings, spares = request.settings, kept.spares
-    if torch.device(request.device).type == "cuda":
+    """Others come up in place of the processes that were used, while the next verification begins."""
+    settings, spares, device = request.settings, kept.spares, torch.device(request.device)
+    if device.type == "cuda":
         kept.canaries.refill(request.device, spares.shares.others)
-    with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
-        spares.refill(
-            gpus(torch.device(request.device)),
-            settings.memory_bytes,
-            unsafe=settings.unsafe,
-            count=spares.ahead,
-        )
+
+    def start() -> None:
+        with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
+            spares.refill(gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=spares.ahead)
+
+    kept.behind.later(start)
 
 
 def _die_with(lifeline: int) -> None:

@@ -90,7 +90,7 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
             after = DISORDER[verdict.status]
             with ledger.stage("canary"):
                 tools.progress("canary")
-                tools.kept.endings.wait()
+                tools.kept.behind.wait()
                 canary.confirm(request.device, gpu.uuid, after, reserve=tools.kept.canaries)
     return ledger.close(verdict.status, verdict.reason, verdict.details)
 
@@ -287,9 +287,9 @@ class Bench:
 
     def close(self) -> None:
         """Ends the contestants and gives all memory back; behind the verdict, if another one is to follow."""
-        self._tools.kept.endings.later(self._end, self._memory.nbytes)
+        self._tools.kept.behind.later(self._end, self._memory.nbytes)
         if not self._tools.more:
-            self._tools.kept.endings.wait()
+            self._tools.kept.behind.wait()
 
     def _end(self) -> None:
         if self._candidate is not None:
@@ -353,9 +353,9 @@ class Bench:
         """The reference at work once: its model, slots laid out for its inputs and outputs, the form of its
         result, and whether that lies in its inputs. Raises Ended for a problem that cannot be judged."""
         ledger, device = self._ledger, self._device
-        endings = self._tools.kept.endings
-        if endings.nbytes > free_bytes(device):
-            endings.wait()
+        behind = self._tools.kept.behind
+        if behind.nbytes > free_bytes(device):
+            behind.wait()
         model = loaded.construct(self._weights_seed, device)
         arguments = loaded.draw(ledger.seed("layout"), device)
         sample = loaded.run(model, arguments, 0)
@@ -364,9 +364,9 @@ class Bench:
         places = {t.untyped_storage().data_ptr() for t in tensors(arguments)}
         aliased = any(t.untyped_storage().data_ptr() in places for t in outputs)
         bytes_each = slot_bytes(arguments, outputs)
-        count = slots_that_fit(bytes_each, device, endings.nbytes)
+        count = slots_that_fit(bytes_each, device, behind.nbytes)
         if (count + WORK_SLOTS) * bytes_each > free_bytes(device):  # what is not free yet is needed
-            endings.wait()
+            behind.wait()
             count = slots_that_fit(bytes_each, device)
         del sample
         slots = lay_out(self._memory, arguments, outputs, count)

@@ -17,7 +17,8 @@ from benchmarks import coverage, kernelbench_sweep
 from benchmarks.coverage import KINDS, Kind, repeated, rows_of, totals, truth_of
 from benchmarks.evidence import Book, Budget, Share, merged
 from benchmarks.fitness_server import FitnessServer
-from pipeline.nouns import Problem
+from pipeline.nouns import Problem, Status
+from pipeline.policy import review
 from pipeline.problems import open_suite, read_problem
 from pipeline.problems.check import Unfit
 from pipeline.referee.answers.problem import LoadedProblem
@@ -113,6 +114,14 @@ def test_problem_and_candidate_call_the_reference_as_often_as_they_say(kind: Kin
         result = names[name]()(x)
         assert names["calls"] == times
         assert torch.equal(result["sum"], x + 1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_no_rule_refuses_a_reference_that_is_called_again_and_again(kind: Kind) -> None:
+    for each in open_suite().problems():
+        problem, candidate = repeated(each, kind)
+        found = review(candidate, problem, "cuda")
+        assert not [hit for hit in found if hit.status is Status.CONTRACT_ERROR]
 
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100))

@@ -97,8 +97,18 @@ def test_a_reference_fits_itself_however_it_takes_its_arguments(tmp_path: Path, 
     file.write_text(f"{reference}\n{DRAWS}")
     problem = read_problem(file)
     heir = reference.replace("class Model(", "class Base(") + "\n\nclass Model(Base):\n    pass\n"
+    again = f"{reference}\n\n_Once = Model\n\n\nclass Model(_Once):\n    pass\n"
 
-    for source in (reference, heir):
+    for source in (reference, heir, again):
         asked = problem.model_copy(update={"source": source})
         found = review(f"{source}\n\nModelNew = Model\n", asked, "cuda")
         assert not [each for each in found if each.status is Status.CONTRACT_ERROR]
+
+
+def test_a_base_from_elsewhere_may_bring_what_the_file_does_not_show(tmp_path: Path) -> None:
+    file = tmp_path / "problem.py"
+    file.write_text(f"{REFERENCE}\n{DRAWS}")
+    source = "from elsewhere import Model as Base\n\n\nclass Model(Base):\n    pass\n"
+    asked = read_problem(file).model_copy(update={"source": source})
+    found = review(f"{REFERENCE.replace('class Model(', 'class ModelNew(')}\n", asked, "cuda")
+    assert not [each for each in found if each.status is Status.CONTRACT_ERROR]

@@ -82,3 +82,13 @@ def test_devices_and_sizes_that_are_not_there(tmp_path: Path) -> None:
         check_problem(problem, size="full", device="gpu")
     with pytest.raises(MachineError, match="no device cuda:99"):
         check_problem(problem, size="full", device="cuda:99")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("columns", "dtype"), [((1 << 16) + 1, "half"), (65535, "float")])
+def test_outputs_too_big_to_be_sorted_are_examined(tmp_path: Path, columns: int, dtype: str) -> None:
+    """More elements than torch sorts; and 8 GB of them, for which the memory of a GPU does not suffice."""
+    drawn = f"torch.rand({1 << 15}, {columns}, dtype=torch.{dtype})"
+    source = scale_source().replace("torch.randn(ROWS, 5)", drawn)
+    assert drawn in source
+    assert check_problem(read_problem(write(tmp_path / "big.py", source)), size="full", device="cuda").ok

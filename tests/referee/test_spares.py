@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +90,12 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(spares: Spares) ->
     for spare in spares._waiting:
         spare.wait_ready()
     wanted = VerifySettings(backend="cpp", threads=2)
-    spares.prepare(lambda spare: seat.hello(spare, wanted, CPU))
+    spares.prepare(seat.hello(wanted, CPU))
     spares.settle()
     memory = SharedMemory(CPU)
     for settings in (wanted, VerifySettings(backend="cpp", threads=3)):  # as it was told ahead, and otherwise
         with seat.start(spares, seat.no_builds, settings, CPU) as contestant:
-            assert contestant.prepared == seat.hello(contestant, wanted, CPU)
+            assert contestant.prepared == seat.hello(wanted, CPU)
             seat.greet(contestant, memory, (), settings, CPU)
             with pytest.raises(ContestantFailed, match="NoneType"):  # the answers are in step
                 contestant.ask({"op": "construct", "class": "Model", "arguments": [], "seed": 1}, seconds=30)
@@ -105,7 +106,7 @@ def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(spares: Spares) -> 
     spares.refill((), LIMIT, unsafe=False, count=1)
     (waiting,) = spares._waiting
     waiting.wait_ready()
-    spares.prepare(lambda _: hello(2) | {"device": "cuda:99"})
+    spares.prepare(hello(2) | {"device": "cuda:99"})
     spares.settle()
     assert not spares._waiting and not waiting.alive
     with spares.take(seat.no_builds, (), LIMIT, unsafe=False) as contestant:
@@ -119,7 +120,7 @@ def test_one_that_ended_is_not_taken(spares: Spares) -> None:
     for spare in (first, second):
         spare.wait_ready()
     first.close()
-    spares.prepare(lambda _: hello(2))
+    spares.prepare(hello(2))
     with spares.take(seat.no_builds, (), LIMIT, unsafe=False) as contestant:
         assert contestant is second
 
@@ -127,5 +128,18 @@ def test_one_that_ended_is_not_taken(spares: Spares) -> None:
 def test_one_that_comes_up_is_not_waited_for(spares: Spares) -> None:
     spares.refill((), LIMIT, unsafe=False, count=1)
     (waiting,) = spares._waiting
-    spares.prepare(lambda _: hello(2))
+    spares.prepare(hello(2))
     assert waiting.prepared is None
+
+
+def test_one_thread_may_refill_while_another_takes(spares: Spares) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        refilled = pool.submit(spares.refill, (), LIMIT, unsafe=False, count=3)
+        taken = [spares.take(seat.no_builds, (), LIMIT, unsafe=False) for _ in range(3)]
+        refilled.result()
+    try:
+        assert len({spare.pids()[0] for spare in (*taken, *spares._waiting)}) == 3 + len(spares._waiting)
+        assert all(spare.alive for spare in (*taken, *spares._waiting))
+    finally:
+        for spare in taken:
+            spare.close()

@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,10 +56,11 @@ ReadGpu = Callable[[], GpuReading]
 @dataclass
 class Watch:
     """Watches the timed blocks of one run: `before`, the block, `after`, which cost some 8 us a thread; and
-    after each round of blocks `gpu_trouble`.
+    after each round of blocks `ask_gpu`, then `gpu_trouble`.
 
-    The driver answers in 0.3 ms, in 2.5 where another GPU of the host is used as well: its questions share a
-    lock with whatever makes contexts and memory. Asked around every block it took a seventh of the time.
+    The driver answers in 0.3 ms, in 2.5 where another GPU of the host is used as well, and now and then in
+    half a second: its questions share a lock with whatever makes contexts and memory. Asked around every
+    block it took a seventh of the time. So it answers while outputs are compared.
 
     `pids` gives the measured processes now, helpers included; those that vanish are left out, and those that
     are held still change nothing. `read_gpu`: where a GPU's state comes from, by default NVML.
@@ -73,6 +76,7 @@ class Watch:
     _known: frozenset[int] | None = field(default=None, init=False)
     _best_mhz: int = field(default=0, init=False)
     _gpu: GpuReading | None = field(default=None, init=False)
+    _asked: Future[GpuReading] | None = field(default=None, init=False)
     _waits: Waits = field(default_factory=dict, init=False)
     _cores: int = field(default=1, init=False)
     _began: int = field(default=0, init=False)
@@ -103,11 +107,17 @@ class Watch:
         them."""
         return self._waiting(time.monotonic_ns() - self._began)
 
+    def ask_gpu(self) -> None:
+        """Asks the driver, once the blocks of a round are over; `gpu_trouble` waits for the answer."""
+        if self.read_gpu is not None:
+            self._asked = in_thread(self.read_gpu)
+
     def gpu_trouble(self) -> str | None:
-        """The same, as far as the driver tells, of all blocks since this was asked last."""
-        if self.read_gpu is None:
+        """The same, as far as the driver told, of all blocks since it was asked last."""
+        if self._asked is None:
             return None
-        before, self._gpu = self._gpu or GpuReading(), self.read_gpu()
+        before, self._gpu = self._gpu or GpuReading(), self._asked.result()
+        self._asked = None
         return self._told(before, self._gpu)
 
     def _told(self, before: GpuReading, now: GpuReading) -> str | None:
@@ -132,6 +142,20 @@ class Watch:
 
     def _note(self, text: str) -> None:
         self._notes.setdefault(text)
+
+
+def in_thread(work: Callable[[], GpuReading]) -> Future[GpuReading]:
+    """Its result, once a thread of its own has it."""
+    answer: Future[GpuReading] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=run, name="driver", daemon=True).start()
+    return answer
 
 
 def slowed_down(before: GpuReading, after: GpuReading, best_mhz: int) -> str | None:

@@ -77,13 +77,13 @@ def measured_cores(contestant: Contestant, settings: VerifySettings, device: tor
     return sorted(os.sched_getaffinity(0))[: settings.threads]
 
 
-def hello(contestant: Contestant, settings: VerifySettings, device: torch.device) -> dict[str, Any]:
-    """The first request: which device to use, and how. On a GPU its answer takes a third of a second."""
+def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
+    """The first request: which device to use, and how. On a GPU its answer takes a third of a second, on
+    whatever core the process came up: those of a measurement have enough to do."""
     return {
         "op": "hello",
         "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
         "threads": settings.threads,
-        "cores": measured_cores(contestant, settings, device),
         "tf32": settings.numerics == "tf32",
         "flush_bytes": flush_bytes(device),
     }
@@ -95,7 +95,7 @@ def greet_ahead(spares: Spares, settings: VerifySettings, device: torch.device) 
     `Spares.settle` waits for them. On a CPU there is nothing to make.
     """
     if device.type == "cuda":
-        spares.prepare(lambda spare: hello(spare, settings, device))
+        spares.prepare(hello(settings, device))
 
 
 def greet(
@@ -105,16 +105,18 @@ def greet(
     settings: VerifySettings,
     device: torch.device,
 ) -> None:
-    """Waits for a process and gives it device and memory. Raises Ended when it does not come up."""
+    """Waits for a process and gives it device, memory and cores. Raises Ended when it does not come up."""
     # The memory it shares with us counts as its own.
     contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
     try:
         contestant.wait_ready()
-        request = hello(contestant, settings, device)
+        request = hello(settings, device)
         if contestant.prepared != request:
             contestant.ask(request, seconds=settings.load_seconds)
         message, fds = memory.announce(*arenas)
         contestant.ask(message, seconds=settings.load_seconds, fds=fds)
+        if cores := measured_cores(contestant, settings, device):
+            contestant.ask({"op": "hold", "cores": cores}, seconds=settings.load_seconds)
     except (ContestantFailed, ContestantGone) as error:
         details = error.traceback if isinstance(error, ContestantFailed) else error.outcome.stderr
         why = f"the sandboxed process did not start: {error}"

@@ -7,7 +7,8 @@ they are taken is begun and ended while nothing is timed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,8 @@ from pipeline.nouns import Build, BuildRequest, BuildState, CoreShares
 from pipeline.referee.seats.host import BuildService, Contestant, ContestantFailed, ContestantGone
 from pipeline.sandbox import Group
 
+_Kind = tuple[tuple[int, ...], bool]
+"""GPUs, and whether without a sandbox."""
 PAIR = 2
 """Candidate and baseline: what one verification takes."""
 ROOMY = 8
@@ -24,14 +27,19 @@ PREPARED = 2 * PAIR
 
 
 class Spares:
-    """Started contestants, all alike. Nothing was asked of them before they are taken."""
+    """Started contestants, all alike. Nothing was asked of them before they are taken.
+
+    One thread may refill while another one takes.
+    """
 
     def __init__(self) -> None:
         self.shares = CoreShares()
         """The cores on which contestants come up, and those on which they are measured."""
         self._jobs = Group()
+        self._lock = threading.Lock()
+        """Of what waits; nothing is started or ended under it."""
         self._waiting: list[Contestant] = []
-        self._kind: tuple[tuple[int, ...], bool] = ((), False)
+        self._kind: _Kind = ((), False)
 
     @property
     def ahead(self) -> int:
@@ -54,48 +62,66 @@ class Spares:
         self, build: BuildService, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool
     ) -> Contestant:
         """A contestant in reserve, or a new one. It asks `build` for its builds."""
-        if self._kind == (tuple(gpus), unsafe):
-            while self._waiting:
-                spare = self._waiting.pop(0)  # the one that has had the most time to come up
-                if spare.alive:
-                    spare.serve_builds_with(build)
-                    spare.allow_memory(memory_bytes)
-                    return spare
-                spare.close()
+        while (spare := self._next((tuple(gpus), unsafe))) is not None:
+            if spare.alive:
+                spare.serve_builds_with(build)
+                spare.allow_memory(memory_bytes)
+                return spare
+            spare.close()
         return self._new(build, gpus, memory_bytes, unsafe)
+
+    def _next(self, kind: _Kind) -> Contestant | None:
+        """The one of this kind that has had the most time to come up."""
+        with self._lock:
+            return self._waiting.pop(0) if self._waiting and self._kind == kind else None
 
     def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool, count: int) -> None:
         """Starts what is missing to so many of this kind; others are ended. Returns before they are up."""
-        if self._kind != (tuple(gpus), unsafe):
+        kind = (tuple(gpus), unsafe)
+        if self._kind != kind:
             self.close()
-        self._kind = (tuple(gpus), unsafe)
+            self._kind = kind
         while len(self._waiting) < count:
-            self._waiting.append(self._new(_none, gpus, memory_bytes, unsafe))
+            spare = self._new(_none, gpus, memory_bytes, unsafe)
+            with self._lock:
+                wanted = self._kind == kind
+                if wanted:
+                    self._waiting.append(spare)
+            if not wanted:  # any more: another thread took to another kind
+                spare.close()
+                return
 
-    def prepare(self, request: Callable[[Contestant], dict[str, Any]]) -> None:
+    def prepare(self, request: dict[str, Any]) -> None:
         """Sends the next ones that are up their first request ahead. Returns before they have answered."""
-        for spare in self._waiting[:PREPARED]:
+        with self._lock:
+            first = self._waiting[:PREPARED]
+        for spare in first:
             if spare.up and spare.prepared is None:
                 with suppress(ContestantGone):  # whoever takes it sees that
                     spare.wait_ready()
-                    spare.prepare(request(spare))
+                    spare.prepare(request)
 
     def settle(self) -> None:
         """Waits for those that would take time from a measurement: they answer what was sent ahead, or come
         up where all cores are shared."""
-        for spare in list(self._waiting):
+        with self._lock:
+            waiting = list(self._waiting)
+        for spare in waiting:
             if self.shares.measured and spare.prepared is None:
                 continue
             try:
                 spare.wait_ready()
             except (ContestantFailed, ContestantGone):
-                self._waiting.remove(spare)
+                with self._lock:
+                    self._waiting.remove(spare)
                 spare.close()
 
     def close(self) -> None:
         """Ends all of them."""
-        while self._waiting:
-            self._waiting.pop().close()
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for spare in waiting:
+            spare.close()
 
     def _new(self, build: BuildService, gpus: Sequence[int], memory_bytes: int, unsafe: bool) -> Contestant:
         return Contestant(

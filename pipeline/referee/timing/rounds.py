@@ -152,12 +152,13 @@ class Stopwatch:
     def baseline_alone(self, timed: Timed, session: int) -> None:
         """Measures the baseline once more, after the candidate's process is gone."""
         found = timed.alone_ms.setdefault(session, [])
+        self._baseline.pause()
+        slots = self._slots[: self._counts[1]]
+        arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
+        for slot in slots:
+            slot.fill(arguments)
+        del arguments
         for _ in range(ALONE_ROUNDS):
-            self._baseline.pause()
-            slots = self._slots[: self._counts[1]]
-            arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
-            for slot in slots:
-                slot.fill(arguments)
             times, _ = self._block(self._baseline, slots, slots, None)
             found.append(median(times))
 
@@ -178,7 +179,8 @@ class Stopwatch:
         self._counts = (self._random.randint(max(1, many // 4), max(1, many // 2)), many)
 
     def _enough(self, rounds: list[Round], seconds: float) -> bool:
-        """Whether to stop: narrow enough or late, and the outer clock vouches, or had long enough to.
+        """Whether to stop: narrow enough to say what it shows, or late, and the outer clock vouches, or had
+        long enough to.
 
         Where it seems to see more than the inner one, or may see so much that the claim would suffer, the
         whole time is used: what is certain then convicts, and what is not is less.
@@ -189,8 +191,9 @@ class Stopwatch:
             return False
         if len(rounds) >= MIN_ROUNDS and clock.flagrant(rounds) and clock.hides_work(rounds):
             return True
-        narrow = clock.narrow(rounds, self._settings.half_width)
-        if not (late or narrow):
+        settings = self._settings
+        narrow = clock.narrow(rounds, settings.half_width)
+        if not late and (not narrow or clock.undecided(rounds, settings.backend)):
             return False
         if clock.vouched(rounds) or seconds > most + PATIENCE_SECONDS:
             return True
@@ -198,7 +201,7 @@ class Stopwatch:
             return False
         if seconds > most * (1 + PATIENCE_SHARE):
             return True
-        return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < self._settings.half_width
+        return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < settings.half_width
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
@@ -220,12 +223,13 @@ class Stopwatch:
                 candidate, host = self._block(self._candidate, slots, places, watched)
             if who == order[0]:  # the other side is to have the same inputs
                 slots[watched.index].write(watched.private)
-        self._disturbances += filter(None, [self._watch.gpu_trouble()])
+        self._watch.ask_gpu()
         if watched.changed:
             timed.failure = "inputs_unchanged"
         if any(map(math.isnan, candidate)):
             timed.failure = timed.failure or "inside_clock"
         self._check_outputs(timed, slots, places, watched)
+        self._disturbances += filter(None, [self._watch.gpu_trouble()])
         return Round(order, baseline, candidate, host, baseline_host, session)
 
     def _decoy(self, timed: Timed) -> None:

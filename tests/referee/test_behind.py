@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.nouns import Status
-from pipeline.referee.seats.endings import Endings
+from pipeline.referee.seats.behind import Behind
 from tests.referee.corpus import members
 from tests.referee.court import Court
 
@@ -17,28 +17,28 @@ RIGHT = next(member for member in members("cpu") if member.id == "honest/relu_wh
 
 
 def test_one_after_the_other_and_the_caller_goes_on() -> None:
-    endings, gate, ended = Endings(), threading.Event(), list[int]()
+    behind, gate, ended = Behind(), threading.Event(), list[int]()
 
     def end(number: int) -> None:
         gate.wait(10)
         ended.append(number)
 
     for number in range(5):
-        endings.later(lambda number=number: end(number), 100)
-    assert ended == [] and endings.nbytes == 500
+        behind.later(lambda number=number: end(number), 100)
+    assert ended == [] and behind.nbytes == 500
     gate.set()
-    endings.wait()
-    assert ended == [0, 1, 2, 3, 4] and endings.nbytes == 0
-    endings.wait()
+    behind.wait()
+    assert ended == [0, 1, 2, 3, 4] and behind.nbytes == 0
+    behind.wait()
 
 
 def test_what_goes_wrong_is_told_to_who_waits() -> None:
-    endings = Endings()
-    endings.later(lambda: time.sleep(-1))
+    behind = Behind()
+    behind.later(lambda: time.sleep(-1))
     with pytest.raises(ValueError, match="sleep"):
-        endings.wait()
-    endings.later(lambda: None)
-    endings.wait()
+        behind.wait()
+    behind.later(lambda: None)
+    behind.wait()
 
 
 def test_nothing_is_left_of_a_verification_with_one_behind_it(court: Court) -> None:
