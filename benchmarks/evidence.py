@@ -99,15 +99,17 @@ class Book:
 
 
 def merged(paths: Iterable[Path]) -> dict[str, Any]:
-    """One result of several processes' files: records one after another, `left` added up."""
+    """One result of several processes' files: records one after another, each once, `left` added up."""
     parts = [json.loads(path.read_text()) for path in paths]
     lefts = [part["left"] for part in parts]
+    records = {json.dumps(record): record for part in parts for record in part["records"]}
     return {
         "benchmark": parts[0]["benchmark"],
         "options": parts[0]["options"],
+        "environment": parts[0]["environment"],
         "environments": [part["environment"] for part in parts],
         "left": None if None in lefts else sum(lefts),
-        "records": [record for part in parts for record in part["records"]],
+        "records": [*records.values()],
     }
 
 

@@ -2,7 +2,7 @@
 
 One process for each GPU, which sees that GPU alone and does its share of the work. Each writes a log and a
 result of its own beside the merged one; the tables of all of them together are printed at the end. Without a
-GPU it is one process.
+GPU it is one process. Run again, they go on with what is missing in the merged result.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -39,7 +40,8 @@ def start(
 
 
 def run(benchmark: str, arguments: Sequence[str], whole: Path, processes: int = 0) -> dict[str, Any]:
-    """The merged result of all processes, also written to `whole`. Exits when one of them left none.
+    """The merged result of all processes, also written to `whole`, from which they go on where it is there.
+    Exits when one of them left none.
 
     `processes`: how many, in place of one for each GPU; they share the GPUs in turns.
     """
@@ -47,6 +49,9 @@ def run(benchmark: str, arguments: Sequence[str], whole: Path, processes: int = 
     count = processes or len(devices)
     whole.parent.mkdir(parents=True, exist_ok=True)
     targets = [whole.with_name(f"{whole.stem}.{index}.json") for index in range(count)]
+    for target in targets if whole.exists() else ():
+        if not target.exists():
+            shutil.copyfile(whole, target)
     running: list[subprocess.Popen[bytes]] = []
     try:
         for index, target in enumerate(targets):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 from pathlib import Path
@@ -90,6 +91,11 @@ def test_results_of_several_processes_are_one(tmp_path: Path) -> None:
     whole = merged(paths)
     assert [record["problem"] for record in whole["records"]] == ["p0", "p1"]
     assert whole["left"] == 3
+    for path in paths:  # each goes on from all of it
+        path.write_text(json.dumps(whole))
+        Book.open(options(path), "coverage").add({"problem": f"{path.stem} again"})
+    names = ["p0", "p1", "0 again", "1 again"]
+    assert [record["problem"] for record in merged(paths)["records"]] == names
     Book.open(options(tmp_path / "killed.json"), "coverage").add({"problem": "p2"})
     assert merged([*paths, tmp_path / "killed.json"])["left"] is None
 
