@@ -20,8 +20,8 @@ from benchmarks.stages import QUEUE, Span
 FULL = 0.9
 """Cores count as full from this share of their time on."""
 EVERY_S = 0.1
-PREPARING = ("reference", "start", "load")
-"""Stages at the referee in which the candidate does not compute yet."""
+PREPARING = ("reference", "start", "load", "settling")
+"""Stages at the referee in which the candidate does not compute."""
 NOT_THERE = ("review", "build", QUEUE, "waiting")
 """Stages in which a candidate is not at the referee, or at one that waits for another run's measurement."""
 

@@ -242,10 +242,12 @@ class Bench:
     ) -> None:
         """Timing, and what else needs the candidate's process after it."""
         ledger, progress = self._ledger, self._tools.progress
-        with ledger.stage("timing"):
-            progress("timing")
+        with ledger.stage("settling"):
+            progress("settling")
             seated.result()
             self._tools.kept.settle()
+        with ledger.stage("timing"):
+            progress("timing")
             measuring.pair(self._require(), self._seated(), 0)
             pairs = 1
             while measuring.wants_pair(pairs):
