@@ -107,12 +107,14 @@ def lineage(tree: ast.Module, cls: ast.ClassDef) -> tuple[list[ast.ClassDef], li
         if looked_at in found:
             continue
         found.append(looked_at)
-        bases = [
-            (base, find_class(tree, base.id) if isinstance(base, ast.Name) else None)
-            for base in looked_at.bases
-        ]
-        unknown += [base for base, known in bases if known is None]
-        todo[:0] = [known for _, known in bases if known is not None]
+        bases: list[ast.ClassDef] = []
+        for base in looked_at.bases:
+            known = find_class(tree, base.id) if isinstance(base, ast.Name) else None
+            if known is None or known is looked_at:  # `class Model(Model)`: what had the name before
+                unknown.append(base)
+            else:
+                bases.append(known)
+        todo[:0] = bases
     return found, unknown
 
 

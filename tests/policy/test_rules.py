@@ -105,10 +105,11 @@ def test_a_reference_fits_itself_however_it_takes_its_arguments(tmp_path: Path, 
         assert not [each for each in found if each.status is Status.CONTRACT_ERROR]
 
 
-def test_a_base_from_elsewhere_may_bring_what_the_file_does_not_show(tmp_path: Path) -> None:
+@pytest.mark.parametrize("base", ["Model", "Base"])
+def test_a_base_from_elsewhere_may_bring_what_the_file_does_not_show(tmp_path: Path, base: str) -> None:
     file = tmp_path / "problem.py"
     file.write_text(f"{REFERENCE}\n{DRAWS}")
-    source = "from elsewhere import Model as Base\n\n\nclass Model(Base):\n    pass\n"
+    source = f"from elsewhere import Model as {base}\n\n\nclass Model({base}):\n    pass\n"
     asked = read_problem(file).model_copy(update={"source": source})
     found = review(f"{REFERENCE.replace('class Model(', 'class ModelNew(')}\n", asked, "cuda")
     assert not [each for each in found if each.status is Status.CONTRACT_ERROR]

@@ -78,9 +78,12 @@ class Spares:
     def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool, count: int) -> None:
         """Starts what is missing to so many of this kind; others are ended. Returns before they are up."""
         kind = (tuple(gpus), unsafe)
-        if self._kind != kind:
-            self.close()
-            self._kind = kind
+        others: list[Contestant] = []
+        with self._lock:
+            if self._kind != kind:
+                others, self._waiting, self._kind = self._waiting, [], kind
+        for spare in others:
+            spare.close()
         while len(self._waiting) < count:
             spare = self._new(_none, gpus, memory_bytes, unsafe)
             with self._lock:
