@@ -27,7 +27,7 @@ from pipeline.referee.judge import Tools, judge
 from pipeline.referee.kept import Kept
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.seat import gpus
-from pipeline.sandbox import Group
+from pipeline.sandbox import Group, on_cores
 
 SWITCH_SECONDS = 0.0002
 """No thread waits longer than this for another to give way; Python's own 5 ms are as long as a block."""
@@ -83,7 +83,8 @@ def _answer(message: dict[str, Any], sock: socket.socket, kept: Kept) -> dict[st
         wire.send(sock, {"stage": stage})
 
     more = bool(message.get("more"))
-    verdict = judge(request, Tools(build, progress, cache, toolchain, kept, more))
+    with on_cores((*cores.measured, *cores.others)):  # off those that are kept for other GPUs
+        verdict = judge(request, Tools(build, progress, cache, toolchain, kept, more))
     if not more:
         kept.close()
     return {"verification": verdict.model_dump(mode="json")}
