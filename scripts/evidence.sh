@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
 each=${SECONDS_EACH:-3600}
 out=generated/evidence
-all=(tests confusion apart builds timeline throughput scaling memory coverage kernelbench)
+all=(tests confusion apart builds timeline throughput scaling neighbours memory coverage kernelbench)
 mkdir -p "$out"
 
 # The corpus, a share of it on each GPU; what is printed and kept at the end is all of it.
@@ -48,6 +48,7 @@ find_command() {
     builds | timeline) command=("benchmarks.$1" --backend cuda --output "$json") ;;
     throughput) command=(benchmarks.throughput --backend cuda --count 120 --alone 100 --stock 6 --output "$json") ;;
     scaling) command=(benchmarks.scaling --count 40 "${budget[@]}") ;;
+    neighbours) command=(benchmarks.neighbours) ;;
     memory) command=(benchmarks.memory "${budget[@]}") ;;
     coverage)
         command=(benchmarks.several --json "$json" coverage --
