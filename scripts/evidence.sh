@@ -48,7 +48,7 @@ find_command() {
     builds | timeline) command=("benchmarks.$1" --backend cuda --output "$json") ;;
     throughput) command=(benchmarks.throughput --backend cuda --count 120 --alone 100 --stock 6 --output "$json") ;;
     scaling) command=(benchmarks.scaling --count 40 "${budget[@]}") ;;
-    neighbours) command=(benchmarks.neighbours) ;;
+    neighbours) command=(benchmarks.neighbours --output "$json") ;;
     memory) command=(benchmarks.memory "${budget[@]}") ;;
     coverage)
         command=(benchmarks.several --json "$json" coverage --
