@@ -28,11 +28,13 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def hold(cores: Iterable[int]) -> None:
-    """All threads of this process, and what they start from now on, run on these cores."""
+def hold(cores: Iterable[int], *, alone: bool = True) -> None:
+    """All threads of this process, and what they start from now on, run on these cores; where others use the
+    process as well (not `alone`) this thread does.
+    """
     cores = tuple(cores)
     os.sched_setaffinity(0, cores)
-    for thread in Path("/proc/self/task").iterdir():
+    for thread in Path("/proc/self/task").iterdir() if alone else ():
         with contextlib.suppress(ProcessLookupError):  # it has ended
             os.sched_setaffinity(int(thread.name), cores)
 

@@ -96,7 +96,7 @@ class Runner:
     def _hold(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Keeps to the cores that it is measured on, and from the load on for good."""
         self._held = list(message["cores"])
-        cores.hold(self._held)
+        cores.hold(self._held, alone=self._alone)
         return {}
 
     def _attach(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
