@@ -206,7 +206,7 @@ def _method(program: Program, name: str) -> Function | None:
 
 
 def _defines(program: Program, definition: ast.ClassDef, name: str) -> bool:
-    """True when the class or a base has `name`, or a base from elsewhere that may have it."""
+    """True when the class or a base has `name`, or has a base other than nn.Module that may have it."""
     if _method(program, name) is not None:
         return True
     for node in definition.body:
@@ -214,7 +214,7 @@ def _defines(program: Program, definition: ast.ClassDef, name: str) -> bool:
             isinstance(t, ast.Name) and t.id == name for t in node.targets
         ):
             return True
-    return any(program.qualified(base) not in PLAIN for base in lineage(program.tree, definition)[1])
+    return any(program.qualified(base) not in PLAIN for base in definition.bases)
 
 
 def _defines_model_new(node: ast.AST) -> bool:

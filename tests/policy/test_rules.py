@@ -113,3 +113,11 @@ def test_a_base_from_elsewhere_may_bring_what_the_file_does_not_show(tmp_path: P
     asked = read_problem(file).model_copy(update={"source": source})
     found = review(f"{REFERENCE.replace('class Model(', 'class ModelNew(')}\n", asked, "cuda")
     assert not [each for each in found if each.status is Status.CONTRACT_ERROR]
+
+
+def test_a_base_of_the_file_may_have_forward_by_assignment() -> None:
+    base = CLEAN.replace("class ModelNew(nn.Module):", "class Fast(nn.Module):").replace(
+        "def forward(", "def run("
+    )
+    source = f"{base}\nFast.forward = Fast.run\n\n\nclass ModelNew(Fast):\n    pass\n"
+    assert findings(source, "missing_forward") == []

@@ -169,7 +169,8 @@ def test_what_the_driver_does_not_tell_disturbs_nothing() -> None:
     assert newcomers(frozenset({1}), None) is None
 
 
-def test_a_watch_compares_with_the_round_before_and_with_the_best() -> None:
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_watch_compares_with_the_round_before_and_with_the_best(ahead: bool) -> None:
     readings = [
         QUIET,  # at the start
         GpuReading(sm_mhz=1970, reasons=0x04, users=frozenset({1})),  # a good round
@@ -184,7 +185,8 @@ def test_a_watch_compares_with_the_round_before_and_with_the_best() -> None:
     for _ in range(6):
         watch.before()
         assert watch.after() is None
-        watch.ask_gpu()
+        if ahead:
+            watch.ask_gpu()
         found.append(watch.gpu_trouble())
     assert [each is None for each in found] == [True, True, False, False, True, True]
     assert found[2] == "the GPU's clock fell from 1970 to 1500 MHz"
