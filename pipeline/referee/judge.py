@@ -102,7 +102,7 @@ def _disorder(verdict: Ended) -> bool:
 
 @contextmanager
 def _alone(key: str, ledger: Ledger, tools: Tools) -> Iterator[None]:
-    with exclusive.held(key, tools.progress) as note:
+    with tools.kept.alone(key, tools.progress) as note:
         asked = "Is the device used by this verification alone?"
         if note is not None:
             ledger.skipped("exclusive", asked, note)

@@ -1,16 +1,51 @@
-"""What a referee keeps from one verification to the next: processes in reserve, and what still ends."""
+"""What a referee keeps from one verification to the next: processes in reserve, what still ends, and the
+device for as long as something does."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
 
 from pipeline.nouns import CoreShares, VerifySettings
-from pipeline.referee.device import canary
+from pipeline.referee.device import canary, exclusive
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.behind import Behind
 from pipeline.referee.seats.spares import Spares
+
+
+class Lease:
+    """A device that is still held when the verification is over. Who comes first takes it: the next
+    verification, or what is to let go of it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._left: exclusive.Hold | None = None
+        self._times = 0
+
+    def leave(self, hold: exclusive.Hold) -> Callable[[], None]:
+        """What lets go of it, unless it was taken meanwhile (and maybe left again)."""
+        with self._guard:
+            self._left = hold
+            self._times += 1
+            this = self._times
+
+        def free() -> None:
+            if (left := self.taken(this)) is not None:
+                left.release()
+
+        return free
+
+    def taken(self, this: int | None = None) -> exclusive.Hold | None:
+        """What was left (that `this` time), if nobody took it yet."""
+        with self._guard:
+            if this not in (None, self._times):
+                return None
+            left, self._left = self._left, None
+        return left
 
 
 @dataclass(frozen=True)
@@ -20,6 +55,28 @@ class Kept:
     spares: Spares = field(default_factory=Spares)
     canaries: canary.Reserve = field(default_factory=canary.Reserve)
     behind: Behind = field(default_factory=Behind)
+    lease: Lease = field(default_factory=Lease)
+
+    @contextmanager
+    def alone(self, device_key: str, on_wait: Callable[[str], None]) -> Iterator[str | None]:
+        """Holds a device as `exclusive.held` does, and beyond the block until what it left behind is done:
+        the GPU memory of large inputs is given back there, and other processes would miss it.
+
+        Where the next block comes before that, and nobody waits, the device is not let go in between.
+        """
+        hold = self.lease.taken()
+        if hold is not None and (hold.key != device_key or exclusive.wanted(hold)):
+            try:
+                self.behind.wait()
+            finally:
+                hold.release()
+            hold = None
+        if hold is None:
+            hold = exclusive.take(device_key, on_wait)
+        try:
+            yield hold.note
+        finally:
+            self.behind.later(self.lease.leave(hold))
 
     def share(self, shares: CoreShares) -> None:
         """From now on these cores are kept for what is measured."""

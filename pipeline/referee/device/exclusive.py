@@ -35,25 +35,57 @@ def directory() -> Path:
     return Path(os.environ.get(DIRECTORY_VARIABLE) or DEFAULT_DIRECTORY)
 
 
-@contextmanager
-def held(device_key: str, on_wait: Callable[[str], None] = lambda _: None) -> Iterator[str | None]:
-    """Holds a device for as long as the block runs: `GPU-...` (its UUID), or `CPU`.
+class Hold:
+    """A device that is held, or the reason why it cannot be."""
 
-    Yields None, or a sentence that says why there is no lock: that is no reason not to measure. `on_wait` is
-    called once with a sentence, if another process holds the device. Not reentrant. Raises ValueError for a
-    key that is none.
+    def __init__(self, key: str, descriptor: int | None, note: str | None) -> None:
+        self.key, self.note = key, note
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Lets go of it; once is enough."""
+        if self._descriptor is not None:
+            _release(self._descriptor)
+            self._descriptor = None
+
+
+def take(device_key: str, on_wait: Callable[[str], None] = lambda _: None) -> Hold:
+    """Holds a device, until it is released: `GPU-...` (its UUID), or `CPU`.
+
+    The hold's `note` is None, or a sentence that says why there is no lock: that is no reason not to measure.
+    `on_wait` is called once with a sentence, if another process holds the device. Not reentrant. Raises
+    ValueError for a key that is none.
     """
     key = checked_key(device_key)
-    descriptor, note = None, None
     try:
-        descriptor = _taken(key, on_wait)
+        return Hold(key, _taken(key, on_wait), None)
     except Unusable as error:
-        note = f"measured without the lock on {key}: {error}"
+        return Hold(key, None, f"measured without the lock on {key}: {error}")
+
+
+@contextmanager
+def held(device_key: str, on_wait: Callable[[str], None] = lambda _: None) -> Iterator[str | None]:
+    """Holds a device as `take` does for as long as the block runs; yields the note."""
+    hold = take(device_key, on_wait)
     try:
-        yield note
+        yield hold.note
     finally:
-        if descriptor is not None:
-            _release(descriptor)
+        hold.release()
+
+
+def wanted(hold: Hold) -> bool:
+    """Whether anybody waits for what is held, as far as can be seen."""
+    try:
+        turn = _open_lock(_turn(hold.key))
+    except Unusable:
+        return False
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(turn)
+    return False
 
 
 def trouble() -> str | None:
@@ -108,11 +140,15 @@ def _taken(key: str, on_wait: Callable[[str], None]) -> int:
             told = True
             on_wait(_who_holds(key))
 
-    turn = _locked(f"{key}.turn", blocked)
+    turn = _locked(_turn(key), blocked)
     try:
         return _locked(f"{key}.lock", blocked)
     finally:
         _release(turn)
+
+
+def _turn(key: str) -> str:
+    return f"{key}.turn"
 
 
 def _release(descriptor: int) -> None:
