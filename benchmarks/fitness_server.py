@@ -120,24 +120,21 @@ def main() -> None:
     import psutil
     import torch
 
-    from pipeline.referee.device import exclusive
-    from pipeline.referee.device.environment import describe_environment
-    from pipeline.referee.fitness import examine
+    from pipeline.referee.fitness import alone, examine
 
     size, device = sys.argv[1], torch.device(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     if device.type == "cpu":  # a reference too big for this machine gets an error of its own
         resource.setrlimit(resource.RLIMIT_DATA, (psutil.virtual_memory().available, resource.RLIM_INFINITY))
-    gpu = describe_environment(device).gpu
     for line in sys.stdin.buffer:
         problem = Problem.model_validate_json(line)
-        with exclusive.held(gpu.uuid if gpu is not None else exclusive.CPU):  # its memory is shared too
+        with alone(device):
             answers.write("begun\n")
             answers.flush()
             answer = examine(problem, size, device)
             gc.collect()
-            if gpu is not None:
+            if device.type == "cuda":
                 torch.cuda.empty_cache()
         answers.write(answer.model_dump_json() + "\n")
         answers.flush()

@@ -101,7 +101,7 @@ def check_problems(
     records = []
     for chosen in problems:
         preset = size if size in chosen.sizes else "full"
-        fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit)
+        fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit, on_wait=_say)
         records.append(fitness)
         if not as_json:
             _print_fitness(chosen, fitness)
@@ -119,6 +119,10 @@ def check_problems(
         typer.echo(f"{fit} of {len(records) + len(broken)} problems are fit")
     if broken or not all(record.ok for record in records):
         raise typer.Exit(1)
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
 
 
 def _print_table(suite: Suite, problems: list[Problem]) -> None:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from typing import Any
@@ -24,7 +25,7 @@ from pipeline.nouns.base import Noun
 NO_DEVICE = 3
 """Exit code of the process when the device is not there."""
 TIME_LIMIT_S = 120.0
-"""Default limit for one problem, process start included."""
+"""Default limit for one problem, from when its process is up and the device is free."""
 
 
 class Unfit(StrEnum):
@@ -75,7 +76,7 @@ class Fitness(Noun):
     """`cpu` or `cuda`."""
     findings: tuple[FitnessFinding, ...] = ()
     seconds: float
-    """Wall seconds, process start included."""
+    """Wall seconds, start of the process and waiting for the device included."""
 
     @property
     def ok(self) -> bool:
@@ -84,11 +85,17 @@ class Fitness(Noun):
 
 
 def check_problem(
-    problem: Problem, *, size: str = "small", device: str = "cpu", time_limit: float = TIME_LIMIT_S
+    problem: Problem,
+    *,
+    size: str = "small",
+    device: str = "cpu",
+    time_limit: float = TIME_LIMIT_S,
+    on_wait: Callable[[str], None] = lambda _: None,
 ) -> Fitness:
     """Runs the reference of `problem` in a trusted process and reports what makes it unfit.
 
-    `time_limit` is in seconds. A crash, out-of-memory or time-out of that process is a finding. Raises
+    `time_limit` is in seconds. A GPU is used alone: `on_wait` is called with a sentence when another
+    process measures there. A crash, out-of-memory or time-out of that process is a finding. Raises
     UsageError for a size that the problem does not have or an unknown device, MachineError for a device
     that this machine does not have.
     """
@@ -97,7 +104,7 @@ def check_problem(
     if size not in problem.sizes:
         raise UsageError(f"{problem.id} has no size {size!r}; it has {', '.join(sorted(problem.sizes))}")
     started = time.monotonic()
-    code, output, errors = _run(problem, size, device, time_limit)
+    code, output, errors = _run(problem, size, device, time_limit, on_wait)
     seconds = time.monotonic() - started
     if code == NO_DEVICE:
         raise MachineError(errors.decode(errors="replace").strip().splitlines()[-1])
@@ -111,17 +118,27 @@ def check_problem(
     return Fitness(problem_id=problem.id, size=size, device=device, findings=(finding,), seconds=seconds)
 
 
-def _run(problem: Problem, size: str, device: str, time_limit: float) -> tuple[int | None, bytes, bytes]:
+def _run(
+    problem: Problem, size: str, device: str, time_limit: float, on_wait: Callable[[str], None]
+) -> tuple[int | None, bytes, bytes]:
     """Exit code (None: time-out), the record, and standard error of the process."""
+    waiting, theirs = os.pipe()
     command = [sys.executable, "-m", "pipeline.referee.fitness", "--size", size, "--device", device]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    with (
+        os.fdopen(waiting, encoding="utf-8") as sentences,
+        subprocess.Popen(
+            [*command, "--waiting", str(theirs)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=(theirs,),
+        ) as process,
+    ):
+        os.close(theirs)
         try:
+            for sentence in sentences:  # until the device is free, or the process gone
+                on_wait(sentence.rstrip("\n"))
             output, errors = process.communicate(problem.model_dump_json().encode(), timeout=time_limit)
         except BaseException as error:  # an interrupt by the user must not leave the process behind
             os.killpg(process.pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from pipeline.nouns import Problem
 from pipeline.problems.check import NO_DEVICE, Fitness, FitnessFinding, Unfit
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, mapped, tensors, truth
 from pipeline.referee.answers.tolerance import compare
+from pipeline.referee.device import exclusive
+from pipeline.referee.device.environment import describe_environment
 
 WEIGHT_SEED, FIRST_SEED, FORWARD_SEED = 101, 202, 303
 MOST_SORTED = 1 << 24
@@ -272,11 +274,25 @@ def _private_output() -> Callable[[str], None]:
     return write
 
 
+@contextmanager
+def alone(device: torch.device, on_wait: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Nobody else uses a GPU meanwhile: its memory is shared, and what runs there disturbs measurements."""
+    gpu = describe_environment(device).gpu if device.type == "cuda" else None
+    if gpu is None:
+        yield
+        return
+    with exclusive.held(gpu.uuid, on_wait):
+        yield
+
+
 def main() -> None:
     """Reads a Problem, writes its Fitness."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.referee.fitness", description=__doc__)
     parser.add_argument("--size", required=True, help="size preset of the problem")
     parser.add_argument("--device", required=True, help="cpu or cuda")
+    parser.add_argument(
+        "--waiting", type=int, required=True, help="descriptor, closed when the device is free"
+    )
     arguments = parser.parse_args()
     write = _private_output()
     device = torch.device(arguments.device)
@@ -284,8 +300,13 @@ def main() -> None:
         print(f"torch sees no device {device} here; use --device cpu", file=sys.stderr)
         sys.exit(NO_DEVICE)
     _limit_memory(device)
-    problem = Problem.model_validate_json(sys.stdin.buffer.read())
-    write(examine(problem, arguments.size, device).model_dump_json())
+    with (
+        os.fdopen(arguments.waiting, "w", encoding="utf-8", buffering=1) as waiting,
+        alone(device, lambda text: print(text, file=waiting)),
+    ):
+        waiting.close()
+        problem = Problem.model_validate_json(sys.stdin.buffer.read())
+        write(examine(problem, arguments.size, device).model_dump_json())
 
 
 if __name__ == "__main__":

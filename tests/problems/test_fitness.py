@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 from pipeline.errors import MachineError, UsageError
 from pipeline.problems import check_problem, read_problem
 from pipeline.problems.check import Unfit
+from pipeline.referee.device import exclusive
+from pipeline.referee.device.environment import describe_environment
 from pipeline.referee.fitness import examine
 from tests.problems.trees import scale_source, write
 
@@ -82,6 +85,23 @@ def test_devices_and_sizes_that_are_not_there(tmp_path: Path) -> None:
         check_problem(problem, size="full", device="gpu")
     with pytest.raises(MachineError, match="no device cuda:99"):
         check_problem(problem, size="full", device="cuda:99")
+
+
+@pytest.mark.gpu
+def test_a_gpu_on_which_another_process_measures_is_waited_for(tmp_path: Path) -> None:
+    """And the time for that is not the problem's."""
+    gpu = describe_environment(torch.device("cuda")).gpu
+    assert gpu is not None
+    hold, waited = exclusive.take(gpu.uuid), []
+
+    def later(text: str) -> None:
+        waited.append(text)
+        time.sleep(4)
+        hold.release()
+
+    problem = read_problem(write(tmp_path / "scale.py"))
+    assert check_problem(problem, size="full", device="cuda", time_limit=3.0, on_wait=later).ok
+    assert len(waited) == 1 and waited[0].startswith(f"waiting for {gpu.uuid}")
 
 
 @pytest.mark.gpu
