@@ -28,15 +28,14 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def hold(cores: Iterable[int], *, alone: bool = True) -> None:
-    """All threads of this process, and what they start from now on, run on these cores; where others use the
-    process as well (not `alone`) this thread does.
-    """
-    cores = tuple(cores)
-    os.sched_setaffinity(0, cores)
-    for thread in Path("/proc/self/task").iterdir() if alone else ():
-        with contextlib.suppress(ProcessLookupError):  # it has ended
-            os.sched_setaffinity(int(thread.name), cores)
+def hold(cores: Iterable[int]) -> None:
+    """All threads of this process, and what they start from now on, run on these cores."""
+    cores, held = tuple(cores), set[int]()
+    while found := {int(thread.name) for thread in Path("/proc/self/task").iterdir()} - held:
+        for thread in found:  # the next look finds what they started before their turn came
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.sched_setaffinity(thread, cores)
+        held |= found
 
 
 def hold_for_good() -> bool:

@@ -96,7 +96,10 @@ class Runner:
     def _hold(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Keeps to the cores that it is measured on, and from the load on for good."""
         self._held = list(message["cores"])
-        cores.hold(self._held, alone=self._alone)
+        if self._alone:
+            cores.hold(self._held)
+        else:
+            os.sched_setaffinity(0, self._held)
         return {}
 
     def _attach(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:

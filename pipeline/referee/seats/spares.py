@@ -78,12 +78,8 @@ class Spares:
     def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool, count: int) -> None:
         """Starts what is missing to so many of this kind; others are ended. Returns before they are up."""
         kind = (tuple(gpus), unsafe)
-        others: list[Contestant] = []
-        with self._lock:
-            if self._kind != kind:
-                others, self._waiting, self._kind = self._waiting, [], kind
-        for spare in others:
-            spare.close()
+        if self._kind != kind:
+            self.close(kind)
         while len(self._waiting) < count:
             spare = self._new(_none, gpus, memory_bytes, unsafe)
             with self._lock:
@@ -119,10 +115,10 @@ class Spares:
                     self._waiting.remove(spare)
                 spare.close()
 
-    def close(self) -> None:
-        """Ends all of them."""
+    def close(self, kind: _Kind | None = None) -> None:
+        """Ends all of them. From now on those of `kind` are wanted, where it is given."""
         with self._lock:
-            waiting, self._waiting = self._waiting, []
+            waiting, self._waiting, self._kind = self._waiting, [], kind or self._kind
         for spare in waiting:
             spare.close()
 
