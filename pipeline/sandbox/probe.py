@@ -96,6 +96,12 @@ def _not_offered(tier: Tier, unsafe: bool) -> str | None:
             return "bwrap is not installed (package bubblewrap)"
         case Tier.C1 if not root:
             return "needs root, to give the job a user id of its own"
+        case Tier.A | Tier.C1 if not slots.exist():
+            last = slots.FIRST + slots.COUNT - 1
+            return (
+                f"this user namespace has no user ids {slots.FIRST} to {last} for jobs (/proc/self/uid_map):"
+                " map them, or run as the ordinary user outside it"
+            )
         case Tier.C2 if root:
             return "as root the job would be the kernel's user 0"
         case Tier.D if not unsafe:

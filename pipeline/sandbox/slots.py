@@ -10,6 +10,7 @@ import os
 import pwd
 import random
 import socket
+from pathlib import Path
 
 from pipeline.errors import SandboxError
 from pipeline.sandbox.model import Tier
@@ -31,6 +32,15 @@ class Slot:
 def needed(tier: Tier) -> bool:
     """Whether a job of this tier gets a user id of its own: always when root starts it."""
     return tier in (Tier.A, Tier.C1) or (tier is Tier.D and os.geteuid() == 0)
+
+
+def exist() -> bool:
+    """Whether this user namespace has the user ids: one that maps its own root only, say, has not."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        first, _, count = map(int, line.split())
+        if first <= FIRST and first + count >= FIRST + COUNT:
+            return True
+    return False
 
 
 def take() -> Slot:

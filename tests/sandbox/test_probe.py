@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -97,3 +99,14 @@ def test_without_bubblewrap_the_next_tier_is_tried(monkeypatch: pytest.MonkeyPat
     else:
         assert found.tier in (Tier.C1, Tier.C2)
         assert any("/no/such/bwrap" in line for line in found.refusals)
+
+
+def test_root_of_a_namespace_without_user_ids_for_jobs_is_told_so() -> None:
+    prefix = ("unshare", "--user", "--map-root-user")
+    if shutil.which("unshare") is None or subprocess.run([*prefix, "true"], capture_output=True).returncode:
+        pytest.skip("no user namespaces here")
+    code = "from pipeline.sandbox import probe; probe()"
+    answer = subprocess.run([*prefix, sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "tier C1: this user namespace has no user ids 60800 to 61055" in answer.stderr
+    assert "run as the ordinary user outside it" in answer.stderr
