@@ -109,6 +109,7 @@ def _figures(measured: Measurement) -> Record:
         "baseline_ms": measured.baseline_ms,
         "candidate_ms": measured.candidate_ms,
         "rounds": len(measured.order),
+        "pairs": len(set(measured.sessions)) or 1,
         "disturbed": len(measured.disturbed),
     }
 
