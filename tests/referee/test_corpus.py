@@ -14,13 +14,15 @@ from tests.referee.court import Court
 PAGE = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text()
 
 
-ONE_OF = {"honest": 4, "wrong": 3, "faults": 3}
+ONE_OF = {"honest": 4, "wrong": 4, "faults": 4}
 """Cheats are judged whenever tests are run; of the others one of so many, and all in `make test-slow`."""
 LONG = (
     "cheats/clock_rewritten_in_libc",
+    "cheats/own_kernel_until_timed",
     "harmless/cores_hogged_between_turns",
     "honest/batched_matmul_thread_pool",
     "honest/batch_norm_train_statistics",
+    "honest/conv2d_channels_last",
     "honest/cpp_relu_loaded_from_files",
     "honest/cpp_softmax_loaded_from_a_tree",
     "honest/cpp_sum_openmp_atomics",
