@@ -22,11 +22,13 @@ import psutil
 import torch
 
 CHUNK = 1 << 22
+_PIECE = 1 << 16
 WINDOW = 32
 """Bytes of a window of numbers: 8 float32 or 4 float64 that are the expected ones by chance in no run."""
 _NOTHING = bytes(CHUNK)
 _SIEVE_BITS = 22
-_DIGITS = re.compile(rb"[0-9]{10,40}")
+_LEAST_DIGITS, _MOST_DIGITS = 10, 40
+_DIGITS = re.compile(rb"[0-9]{%d,%d}" % (_LEAST_DIGITS, _MOST_DIGITS))
 
 Words = npt.NDArray[np.uint64]
 
@@ -156,9 +158,21 @@ def found_integers(snap: Path, values: Iterable[int]) -> set[int]:
     """Which of these numbers (beyond 2^30) occur: as text, as 8 bytes, or as CPython keeps integers."""
     wanted = set(values)
     with snap.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        found = wanted & {int(run[0]) for run in _DIGITS.finditer(data)}
+        found = wanted & set(_numbers(data))
     forms = {form(value): value for value in wanted for form in (_eight_bytes, _as_cpython)}
     return found | {forms[seen] for seen in found_windows(snap, forms)}
+
+
+def _numbers(data: mmap.mmap) -> Iterator[int]:
+    """Those written in digits, and ends of some. An expression over all bytes takes ten times as long."""
+    for start in range(0, len(data), _PIECE):
+        held = data[start : start + _PIECE + _MOST_DIGITS]
+        digit = np.frombuffer(held, dtype=np.uint8) - np.uint8(ord("0")) < 10
+        run = digit  # where so many digits begin: 1, 2, 4, 8, and then all that it takes
+        for step in (1, 2, 4, _LEAST_DIGITS - 8):
+            run = run[:-step] & run[step:]
+        if run.any():
+            yield from (int(found[0]) for found in _DIGITS.finditer(held))
 
 
 def _eight_bytes(value: int) -> bytes:
