@@ -120,21 +120,24 @@ def main() -> None:
     import psutil
     import torch
 
-    from pipeline.referee.fitness import alone, examine
+    from pipeline.referee.device import exclusive
+    from pipeline.referee.device.environment import describe_environment
+    from pipeline.referee.fitness import examine
 
     size, device = sys.argv[1], torch.device(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     if device.type == "cpu":  # a reference too big for this machine gets an error of its own
         resource.setrlimit(resource.RLIMIT_DATA, (psutil.virtual_memory().available, resource.RLIM_INFINITY))
+    gpu = describe_environment(device).gpu
     for line in sys.stdin.buffer:
         problem = Problem.model_validate_json(line)
-        with alone(device):
+        with exclusive.held(gpu.uuid if gpu is not None else exclusive.CPU):  # its memory is shared too
             answers.write("begun\n")
             answers.flush()
             answer = examine(problem, size, device)
             gc.collect()
-            if device.type == "cuda":
+            if gpu is not None:
                 torch.cuda.empty_cache()
         answers.write(answer.model_dump_json() + "\n")
         answers.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,9 +100,10 @@ def check_problems(
     problems = opened.select(problem or ["all"])
     broken = [] if problem else opened.broken
     records = []
+    say = partial(typer.echo, err=True)
     for chosen in problems:
         preset = size if size in chosen.sizes else "full"
-        fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit, on_wait=_say)
+        fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit, on_wait=say)
         records.append(fitness)
         if not as_json:
             _print_fitness(chosen, fitness)
@@ -119,10 +121,6 @@ def check_problems(
         typer.echo(f"{fit} of {len(records) + len(broken)} problems are fit")
     if broken or not all(record.ok for record in records):
         raise typer.Exit(1)
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
 
 
 def _print_table(suite: Suite, problems: list[Problem]) -> None:

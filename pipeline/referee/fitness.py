@@ -15,7 +15,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -274,17 +274,6 @@ def _private_output() -> Callable[[str], None]:
     return write
 
 
-@contextmanager
-def alone(device: torch.device, on_wait: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-    """Nobody else uses a GPU meanwhile: its memory is shared, and what runs there disturbs measurements."""
-    gpu = describe_environment(device).gpu if device.type == "cuda" else None
-    if gpu is None:
-        yield
-        return
-    with exclusive.held(gpu.uuid, on_wait):
-        yield
-
-
 def main() -> None:
     """Reads a Problem, writes its Fitness."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.referee.fitness", description=__doc__)
@@ -300,9 +289,11 @@ def main() -> None:
         print(f"torch sees no device {device} here; use --device cpu", file=sys.stderr)
         sys.exit(NO_DEVICE)
     _limit_memory(device)
+    gpu = describe_environment(device).gpu if device.type == "cuda" else None
     with (
         os.fdopen(arguments.waiting, "w", encoding="utf-8", buffering=1) as waiting,
-        alone(device, lambda text: print(text, file=waiting)),
+        # Its memory is shared, and what runs there disturbs who measures.
+        exclusive.held(gpu.uuid, lambda text: print(text, file=waiting)) if gpu else nullcontext(),
     ):
         waiting.close()
         problem = Problem.model_validate_json(sys.stdin.buffer.read())

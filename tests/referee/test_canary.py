@@ -16,7 +16,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.errors import DeviceUnfit
 from pipeline.referee.device import canary, quarantine
-from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
 
 CPU = torch.device("cpu")
 MINE = sorted(os.sched_getaffinity(0))
@@ -211,12 +210,6 @@ def _gone(pid: int, seconds: float = 30.0) -> bool:
             return True
         time.sleep(0.01)
     return False
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "locks"))
-    return tmp_path / "locks"
 
 
 def test_a_gpu_that_fails_is_quarantined(place: Path) -> None:

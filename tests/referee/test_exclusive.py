@@ -8,23 +8,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pipeline.referee.device import exclusive
 from pipeline.sandbox import Job, Scratch, python_paths, run
+from tests.referee.holders import HOLD, KEY, Holder, let_go, line
 
-ROOT = Path(__file__).parents[2]
-KEY = "GPU-00000000-1111-2222-3333-444444444444"
-HOLD = f"""
-import sys
-from pipeline.referee.device import exclusive
-with exclusive.held({KEY!r}, lambda text: print(text, flush=True)) as note:
-    print(note or "held", flush=True)
-    sys.stdin.readline()
-"""
 CONTEND = f"""
 import os, sys, time
 from pipeline.referee.device import exclusive
@@ -43,46 +35,6 @@ for name in os.listdir("/proc/self/fd"):
     except OSError:  # the one that was used for the listing
         pass
 """
-
-Holder = subprocess.Popen[str]
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(exclusive.DIRECTORY_VARIABLE, str(tmp_path / "locks"))
-    return tmp_path / "locks"
-
-
-@pytest.fixture
-def start(place: Path) -> Iterator[Callable[..., Holder]]:
-    started: list[Holder] = []
-
-    def start(*command: str) -> Holder:
-        process = subprocess.Popen(
-            [sys.executable, "-c", *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def line(process: Holder) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def let_go(process: Holder) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
 
 
 def test_the_second_waits_for_the_first_and_knows_it(start: Callable[..., Holder]) -> None:

@@ -84,7 +84,7 @@ def wanted(hold: Hold) -> bool:
     except OSError:
         return True
     finally:
-        os.close(turn)
+        _release(turn)
     return False
 
 
