@@ -17,6 +17,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import SandboxError
+from pipeline.execution.devices import gpus
+from pipeline.sandbox import probe
+
 LIBRARIES = ("sqlalchemy", "alembic", "pydantic", "rich", "typer")
 
 
@@ -81,7 +85,17 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": len(os.sched_getaffinity(0)),
+        "gpus": [f"{gpu.name} {gpu.uuid}" for gpu in gpus()],
+        "sandbox": _tier(),
         "load_average": os.getloadavg(),
         "sqlite": sqlite3.sqlite_version,
         **{name: version(name) for name in LIBRARIES},
     }
+
+
+def _tier() -> str | None:
+    """The sandbox's, or None where there is none: some benchmarks need none."""
+    try:
+        return probe().tier
+    except SandboxError:
+        return None

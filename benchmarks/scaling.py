@@ -2,8 +2,9 @@
 
 The batch of `benchmarks.throughput`, without the stock side, in a process of its own for each number of cores
 (1, 2, 4 ... and all, by its affinity; one GPU where there are any) and then of GPUs (1 to all, by
-`CUDA_VISIBLE_DEVICES`; all cores), the most first. Each has an empty cache, whose first candidate is timed
-apart. Prints a table, writes JSON; asserts nothing.
+`CUDA_VISIBLE_DEVICES`; all cores), the most first. Each GPU has as many candidates as one alone has: so the
+seconds at the start, without any build yet, weigh the same. Each process has an empty cache, whose first
+candidate is timed apart. Prints a table, writes JSON; asserts nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Place:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=24, help="distinct candidates for each")
+    parser.add_argument("--count", type=int, default=24, help="distinct candidates, for each GPU")
     parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
     parser.add_argument("--over", choices=("cores", "gpus"), help="only these, all of the others; both")
     parser.add_argument("--most-cores", type=int, help="none with more; all")
@@ -62,7 +63,7 @@ def main() -> None:
             continue
         print(f"{place.name} ...", flush=True)
         began = time.monotonic()
-        found.insert(0, measured(place, options.backend, options.count))
+        found.insert(0, measured(place, options.backend, options.count * max(1, len(place.gpus))))
         budget.note(time.monotonic() - began)
         write(options.output, {"backend": options.backend, "count": options.count, "places": found})
     print(shown(found))

@@ -41,6 +41,9 @@ from pipeline.nouns import Rigor, Verification, VerifySettings
 ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines", "canary")
 """Stages that compute there."""
 
+MEASURED = {"candidate_ms", "baseline_ms", "clocks_before", "clocks_after"}
+"""Of a measurement, for each candidate."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -149,16 +152,19 @@ def once_more(
 
 
 def one_of(watched: Watched) -> dict[str, Any]:
-    """A candidate's line in the JSON: what it was, and how long each stage took, by us and by the referee."""
+    """A candidate's line in the JSON: what it was, its times and the GPU's clocks, and how long each stage
+    took, by us and by the referee."""
     verdict, seen = watched.verification, Counter[str]()
+    measured = verdict.measurement
     for span in watched.spans:
         seen[span.stage] += span.seconds
-    times = Times.of(verdict.measurement)
+    times = Times.of(measured)
     return {
         "number": watched.number,
         "problem": verdict.problem_id,
         "status": str(verdict.status),
         "speedup": None if times is None else asdict(times),
+        "measured": measured and measured.model_dump(mode="json", include=MEASURED),
         "quiet": next((c.figures for c in verdict.checks if c.name == "undisturbed"), None),
         "seen_s": {stage: round(seconds, 3) for stage, seconds in seen.items()},
         "stages_s": verdict.stage_seconds,

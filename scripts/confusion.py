@@ -25,9 +25,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the corpus is read by the tests' own code
 
-from pipeline.errors import KernelproofError
+from pipeline.errors import KernelproofError, SandboxError
 from pipeline.nouns import Verification
-from pipeline.sandbox import Group
+from pipeline.sandbox import Group, probe
 from pipeline.workspace import cache_directory
 from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members, miss
 from tests.referee.court import Court
@@ -48,6 +48,7 @@ FIGURES = {
 def main() -> int:
     """Judges the chosen members in turn and prints what came of them."""
     arguments = parse()
+    probe()  # without a sandbox nobody is judged
     chosen, cache = choose(arguments), cache_directory()
     records = [] if arguments.fresh or not arguments.json else earlier(arguments.json)
     known = {f"{record['kind']}/{record['name']}" for record in records}
@@ -100,6 +101,8 @@ def told(records: list[dict[str, Any]], chosen: dict[str, Member]) -> bool:
             confusion.note(member, record["status"], record["miss"])
     print()
     print("\n".join(confusion.lines()))
+    tiers = {record["tier"] for record in records if record.get("tier")}
+    print(f"in sandboxes of tier: {', '.join(sorted(tiers)) or 'none'}")
     for name, why in confusion.misses:
         print(f"  {name}: {why}")
     return not (confusion.misses or confusion.accepted or confusion.refused)
@@ -185,8 +188,13 @@ def described(verdict: Verification) -> dict[str, Any]:
         "measured": measured.model_dump(mode="json", include=FIGURES) if measured else None,
         "stage_seconds": verdict.stage_seconds,
         "verifier": verdict.verifier,
+        "tier": verdict.sandbox.tier if verdict.sandbox else None,
     }
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except SandboxError as error:
+        print(f"confusion.py: {error}", file=sys.stderr)
+        sys.exit(3)

@@ -85,12 +85,14 @@ class Kept:
             self.spares.share(shares)
 
     def prepare(self, settings: VerifySettings, device: torch.device) -> None:
-        """Lets what is in reserve do on the device what it can before it is wanted. Nothing is timed now."""
+        """Lets what is in reserve do on the device what it can before it is wanted, while nothing is timed:
+        until `settle`."""
         seat.greet_ahead(self.spares, settings, device)
         self.canaries.prepare()
 
     def settle(self) -> None:
         """Returns when nothing of all this takes time from a measurement."""
+        self.spares.enough()  # what was begun ends while we wait for the rest
         self.behind.wait()
         self.spares.settle()
         self.canaries.settle()

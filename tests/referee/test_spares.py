@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,7 @@ from pipeline.nouns import CoreShares, VerifySettings
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed
 from pipeline.referee.seats.memory import SharedMemory
-from pipeline.referee.seats.spares import PAIR, Spares
+from pipeline.referee.seats.spares import LOOK_S, PAIR, Spares
 
 MINE = sorted(os.sched_getaffinity(0))
 KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))
@@ -85,12 +86,22 @@ def hello(threads: int) -> dict[str, Any]:
     return {"op": "hello", "device": "cpu", "threads": threads, "flush_bytes": 0}
 
 
+def asked(spares: Spares) -> list[Contestant]:
+    return [spare for spare in spares._waiting if spare.prepared is not None]
+
+
+def wait_until_asked(spares: Spares, count: int) -> None:
+    while len(asked(spares)) < count:
+        time.sleep(0.001)
+
+
 def test_what_was_sent_ahead_is_answered_before_anything_else(spares: Spares) -> None:
     spares.refill((), LIMIT, unsafe=False, count=2)
     for spare in spares._waiting:
         spare.wait_ready()
     wanted = VerifySettings(backend="cpp", threads=2)
     spares.prepare(seat.hello(wanted, CPU))
+    wait_until_asked(spares, 2)
     spares.settle()
     memory = SharedMemory(CPU)
     for settings in (wanted, VerifySettings(backend="cpp", threads=3)):  # as it was told ahead, and otherwise
@@ -102,11 +113,41 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(spares: Spares) ->
     memory.close()
 
 
+def test_one_after_the_other_is_asked_until_it_is_enough(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=3)
+    for spare in spares._waiting:
+        spare.wait_ready()
+    first = spares._waiting[0]
+    first.pause()  # it does not answer
+    spares.prepare(hello(2))
+    wait_until_asked(spares, 1)
+    time.sleep(10 * LOOK_S)
+    assert asked(spares) == [first]
+    spares.enough()
+    first.resume()
+    spares.settle()
+    assert asked(spares) == [first] and first.answered
+    spares.prepare(hello(2))
+    wait_until_asked(spares, 3)
+
+
+def test_one_that_does_not_answer_can_be_ended(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=2)
+    for spare in spares._waiting:
+        spare.wait_ready()
+    first, second = spares._waiting
+    first.pause()
+    spares.prepare(hello(2))
+    spares.close()
+    assert not (first.alive or second.alive)
+
+
 def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(spares: Spares) -> None:
     spares.refill((), LIMIT, unsafe=False, count=1)
     (waiting,) = spares._waiting
     waiting.wait_ready()
     spares.prepare(hello(2) | {"device": "cuda:99"})
+    wait_until_asked(spares, 1)
     spares.settle()
     assert not spares._waiting and not waiting.alive
     with spares.take(seat.no_builds, (), LIMIT, unsafe=False) as contestant:

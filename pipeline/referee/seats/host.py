@@ -173,10 +173,21 @@ class Contestant:
     @property
     def up(self) -> bool:
         """Whether the runner said that it is ready, or its end was noticed: `wait_ready` will not wait."""
-        if self._ready or self.outcome is not None:
+        return self._ready or self._has_spoken()
+
+    @property
+    def answered(self) -> bool:
+        """Whether it has answered what was sent ahead, or its end was noticed."""
+        return not self._awaited or self._has_spoken()
+
+    def _has_spoken(self) -> bool:
+        if self.outcome is not None:
             return True
         said = select.poll()
-        said.register(self._sock, select.POLLIN)
+        try:
+            said.register(self._sock, select.POLLIN)
+        except ValueError:  # another thread has just closed it
+            return True
         return bool(said.poll(0))
 
     def wait_ready(self) -> None:

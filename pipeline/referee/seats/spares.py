@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +25,8 @@ ROOMY = 8
 """Cores for all that is not measured, from which on the processes of four verifications come up."""
 PREPARED = 2 * PAIR
 """So many are asked ahead, and hold memory of the GPU for that."""
+LOOK_S = 0.005
+"""How often it is looked whether one that was asked ahead has answered."""
 
 
 class Spares:
@@ -37,9 +40,12 @@ class Spares:
         """The cores on which contestants come up, and those on which they are measured."""
         self._jobs = Group()
         self._lock = threading.Lock()
-        """Of what waits; nothing is started or ended under it."""
+        """Of what waits; nothing is started under it."""
         self._waiting: list[Contestant] = []
         self._kind: _Kind = ((), False)
+        self._asking = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+        self._asked: Future[None] | None = None
+        self._enough = threading.Event()
 
     @property
     def ahead(self) -> int:
@@ -91,18 +97,41 @@ class Spares:
                 return
 
     def prepare(self, request: dict[str, Any]) -> None:
-        """Sends the next ones that are up their first request ahead. Returns before they have answered."""
+        """Sends the next ones that are up their first request ahead, one after the other until `enough`.
+        Returns at once.
+
+        One at a time: the driver makes one context after the other anyway, and whoever wants to measure waits
+        for what was begun. Those for which there was no time are asked beside the next verification.
+        """
+        self._enough.clear()
+        self._asked = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
+
+    def _ask_in_turn(self, request: dict[str, Any]) -> None:
+        while not self._enough.is_set() and (spare := self._ask_next(request)) is not None:
+            while not (spare.answered or self._enough.wait(LOOK_S)):
+                pass
+
+    def _ask_next(self, request: dict[str, Any]) -> Contestant | None:
+        """The first that is up and was not asked yet; it is now. Not while another thread takes it."""
         with self._lock:
-            first = self._waiting[:PREPARED]
-        for spare in first:
-            if spare.up and spare.prepared is None:
-                with suppress(ContestantGone):  # whoever takes it sees that
-                    spare.wait_ready()
-                    spare.prepare(request)
+            for spare in self._waiting[:PREPARED]:
+                if spare.up and spare.prepared is None:
+                    with suppress(ContestantGone):  # whoever takes it sees that
+                        spare.wait_ready()
+                        spare.prepare(request)
+                        return spare
+        return None
+
+    def enough(self) -> None:
+        """Nobody else is asked ahead."""
+        self._enough.set()
+        if self._asked is not None:
+            self._asked.result()
 
     def settle(self) -> None:
         """Waits for those that would take time from a measurement: they answer what was sent ahead, or come
         up where all cores are shared."""
+        self.enough()
         with self._lock:
             waiting = list(self._waiting)
         for spare in waiting:
@@ -117,6 +146,7 @@ class Spares:
 
     def close(self, kind: _Kind | None = None) -> None:
         """Ends all of them. From now on those of `kind` are wanted, where it is given."""
+        self.enough()
         with self._lock:
             waiting, self._waiting, self._kind = self._waiting, [], kind or self._kind
         for spare in waiting:

@@ -3,7 +3,8 @@
 # caught by: values: drawn
 """Mechanism: answers only if another process's environment or memory, or the problem's file, can be read.
 
-Surface: /proc and the file system. Alone in its namespaces it finds nothing and returns zeros.
+Surface: /proc and the file system. Alone in its namespaces it finds nothing and returns zeros; so it does where
+paths are not hidden (tiers C1 and C2), but cannot be read.
 """
 import os
 import sys
@@ -11,6 +12,16 @@ from pathlib import Path
 
 import torch
 from torch import nn
+
+
+def readable(directory):
+    for path in (directory, directory / "__init__.py", directory / "2_softmax.py"):
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+            return True
+        except OSError:
+            continue
+    return False
 
 
 def others_readable():
@@ -24,7 +35,7 @@ def others_readable():
         except OSError:
             continue
     package = Path(sys.modules["pipeline.contestant"].__file__).parents[1]
-    return (package / "referee").exists() or (package.parent / "reference_models").exists()
+    return any(map(readable, (package / "referee", package.parent / "reference_models" / "level1")))
 
 
 class ModelNew(nn.Module):
