@@ -113,20 +113,36 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(spares: Spares) ->
     memory.close()
 
 
-def test_one_after_the_other_is_asked_until_it_is_enough(spares: Spares) -> None:
+def test_two_at_a_time_are_asked_until_it_is_enough(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=2 * PAIR)
+    for spare in spares._waiting:
+        spare.wait_ready()
+    slow, quick, third, fourth = spares._waiting
+    slow.pause()  # it does not answer
+    spares.prepare(hello(2))
+    wait_until_asked(spares, 4)  # one after the other beside it
+    assert quick.answered and third.answered and not slow.answered
+    slow.resume()
+    spares.settle()
+    assert fourth.answered
+
+
+def test_nobody_is_asked_while_two_do_not_answer_or_when_it_is_enough(spares: Spares) -> None:
     spares.refill((), LIMIT, unsafe=False, count=3)
     for spare in spares._waiting:
         spare.wait_ready()
-    first = spares._waiting[0]
-    first.pause()  # it does not answer
+    first, second, third = spares._waiting
+    for spare in (first, second):
+        spare.pause()
     spares.prepare(hello(2))
-    wait_until_asked(spares, 1)
+    wait_until_asked(spares, 2)
     time.sleep(10 * LOOK_S)
-    assert asked(spares) == [first]
+    assert third.prepared is None
     spares.enough()
-    first.resume()
+    for spare in (first, second):
+        spare.resume()
     spares.settle()
-    assert asked(spares) == [first] and first.answered
+    assert asked(spares) == [first, second]
     spares.prepare(hello(2))
     wait_until_asked(spares, 3)
 

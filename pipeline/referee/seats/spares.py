@@ -97,19 +97,25 @@ class Spares:
                 return
 
     def prepare(self, request: dict[str, Any]) -> None:
-        """Sends the next ones that are up their first request ahead, one after the other until `enough`.
-        Returns at once.
+        """Sends the next ones that are up their first request ahead, two at a time until `enough`. Returns at
+        once.
 
-        One at a time: the driver makes one context after the other anyway, and whoever wants to measure waits
-        for what was begun. Those for which there was no time are asked beside the next verification.
+        Whoever wants to measure waits for what was begun, so not all are begun together. Those for whom there
+        was no time are asked beside the next verification.
         """
         self._enough.clear()
         self._asked = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
 
     def _ask_in_turn(self, request: dict[str, Any]) -> None:
-        while not self._enough.is_set() and (spare := self._ask_next(request)) is not None:
-            while not (spare.answered or self._enough.wait(LOOK_S)):
-                pass
+        busy: list[Contestant] = []
+        while not self._enough.is_set():
+            busy = [spare for spare in busy if not spare.answered]
+            if len(busy) == PAIR:
+                self._enough.wait(LOOK_S)
+            elif (spare := self._ask_next(request)) is not None:
+                busy.append(spare)
+            else:
+                break
 
     def _ask_next(self, request: dict[str, Any]) -> Contestant | None:
         """The first that is up and was not asked yet; it is now. Not while another thread takes it."""
