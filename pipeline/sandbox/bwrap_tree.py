@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from pipeline.errors import SandboxError
-from pipeline.sandbox import bwrap, procfs, seccomp, slots
+from pipeline.sandbox import bwrap, procfs, seccomp, slots, sweeping
 from pipeline.sandbox.gate import START_S, Gate
 from pipeline.sandbox.model import Job, Tier
 from pipeline.sandbox.spawner import spawn
@@ -87,10 +87,11 @@ def _spawn(job: Job, tier: Tier, slot: slots.Slot | None, gate: Gate) -> tuple[s
         os.write(filter_fd, seccomp.program(unix_sockets=True))
         os.lseek(filter_fd, 0, os.SEEK_SET)
         argv = bwrap.command(job, tier, slot.uid if slot else None, status_write, filter_fd)
+        environment = sweeping.environment()
         child = spawn(
             lambda: subprocess.Popen(
                 argv,
-                env=bwrap.START_ENVIRONMENT,
+                env=environment,
                 cwd="/",
                 stdin=gate.far.fileno(),
                 stdout=subprocess.PIPE,

@@ -1,0 +1,66 @@
+"""Waits for the end of one harness, and kills what of its sandboxes is left then.
+
+Run as a script, with the standard library alone: `python -I -S sweeper.py MARK`, with a lifeline as stdin.
+MARK is a line that stands in the environment of every bwrap process of that harness. It detaches itself at
+once, so that it outlives whatever kills the harness and all its children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+LOOKS, PAUSE_S = 3, 0.2
+"""It looks until it has found nothing so many times, so long apart: who was being started comes later."""
+GIVEN_UP_AFTER_S = 60.0
+
+
+def marked(mark: bytes) -> list[int]:
+    """The processes that started with the mark and have become no program with another environment."""
+    found = []
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - no pathlib for what is read this often
+        if entry.isdigit() and _has(int(entry), mark):
+            found.append(int(entry))
+    return found
+
+
+def _has(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # it ended, or is another user's
+        return False
+
+
+def kill(pid: int, mark: bytes) -> None:
+    """Kills it, if it still is the process that was found."""
+    with contextlib.suppress(OSError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            if _has(pid, mark):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        finally:
+            os.close(descriptor)
+
+
+def main() -> None:
+    mark = os.fsencode(sys.argv[1])
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    while os.read(0, 1):
+        pass
+    until, quiet = time.monotonic() + GIVEN_UP_AFTER_S, 0
+    while quiet < LOOKS and time.monotonic() < until:
+        found = marked(mark)
+        for pid in found:
+            kill(pid, mark)
+        quiet = 0 if found else quiet + 1
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    main()
