@@ -16,7 +16,7 @@ from pipeline.nouns import CoreShares, VerifySettings
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed
 from pipeline.referee.seats.memory import SharedMemory
-from pipeline.referee.seats.spares import LOOK_S, PAIR, Spares
+from pipeline.referee.seats.spares import AT_ONCE, LOOK_S, PAIR, Spares
 
 MINE = sorted(os.sched_getaffinity(0))
 KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))
@@ -113,38 +113,24 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(spares: Spares) ->
     memory.close()
 
 
-def test_two_at_a_time_are_asked_until_it_is_enough(spares: Spares) -> None:
-    spares.refill((), LIMIT, unsafe=False, count=2 * PAIR)
+def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(spares: Spares) -> None:
+    spares.refill((), LIMIT, unsafe=False, count=AT_ONCE + 1)
     for spare in spares._waiting:
         spare.wait_ready()
-    slow, quick, third, fourth = spares._waiting
-    slow.pause()  # it does not answer
-    spares.prepare(hello(2))
-    wait_until_asked(spares, 4)  # one after the other beside it
-    assert quick.answered and third.answered and not slow.answered
-    slow.resume()
-    spares.settle()
-    assert fourth.answered
-
-
-def test_nobody_is_asked_while_two_do_not_answer_or_when_it_is_enough(spares: Spares) -> None:
-    spares.refill((), LIMIT, unsafe=False, count=3)
-    for spare in spares._waiting:
-        spare.wait_ready()
-    first, second, third = spares._waiting
-    for spare in (first, second):
+    *first, last = spares._waiting
+    for spare in first:
         spare.pause()
     spares.prepare(hello(2))
-    wait_until_asked(spares, 2)
+    wait_until_asked(spares, AT_ONCE)
     time.sleep(10 * LOOK_S)
-    assert third.prepared is None
+    assert last.prepared is None
     spares.enough()
-    for spare in (first, second):
+    for spare in first:
         spare.resume()
     spares.settle()
-    assert asked(spares) == [first, second]
+    assert asked(spares) == first and all(spare.answered for spare in first)
     spares.prepare(hello(2))
-    wait_until_asked(spares, 3)
+    wait_until_asked(spares, AT_ONCE + 1)
 
 
 def test_one_that_does_not_answer_can_be_ended(spares: Spares) -> None:

@@ -25,6 +25,8 @@ ROOMY = 8
 """Cores for all that is not measured, from which on the processes of four verifications come up."""
 PREPARED = 2 * PAIR
 """So many are asked ahead, and hold memory of the GPU for that."""
+AT_ONCE = 1
+"""So many of them are asked at a time: whoever wants to measure waits for what was begun."""
 LOOK_S = 0.005
 """How often it is looked whether one that was asked ahead has answered."""
 
@@ -97,11 +99,9 @@ class Spares:
                 return
 
     def prepare(self, request: dict[str, Any]) -> None:
-        """Sends the next ones that are up their first request ahead, two at a time until `enough`. Returns at
-        once.
+        """Sends the next ones that are up their first request ahead, until `enough`. Returns at once.
 
-        Whoever wants to measure waits for what was begun, so not all are begun together. Those for whom there
-        was no time are asked beside the next verification.
+        Those for whom there was no time are asked beside the next verification.
         """
         self._enough.clear()
         self._asked = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
@@ -110,7 +110,7 @@ class Spares:
         busy: list[Contestant] = []
         while not self._enough.is_set():
             busy = [spare for spare in busy if not spare.answered]
-            if len(busy) == PAIR:
+            if len(busy) == AT_ONCE:
                 self._enough.wait(LOOK_S)
             elif (spare := self._ask_next(request)) is not None:
                 busy.append(spare)
