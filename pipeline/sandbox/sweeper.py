@@ -19,31 +19,23 @@ LOOKS, PAUSE_S = 3, 0.2
 GIVEN_UP_AFTER_S = 60.0
 
 
-def marked(mark: bytes) -> list[int]:
-    """The processes that started with the mark and have become no program with another environment."""
-    found = []
+def sweep(mark: bytes) -> bool:
+    """Kills the processes that started with the mark and have become no program with another environment.
+
+    Whether there were any.
+    """
+    found = False
     for entry in os.listdir("/proc"):  # noqa: PTH208 - no pathlib for what is read this often
-        if entry.isdigit() and _has(int(entry), mark):
-            found.append(int(entry))
+        if entry.isdigit():
+            with contextlib.suppress(OSError):  # it ended, or is another user's
+                descriptor = os.pidfd_open(int(entry))  # opened first: whose mark is read is who is killed
+                try:
+                    if mark in Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"):
+                        found = True
+                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                finally:
+                    os.close(descriptor)
     return found
-
-
-def _has(pid: int, mark: bytes) -> bool:
-    try:
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # it ended, or is another user's
-        return False
-
-
-def kill(pid: int, mark: bytes) -> None:
-    """Kills it, if it still is the process that was found."""
-    with contextlib.suppress(OSError):
-        descriptor = os.pidfd_open(pid)
-        try:
-            if _has(pid, mark):
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-        finally:
-            os.close(descriptor)
 
 
 def main() -> None:
@@ -55,10 +47,7 @@ def main() -> None:
         pass
     until, quiet = time.monotonic() + GIVEN_UP_AFTER_S, 0
     while quiet < LOOKS and time.monotonic() < until:
-        found = marked(mark)
-        for pid in found:
-            kill(pid, mark)
-        quiet = 0 if found else quiet + 1
+        quiet = 0 if sweep(mark) else quiet + 1
         time.sleep(PAUSE_S)
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.sandbox.procfs import at_rest
+
 MARKED = """
 import os, subprocess, sys
 from pipeline.sandbox.sweeping import environment
@@ -66,10 +68,7 @@ def killed(process: subprocess.Popen[str]) -> None:
 
 
 def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return not at_rest(pid)
 
 
 def end_of(pids: list[int], seconds: float = 10.0) -> bool:
