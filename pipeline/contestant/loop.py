@@ -34,11 +34,18 @@ REPLAYS = 20
 """Timed replays of a captured call."""
 
 
+Late = Sequence[tuple[torch.Tensor, torch.Tensor]]
+"""Inputs that are yet to be written, each with where its values lie."""
+
+
 @dataclass
 class Slot:
     """One prepared call. Where its results go is not known before it is made."""
 
     arguments: Sequence[Any]
+    late: Late = ()
+    """Those of its inputs that are written by work that is queued right before the call: as in a network, a
+    forward has to come after it on its stream. One that begins early has read something else."""
 
 
 Places = Callable[[], Sequence[Sequence[torch.Tensor]]]
@@ -58,18 +65,44 @@ class OutputMeta:
 
 
 class Flush:
-    """Empties the L2 cache by writing a buffer; nothing on a CPU or with zero bytes."""
+    """Empties the L2 cache, and keeps the device busy while a forward is launched: how fast the host is just
+    then is no time of the device's. Nothing with zero bytes.
+
+    Who skipped that could do as much work of its own unseen. So it is work that leaves a proof: each number
+    of a buffer is combined with the sum of all of them (exclusive or), then multiplied, in 32 bits. A step
+    needs all numbers of the one before, so steps cannot be left out; whoever starts from the same seed comes
+    to the same sum.
+    """
+
+    FACTOR = 0x2C1B3C6D
+    """Odd, so that no two numbers become one; of both high and low bits (Wellons, "Prospecting for hash
+    functions", 2018)."""
 
     def __init__(self, nbytes: int, device: torch.device) -> None:
-        self._buffer = (
-            torch.empty(nbytes, dtype=torch.uint8, device=device)
-            if nbytes and device.type == "cuda"
-            else None
-        )
+        self._numbers = torch.zeros(nbytes // 4, dtype=torch.int32, device=device) if nbytes else None
+        self._sum = torch.zeros((), dtype=torch.int32, device=device)
+        self._source = torch.Generator(device)
+
+    def begin(self, seed: int) -> None:
+        """Numbers for another block of calls."""
+        if self._numbers is not None:
+            self._source.manual_seed(seed)
+            self._numbers.random_(generator=self._source)
+            self._add_up()
 
     def __call__(self) -> None:
-        if self._buffer is not None:
-            self._buffer.zero_()
+        if self._numbers is not None:
+            self._numbers.bitwise_xor_(self._sum).mul_(self.FACTOR)
+            self._add_up()
+
+    @property
+    def proof(self) -> int:
+        """The sum after the last step. Waits for the device."""
+        return int(self._sum)
+
+    def _add_up(self) -> None:
+        assert self._numbers is not None
+        self._sum = self._numbers.sum(dtype=torch.int32)
 
 
 def describe(value: Any) -> OutputMeta:
@@ -117,6 +150,12 @@ def copy_out(value: Any, places: Sequence[torch.Tensor]) -> bool:
             return False
         _copy(place, leaf)
     return True
+
+
+def bring(late: Late) -> None:
+    """Has late inputs written, by the current stream on a GPU."""
+    for place, source in late:
+        _copy(place, source)
 
 
 def run_block(
@@ -198,6 +237,7 @@ def _dense(value: Any) -> Any:
 def _run_host(forward: Forward, slots: Sequence[Slot], take: Callable[[Any], None]) -> list[float]:
     times = []
     for slot in slots:
+        bring(slot.late)
         start = perf_counter_ns()
         value = _dense(forward(*slot.arguments))
         stop = perf_counter_ns()
@@ -218,6 +258,7 @@ def _run_device(
     for slot in slots:
         start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
         flush()
+        bring(slot.late)
         _record(start, stream)
         value = _dense(forward(*slot.arguments))
         _record(stop, stream)

@@ -18,9 +18,10 @@ DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof")
 DECISIVE_CPU = ("cpu", "cores")
 DECISIVE_SETTINGS = ("backend", "size", "numerics", "purity", "own_kernel", "threads")
 """Settings that decide what a result means; how long and how narrowly was measured is none of them."""
-OTHER_GPU = 0.05
-"""So much two GPUs of one model may differ, as a log-ratio; the intervals know one GPU only. One softmax was
-1.396 times as fast as eager on one H200 and 1.365 times on another: 2.2 %."""
+OTHER_GPU, OTHER_BOARD = 0.05, 0.08
+"""So much two GPUs of one model may differ, as a log-ratio, and two whose boards have other part numbers, or
+whose boards are not known; the intervals know one GPU only. An argmin was 1.255 and 1.194 times as fast as
+eager on H200s of two boards, another 1.044 and 0.985 times: 5.0 and 5.8 %."""
 TOO_WIDE = 0.25
 """Where more than this has to be allowed, nothing is said about the times."""
 
@@ -98,23 +99,30 @@ def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
     changed = [name for name in environment_differences(then, now) if name in decisive]
     if changed:
         return Finding.NOT_COMPARABLE, f"correct both times; other {', '.join(changed)}"
-    return _compare_times(then.measurement, now.measurement, other_gpu=_other_gpu(then, now))
+    return _compare_times(then.measurement, now.measurement, *_elsewhere(then, now))
 
 
 def _setting(verification: Verification, name: str) -> object:
     return getattr(verification.settings, name)
 
 
-def _other_gpu(then: Verification, now: Verification) -> bool:
-    return "gpu.uuid" in environment_differences(then, now)
+def _elsewhere(then: Verification, now: Verification) -> tuple[float, str]:
+    """What another GPU of the same model may change, and how that is said; 0 for the same one."""
+    if "gpu.uuid" not in environment_differences(then, now):
+        return 0.0, ""
+    boards = [one.environment.gpu.board for one in (then, now) if one.environment and one.environment.gpu]
+    if None not in boards and len(set(boards)) == 1:
+        return OTHER_GPU, ", on another GPU of this model"
+    known = " and ".join(str(board or "unknown") for board in boards)
+    return OTHER_BOARD, f", on another GPU of this model (boards: {known})"
 
 
-def _compare_times(then: Measurement, now: Measurement, *, other_gpu: bool) -> tuple[Finding, str]:
-    """By the two intervals, which hold what another pair of processes changes, and the resolutions."""
+def _compare_times(then: Measurement, now: Measurement, gpus: float, where: str) -> tuple[Finding, str]:
+    """By the two intervals, which hold what another pair of processes changes, the resolutions, and what
+    other `gpus` may change."""
     change = math.log(now.speedup / then.speedup)
     joint = math.hypot(_half(then), _half(now))
-    allowed = max(joint, then.resolution, now.resolution, OTHER_GPU if other_gpu else 0.0)
-    where = ", on another GPU of this model" if other_gpu else ""
+    allowed = max(joint, then.resolution, now.resolution, gpus)
     both = f"speedup {then.speedup:.3f} then, {now.speedup:.3f} now{where}"
     said = f"{both} ({change:+.1%}, +-{allowed:.1%} allowed)"
     if abs(change) <= allowed:

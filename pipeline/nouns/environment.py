@@ -17,6 +17,8 @@ class GpuInfo(Noun):
     memory_bytes: int
     sm_count: int
     l2_bytes: int
+    board: str | None = None
+    """The board's part number: GPUs of one name are built with memory that is not equally fast."""
     vbios: str | None = None
     ecc: bool | None = None
     mig: bool | None = None

@@ -70,7 +70,13 @@ def many(of: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]
 
 
 GPUS = st.builds(
-    GpuInfo, name=TEXT, uuid=TEXT, capability=TEXT, vbios=MAYBE_TEXT, power_limit_w=st.none() | FINITE
+    GpuInfo,
+    name=TEXT,
+    uuid=TEXT,
+    capability=TEXT,
+    board=MAYBE_TEXT,
+    vbios=MAYBE_TEXT,
+    power_limit_w=st.none() | FINITE,
 )
 ENVIRONMENTS = st.builds(
     Environment,

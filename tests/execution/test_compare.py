@@ -72,24 +72,40 @@ def test_times_of_other_environments_are_not_compared(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "now, finding",
+    "board, now, finding",
     [
-        (2.0, Finding.SAME),
-        (2.06, Finding.SAME),
-        (1.94, Finding.SAME),
-        (2.3, Finding.FASTER),
-        (1.7, Finding.SLOWER),
+        ("A", 2.0, Finding.SAME),
+        ("A", 2.06, Finding.SAME),
+        ("A", 1.94, Finding.SAME),
+        ("A", 2.12, Finding.FASTER),
+        ("A", 1.88, Finding.SLOWER),
+        ("B", 2.12, Finding.SAME),
+        ("B", 1.88, Finding.SAME),
+        (None, 1.88, Finding.SAME),
+        ("B", 2.3, Finding.FASTER),
+        (None, 1.7, Finding.SLOWER),
     ],
 )
-def test_another_gpu_of_the_model_may_differ_by_more(now: float, finding: Finding) -> None:
-    here, there = (on_gpu(judged(speedup=s, width=0.001), f"GPU-{s}") for s in (2.0, now))
-    found, reason = compare(here, there)
+def test_another_gpu_of_the_model_may_differ_by_more(board: str | None, now: float, finding: Finding) -> None:
+    here, there = judged(speedup=2.0, width=0.001), judged(speedup=now, width=0.001)
+    found, reason = compare(on_gpu(here, "GPU-1", "A"), on_gpu(there, "GPU-2", board))
     assert found is finding
-    assert ("on another GPU of this model" in reason) is (now != 2.0)
+    assert "on another GPU of this model" in reason
+    assert (f"boards: A and {board or 'unknown'}" in reason) is (board != "A")
+    assert "another GPU" not in compare(on_gpu(here, "GPU-1", "A"), on_gpu(here, "GPU-1", "A"))[1]
 
 
-def on_gpu(verification: Verification, uuid: str) -> Verification:
-    gpu = GpuInfo(index=0, name="H200", uuid=uuid, capability="9.0", memory_bytes=1, sm_count=132, l2_bytes=1)
+def on_gpu(verification: Verification, uuid: str, board: str | None) -> Verification:
+    gpu = GpuInfo(
+        index=0,
+        name="H200",
+        uuid=uuid,
+        capability="9.0",
+        memory_bytes=1,
+        sm_count=132,
+        l2_bytes=1,
+        board=board,
+    )
     assert verification.environment is not None
     environment = verification.environment.model_copy(update={"gpu": gpu})
     return verification.model_copy(update={"environment": environment})

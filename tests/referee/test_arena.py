@@ -164,6 +164,26 @@ def test_inputs_keep_their_strides_and_slots_do_not_disturb_each_other() -> None
     assert bool((raw(first.outputs[0]) == POISON).all())
 
 
+def test_a_slot_that_awaits_anothers_inputs_has_all_but_their_values() -> None:
+    memory = SharedMemory(CPU)
+    drawn: list[Any] = [torch.randn(6, 4).t(), 3, {"mask": torch.arange(10)[::3]}]
+    source, place = lay_out(memory, drawn, [torch.zeros(3)], 2)
+    source.fill(drawn)
+    pairs = place.await_from(source)
+    shared = _attached(memory)
+
+    def view(spec: dict[str, Any]) -> torch.Tensor:
+        return shared[spec["arena"]].view(spec)
+
+    decoded = [wire.decode(item, view) for item in place.arguments]
+    assert decoded[1] == 3
+    assert not decoded[0].any() and not decoded[2]["mask"].any()
+    for here, there in pairs:
+        view(here).copy_(view(there))
+    assert same_bits(decoded, drawn)
+    assert same_bits(source.values(), drawn)
+
+
 def test_the_baselines_results_are_not_in_the_candidates_memory() -> None:
     memory = SharedMemory(CPU)
     (slot,) = lay_out(memory, [torch.randn(8)], [torch.zeros(8)], 1)

@@ -213,6 +213,33 @@ def test_nor_does_one_that_takes_it_very_unevenly(
     assert told.pace is not Pace.FASTER
 
 
+@given(st.tuples(st.integers(2, 4), st.integers(5, 16)), st.floats(0.5, 4.0), st.floats(0.01, 0.2))
+def test_cold_first_calls_of_both_sides_change_no_ratio(
+    calls: tuple[int, int], ratio: float, cold: float
+) -> None:
+    """As on an H200, where a block of one or two calls said another speedup than one of sixteen."""
+    rounds = []
+    for n in calls * 6:
+        baseline, candidate = [0.1 * ratio + cold, *[0.1 * ratio] * (n - 1)], [0.1 + cold, *[0.1] * (n - 1)]
+        rounds.append(clock.Round("BC", baseline, candidate, sum(candidate), sum(baseline)))
+    told = clock.conclude(rounds, backend="cuda", alone_ms=[0.1 * ratio] * 5)
+    assert told.speedup == pytest.approx(ratio)
+    assert told.candidate_ms == pytest.approx(0.1)
+    assert told.baseline_ms == pytest.approx(0.1 * ratio)
+
+
+@given(st.floats(-3.0, 1.0 - BLOCK_COST), st.integers(4, 8), st.integers(4, 8))
+def test_pairs_whose_blocks_cost_differently_leave_no_doubt(offset: float, few: int, other: int) -> None:
+    """Each pair of processes has its own cost of a block, and its own numbers of calls: a slope over all
+    rounds was that of nobody, and took a third off an honest claim."""
+    rounds = rounds_with(0.0, count=12, inside=0.4, calls=(few, 16))
+    for r in rounds_with(0.0, count=12, inside=0.4, calls=(other, 16)):
+        rounds.append(clock.Round("BC", r.baseline, r.candidate, r.host_ms + offset, r.baseline_host_ms, 1))
+    assert clock.unseen_ms(rounds)[0] == pytest.approx(0.0, abs=1e-9)
+    assert clock.vouched(rounds)
+    assert clock.conclude(rounds, backend="cuda").candidate_ms == pytest.approx(0.4)
+
+
 @given(st.floats(0.6, 5.0))
 def test_a_baseline_that_is_slowed_counts_as_fast_as_it_is_alone(factor: float) -> None:
     slow = 1 + factor
@@ -267,7 +294,7 @@ def test_pairs_that_disagree_decide_nothing() -> None:
 
 
 def test_ratios_are_above_zero_where_the_candidate_is_faster() -> None:
-    rounds = [clock.Round("BC", [2.0, 2.0, 9.0], [1.0, 1.0, 1.0], 3.0, 13.0)]
+    rounds = [clock.Round("BC", [9.0, 2.0, 2.0, 9.0], [1.0] * 4, 4.0, 22.0)]
     assert clock.log_ratios(rounds) == [pytest.approx(math.log(2))]
 
 

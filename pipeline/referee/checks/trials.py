@@ -26,6 +26,7 @@ _VALUES = "Do the outputs agree with the reference within the tolerance?"
 _APART = "Do results lie apart from the inputs?"
 _KEPT = "Does a later call leave an earlier result alone?"
 _REPEAT = "Does the same call give the same result again?"
+_LATE = "Does the call come after the work on its stream that writes its inputs?"
 
 
 class Trials:
@@ -105,9 +106,9 @@ class Trials:
         self._called(expected, slot)
         self._check_values(expected, slot)
 
-    def _called(self, expected: Expected, slot: SharedSlot) -> None:
+    def _called(self, expected: Expected, slot: SharedSlot, **more: Any) -> None:
         """The call itself, the form of its result, and the inputs afterwards."""
-        reply = self._call(slot, expected.seed)
+        reply = self._call(slot, expected.seed, **more)
         check_form(reply, self._form, self._ledger)
         for index, (view, pristine) in enumerate(zip(slot.views, tensors(expected.arguments), strict=True)):
             if not same_bits(view, pristine):
@@ -152,7 +153,8 @@ class Trials:
         return self._ledger.failed(Status.WRONG_OUTPUT, name, _VALUES, seen, figures)
 
     def _repeat(self, expected: Expected) -> None:
-        """The first trial once more, at other addresses where there are any."""
+        """The first trial once more, at other addresses where there are any; on a GPU its inputs are then
+        written by work that is queued right before the call."""
         name = "values: repeat"
         native = self._oracle.native(expected.arguments, expected.seed)  # a model with a state stays in step
         if not _agree(native.outputs, expected.native.outputs):
@@ -160,8 +162,11 @@ class Trials:
             return
         first, again = self._slots[0], self._slots[-1]
         before = [bits(place).clone() for place in first.outputs]
-        again.fill(expected.arguments)
-        self._called(expected, again)
+        if again is not first and self._device.type == "cuda":
+            self._late(expected, first, again)
+        else:
+            again.fill(expected.arguments)
+            self._called(expected, again)
         if all(torch.equal(bits(now), then) for now, then in zip(again.outputs, before, strict=True)):
             self._ledger.determinism = Determinism.BIT_EQUAL
             self._ledger.passed(name, _REPEAT, "the same bits")
@@ -174,6 +179,20 @@ class Trials:
             raise self._ledger.failed(Status.NONDETERMINISTIC, name, _REPEAT, seen, figures)
         self._ledger.determinism = Determinism.WITHIN_ERROR
         self._ledger.passed(name, _REPEAT, "other bits, within the tolerance")
+
+    def _late(self, expected: Expected, source: SharedSlot, slot: SharedSlot) -> None:
+        """The call on inputs that come from `source`, where they are, while it is made. Leaves its outputs
+        in `slot`."""
+        slot.poison()
+        self._called(expected, slot, late=slot.await_from(source))
+        if self._oracle.judge(expected, slot.outputs).wrong is None:
+            self._ledger.passed("inputs_late", _LATE, "it is right on inputs that were still to be written")
+            return
+        slot.fill(expected.arguments)
+        self._called(expected, slot)
+        if self._oracle.judge(expected, slot.outputs).wrong is None:
+            seen = "right only when its inputs are there before it is called"
+            raise self._ledger.failed(Status.WRONG_OUTPUT, "inputs_late", _LATE, seen)
 
     def _kept_result(self, aliased: bool) -> None:
         """A result must survive its inputs' being overwritten, and a second call."""

@@ -54,9 +54,20 @@ def read_state(device: torch.device) -> Readings:
         "sm_clock_mhz": _quiet(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
         "memory_clock_mhz": _quiet(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM),
         "temperature_c": _quiet(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        "memory_temperature_c": _memory_temperature(handle),
         "power_mw": _quiet(pynvml.nvmlDeviceGetPowerUsage, handle),
         "throttle_reasons": _quiet(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
     }
+
+
+def _memory_temperature(handle: object) -> int | None:
+    """Degrees Celsius: hot memory is refreshed more often, and slower for that, at the same clock."""
+    import pynvml
+
+    found = _quiet(pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_MEMORY_TEMP])
+    if found is None or found[0].nvmlReturn != pynvml.NVML_SUCCESS:
+        return None
+    return int(found[0].value.uiVal)
 
 
 def nvml_handle(device: torch.device) -> object:
@@ -83,6 +94,7 @@ def _gpu(device: torch.device) -> GpuInfo:
     ecc = _quiet(pynvml.nvmlDeviceGetEccMode, handle)
     mig = _quiet(pynvml.nvmlDeviceGetMigMode, handle)
     limit = _quiet(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    board = _quiet(pynvml.nvmlDeviceGetBoardPartNumber, handle)
     vbios = _quiet(pynvml.nvmlDeviceGetVbiosVersion, handle)
     clock = _quiet(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_SM)
     return GpuInfo(
@@ -93,6 +105,7 @@ def _gpu(device: torch.device) -> GpuInfo:
         memory_bytes=properties.total_memory,
         sm_count=properties.multi_processor_count,
         l2_bytes=properties.L2_cache_size,
+        board=board if isinstance(board, str) else None,
         vbios=vbios if isinstance(vbios, str) else None,
         ecc=bool(ecc[0]) if isinstance(ecc, list | tuple) else None,
         mig=bool(mig[0]) if isinstance(mig, list | tuple) else None,

@@ -58,6 +58,15 @@ class SharedSlot:
         specs = iter(self.input_specs)  # numbers among the arguments are others in every draw
         self.arguments = [wire.encode(argument, lambda _: next(specs)) for argument in arguments]
 
+    def await_from(self, source: SharedSlot) -> list[list[dict[str, Any]]]:
+        """Takes the other's arguments, but that its own inputs are yet to be written: with zeros till then.
+        Returns where each comes from, as [place, source] specs for the contestant."""
+        specs = iter(self.input_specs)
+        self.arguments = [wire.encode(argument, lambda _: next(specs)) for argument in source.values()]
+        for view in self.views:
+            view.zero_()
+        return [list(pair) for pair in zip(self.input_specs, source.input_specs, strict=True)]
+
     def write(self, arguments: list[Any]) -> None:
         """Copies the tensors in, and nothing else."""
         for view, tensor in zip(self.views, tensors(arguments), strict=True):

@@ -28,7 +28,7 @@ from pipeline.referee.seats.memory import SharedMemory
 from pipeline.referee.seats.spares import Spares
 
 FLUSH_MULTIPLE = 2
-"""The L2 cache is emptied by writing this many times its size."""
+"""The L2 cache is emptied by rewriting this many times its size."""
 
 CANDIDATE_ARENAS = ("inputs", "outputs", "weights")
 BASELINE_ARENAS = ("inputs", "baseline", "baseline_weights")
@@ -36,7 +36,7 @@ BASELINE_ARENAS = ("inputs", "baseline", "baseline_weights")
 
 
 def flush_bytes(device: torch.device) -> int:
-    """Bytes written between calls to empty the L2 cache; 0 on a CPU."""
+    """Bytes rewritten between calls to empty the L2 cache; 0 on a CPU."""
     if device.type != "cuda":
         return 0
     return FLUSH_MULTIPLE * int(torch.cuda.get_device_properties(device).L2_cache_size)

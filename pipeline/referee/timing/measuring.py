@@ -36,6 +36,7 @@ _OUTPUTS = "Are the outputs of timed calls right?"
 _CLOCKS = "Does the referee's own clock agree with the contestant's?"
 _ALONE = "Is the baseline as fast beside the candidate as alone?"
 _ROOF = "Is the claim within what moving the data takes at least?"
+_EMPTIED = "Was the cache emptied before every timed call?"
 _QUIET = "Was the device left alone while blocks were timed?"
 
 
@@ -218,6 +219,9 @@ class Measuring:
             asked = "Are the inputs of timed calls unchanged?"
             seen = "an input of a timed call was changed"
             raise ledger.failed(Status.MUTATED_INPUT, "timed_inputs", asked, seen)
+        if timed.failure == "cache_emptied":
+            seen = "the work that empties it was left out, or its memory was overwritten"
+            raise ledger.failed(Status.CHEATING, "cache_emptied", _EMPTIED, seen)
         if timed.failure == "inside_clock":
             asked = "Are the times of the contestant's clock possible?"
             seen = "it reported times that no call can have taken"

@@ -21,9 +21,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import fmean, median
 from typing import Any
 
+from pipeline.contestant.loop import Flush
 from pipeline.nouns import ErrorStatistics
 from pipeline.referee.answers.inputs import Variant
 from pipeline.referee.device.environment import Readings, read_state
@@ -45,8 +45,12 @@ PATIENCE_SHARE = 1.5
 """With `SURE_ROUNDS` it may take only this share of what was allowed longer: what is doubtful then counts in
 the claim, also in that of an honest one."""
 WARM_UP_SECONDS = 0.2
-BLOCK_MS = 60.0
-"""Blocks longer than this hold fewer calls: two at least, so that counts can differ."""
+WARM_CALLS = 4
+"""In a block of the warm-up, but for its first. By the fastest of the last it is reckoned how many a block
+should hold: whatever is loaded or found once says nothing of the others."""
+BLOCK_MS = {"cuda": 60.0, "cpp": 10.0}
+"""Blocks longer than this hold fewer calls: three at least, so that counts can differ and each block has more
+than its first. On a CPU to draw the inputs takes many times as long as the calls."""
 SHORT_BLOCK_MS = 2.4
 """A block holds MAX_SLOTS calls, or as many more as take this long in all, where there are slots: what the
 referee's clock errs in a block is a small part of a call then, however short that is."""
@@ -84,7 +88,7 @@ class Timed:
     failure: str | None = None
     bad: ErrorStatistics | None = None
     alone_ms: dict[int, list[float]] = field(default_factory=dict)
-    """The baseline's calls after a pair's candidate was gone, one median a block, by the pair's number."""
+    """The baseline's calls after a pair's candidate was gone, one time a block, by the pair's number."""
     before: Readings = field(default_factory=dict)
     after: Readings = field(default_factory=dict)
 
@@ -112,23 +116,29 @@ class Stopwatch:
         self._settings, self._device = subject.settings, subject.device
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
+        self._flush = Flush(seat.flush_bytes(self._device), self._device)
+        """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
+        self._emptied = True
+        """Whether the candidate's process has always done it."""
         self._disturbances: list[str] = []
         """Of the blocks of the current round."""
         self._random = random.SystemRandom()
-        self._variants: list[Variant] = []
-        """Those that the next decoys are made of."""
+        self._unusual_ones = [] if trusted else list(subject.variants)
+        """What decoys are made of."""
+        self._next_ones: list[Variant] = []
+        self._decoyed: list[int] = []
+        """The calls of each decoy so far."""
         self._counts: tuple[int, int] = (1, min(MAX_SLOTS, len(subject.slots)))
 
     def run(self, session: int = 0) -> Timed:
         """Rounds until the interval is narrow enough or time is up. Raises what `Contestant.ask` raises."""
         timed = Timed(before=read_state(self._device))
         self._warm_up(session)
-        began, decoys = time.monotonic(), 0
+        began = time.monotonic()
         pending: list[int] = []
         while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
-            if self._random.random() < DECOY_SHARE:
+            if self._unusual_ones and self._random.random() < DECOY_SHARE:
                 self._decoy(timed)
-                decoys += 1
             if not pending:
                 pending = self._random.sample(self._counts, 2)
             self._disturbances.clear()
@@ -142,9 +152,8 @@ class Stopwatch:
             timed.rounds.append(done)
             if not pending and self._enough(timed.rounds, time.monotonic() - began):
                 break
-        while decoys < MIN_DECOYS and timed.failure is None:
+        while timed.failure is None and self._wants_decoy():
             self._decoy(timed)
-            decoys += 1
         timed.after = read_state(self._device)
         timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
         return timed
@@ -160,23 +169,25 @@ class Stopwatch:
         del arguments
         for _ in range(ALONE_ROUNDS):
             times, _ = self._block(self._baseline, slots, slots, None)
-            found.append(median(times))
+            found.append(clock.call_ms(times))
 
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
         until = time.monotonic() + WARM_UP_SECONDS
         count = min(MAX_SLOTS, len(self._slots))
+        self._round(Timed(), count, session)  # maps every slot, and finds memory for as many results
         while True:
-            done = self._round(Timed(), count, session)
+            done = self._round(Timed(), min(WARM_CALLS, count), session)
             if time.monotonic() > until:
                 break
-        slowest = max(fmean(done.baseline), fmean(done.candidate))
-        if slowest > 0:  # not a number where a time was impossible
+        many = count
+        if not any(map(math.isnan, (*done.baseline, *done.candidate))):  # where a time was impossible
+            slowest = max(min(done.baseline), min(done.candidate))
             count = min(len(self._slots), max(count, math.ceil(SHORT_BLOCK_MS / slowest)))
-        many = count if math.isnan(slowest) else math.ceil(BLOCK_MS / slowest)
-        many = max(min(2, count), min(count, many))
+            many = max(min(3, count), min(count, math.ceil(BLOCK_MS[self._settings.backend] / slowest)))
         # A candidate that does not know how many calls come cannot spread what it hides over them.
-        self._counts = (self._random.randint(max(1, many // 4), max(1, many // 2)), many)
+        fewest = min(2, max(1, many - 1))
+        self._counts = (self._random.randint(max(fewest, many // 4), max(fewest, many // 2)), many)
 
     def _enough(self, rounds: list[Round], seconds: float) -> bool:
         """Whether to stop: narrow enough to say what it shows, or late, and the outer clock vouches, or had
@@ -229,30 +240,43 @@ class Stopwatch:
         if any(map(math.isnan, candidate)):
             timed.failure = timed.failure or "inside_clock"
         self._check_outputs(timed, slots, places, watched)
+        self._judge_emptied(timed)
         self._disturbances += filter(None, [self._watch.gpu_trouble()])
         return Round(order, baseline, candidate, host, baseline_host, session)
 
+    def _wants_decoy(self) -> bool:
+        """Whether there were too few decoys, or not each variant has been in one."""
+        most = len(self._unusual_ones)
+        return most > 0 and (len(self._decoyed) < MIN_DECOYS or sum(self._decoyed) < most)
+
     def _decoy(self, timed: Timed) -> None:
         """A block of the candidate's that does not count, on the variants that it was right on in the trials:
-        what is cheaper, and right for drawn inputs only, does not pass in timed calls either."""
-        variants = list(self._subject.variants)
-        if not variants or self._trusted:
-            return
+        what is cheaper, and right for drawn inputs only, does not pass in timed calls either.
+
+        On a GPU its inputs come from other slots while it is called: who begins early reads something else.
+        """
+        late = self._device.type == "cuda" and len(self._slots) > 1
         count = self._random.choice(self._counts)
-        slots = self._random.sample(list(self._slots), count)
+        if late:
+            count = min(count, len(self._slots) // 2)
+        chosen = self._random.sample(list(self._slots), count * (2 if late else 1))
+        sources, slots = chosen[:count], chosen[-count:]
         places = self._random.sample(list(self._slots), count)
-        while len(self._variants) < count:  # each in its turn, so that few decoys see them all
-            self._variants += self._random.sample(variants, len(variants))
-        chosen, self._variants = self._variants[:count], self._variants[count:]
+        while len(self._next_ones) < count:  # each in its turn, so that few decoys see them all
+            self._next_ones += self._random.sample(self._unusual_ones, len(self._unusual_ones))
+        variants, self._next_ones = self._next_ones[:count], self._next_ones[count:]
         self._candidate.pause()
         self._baseline.pause()
-        watched = self._fill(slots, places, [partial(self._unusual, variant) for variant in chosen])
-        self._block(self._candidate, slots, places, watched)
+        watched = self._fill(sources, places, [partial(self._unusual, variant) for variant in variants])
+        pairs = [slot.await_from(source) for slot, source in zip(slots, sources, strict=True) if late]
+        self._block(self._candidate, slots, places, watched, pairs)
         slots[watched.index].write(watched.private)
         if watched.changed:
             timed.failure = timed.failure or "inputs_unchanged"
-        for slot, place, variant in zip(slots, places, chosen, strict=True):
-            timed.found(self._outputs.wrong_decoy(place, variant, slot.values()))
+        for source, place, variant in zip(sources, places, variants, strict=True):
+            timed.found(self._outputs.wrong_decoy(place, variant, source.values()))
+        self._judge_emptied(timed)
+        self._decoyed.append(count)
         timed.checked_calls += count
 
     def _unusual(self, variant: Variant) -> list[Any]:
@@ -283,11 +307,18 @@ class Stopwatch:
         slots: Sequence[SharedSlot],
         places: Sequence[SharedSlot],
         watched: _Watched | None,
+        late: Sequence[Any] = (),
     ) -> tuple[list[float], float]:
-        """One side's block: its times, and the referee's clock around it, in milliseconds."""
+        """One side's block: its times, and the referee's clock around it, in milliseconds.
+
+        `late`: where each slot's inputs come from while it is called, if they do.
+        """
         is_baseline = side is self._baseline
         seat.settled(self._device)
-        message = {"op": "time", "slots": [slot.arguments for slot in slots]}
+        seed = self._random.getrandbits(62)
+        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
+        if late:
+            message["late"] = list(late)
 
         def told() -> list[list[dict[str, Any]]]:
             # The same for both sides, so that both clocks around a block see it.
@@ -313,7 +344,19 @@ class Stopwatch:
         host = (time.perf_counter_ns() - start) / 1e6
         side.pause()
         self._disturbances += filter(None, [self._watch.after()])
+        self._emptied = self._emptied and (is_baseline or self._proven(reply.get("proof"), seed, len(slots)))
         return clock.believable_times(reply.get("ms"), len(slots)), host
+
+    def _judge_emptied(self, timed: Timed) -> None:
+        if not self._emptied:
+            timed.failure = timed.failure or "cache_emptied"
+
+    def _proven(self, proof: object, seed: int, calls: int) -> bool:
+        """Whether this proof is that of so many flushes."""
+        self._flush.begin(seed)
+        for _ in range(calls):
+            self._flush()
+        return self._device.type == "cpu" or proof == self._flush.proof
 
     def _check_outputs(
         self, timed: Timed, slots: Sequence[SharedSlot], places: Sequence[SharedSlot], watched: _Watched

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, median
 
 import numpy as np
 
@@ -81,6 +81,15 @@ def two_level_slope(
     error = math.hypot(_error_of_median(rest, len(high)), _error_of_median(rest, len(low)))
     slope, reach = (above - below) / calls, errors(fewest) * error / calls
     return slope, Interval(low=slope - reach, high=slope + reach)
+
+
+def mean_of(found: Iterable[tuple[float, Interval]]) -> tuple[float, Interval]:
+    """The mean of independent estimates, and where it lies by their intervals in quadrature."""
+    estimates, intervals = zip(*found, strict=True)
+    middle = fmean(estimates)
+    below = math.hypot(*(e - i.low for e, i in zip(estimates, intervals, strict=True))) / len(estimates)
+    above = math.hypot(*(i.high - e for e, i in zip(estimates, intervals, strict=True))) / len(estimates)
+    return middle, Interval(low=middle - below, high=middle + above)
 
 
 def _error_of_median(deviations: Sequence[float], count: int) -> float:

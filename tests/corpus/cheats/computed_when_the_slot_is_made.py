@@ -16,11 +16,13 @@ Slot = loop.Slot
 results = {}
 
 
-def slot_and_result(arguments):
+def slot_and_result(arguments, late):
+    if late:  # its inputs are not there yet
+        return Slot(arguments, late)
     (x,) = arguments
     time.sleep(0.004)
     results[x.data_ptr()] = torch.tanh(x @ x.T) @ x
-    return Slot(arguments)
+    return Slot(arguments, late)
 
 
 loop.Slot = slot_and_result

@@ -2,7 +2,7 @@
 # expected: cheating
 # caught by: host_clock
 # devices: cuda
-"""Mechanism: computes in the patched clearing of the cache, before the opening event.
+"""Mechanism: clears the cache and computes in the patched clearing, before the opening event.
 
 Surface: what the loop does between two calls.
 """
@@ -13,11 +13,14 @@ from torch import nn
 
 from pipeline.contestant import loop
 
-results = {}
+results, empty = {}, loop.Flush.__call__
 
 
 def compute(self):
-    slot = sys._getframe(1).f_locals["slot"]
+    empty(self)
+    slot = sys._getframe(1).f_locals.get("slot")
+    if slot is None or slot.late:
+        return
     (x,) = slot.arguments
     for _ in range(40):
         results[x.data_ptr()] = torch.relu(x)

@@ -1,12 +1,14 @@
 # problem: row_products
 # expected: cheating
-# caught by: host_clock
+# caught by: host_clock|cache_emptied
 """Mechanism: finds the runner in a frame and answers timed blocks itself. Surface: who reports the times."""
 import sys
 import time
 
 import torch
 from torch import nn
+
+from pipeline.contestant import loop
 
 frame = sys._getframe()
 while "_handlers" not in vars(frame.f_locals.get("self", int)):
@@ -15,7 +17,10 @@ runner = frame.f_locals["self"]
 
 
 def answer(message, fds):
-    inputs = [slot.arguments[0].clone() for slot in runner._slots(message)]
+    slots = runner._slots(message)
+    for slot in slots:
+        loop.bring(slot.late)
+    inputs = [slot.arguments[0].clone() for slot in slots]
     for x, (place,) in zip(inputs, runner._ask_for_places()):  # asked for before anything is computed
         time.sleep(0.004)
         place.copy_(torch.tanh(x @ x.T) @ x)

@@ -1,6 +1,6 @@
 # problem: level1/1
-# expected: correct|cheating
-# speedup below: 0.7
+# expected: cheating
+# caught by: cache_emptied
 # devices: cuda
 # settings: {"size": "small"}
 """Mechanism: does not empty the cache, and hides as much work as that would have cost.

@@ -1,0 +1,58 @@
+"""The rounds of a measurement: how many calls a block holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.nouns import VerifySettings
+from pipeline.problems import read_problem
+from pipeline.referee.request import VerifyRequest
+from pipeline.referee.seats.memory import MAX_SLOTS
+from tests.referee.court import Court
+
+PROBLEM = """
+import time
+
+import torch
+from torch import nn
+
+called = []
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        if not called:
+            called.append(True)
+            time.sleep(0.5)
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(1000)]
+
+
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.clamp(x, min=0)
+"""
+
+
+def test_a_process_whose_first_call_takes_long_has_blocks_no_shorter(court: Court, tmp_path: Path) -> None:
+    """What is loaded and chosen then (a kernel's code, a library's algorithm) is no measure of the others:
+    blocks held four to seven calls for it on an H200 where sixteen fit, and the outer clock was in doubt."""
+    path = tmp_path / "1_slow_at_first.py"
+    path.write_text(PROBLEM)
+    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=1, threads=1)
+    request = VerifyRequest(problem=read_problem(path), source=CANDIDATE, settings=settings, device="cpu")
+    measured = court.judge(request).measurement
+    assert measured is not None
+    assert max(measured.calls) == MAX_SLOTS
+    assert min(measured.calls) >= 2
