@@ -75,8 +75,7 @@ class Flush:
     """
 
     FACTOR = 0x2C1B3C6D
-    """Odd, so that no two numbers become one; of both high and low bits (Wellons, "Prospecting for hash
-    functions", 2018)."""
+    """Odd, so that no two numbers become one."""
 
     def __init__(self, nbytes: int, device: torch.device) -> None:
         self._numbers = torch.zeros(nbytes // 4, dtype=torch.int32, device=device) if nbytes else None

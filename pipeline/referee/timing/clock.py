@@ -78,10 +78,10 @@ def believable_times(value: object, count: int) -> list[float]:
 def call_ms(times: Sequence[float]) -> float:
     """One call of a block: the median of all but the first; of a single call that one.
 
-    The first comes right after the process was let go on, with its caches cold: 0.03 to 0.16 ms longer on an
-    H200, on either side. Where blocks hold few calls it would be much of the median, and the ratio of the two
-    sides depend on how many there are. What a candidate does in it for the calls that follow shows in
-    `uneven_ms`.
+    The first comes right after the process was let go on, with its caches cold, and takes longer to launch:
+    by 0.03 to 0.16 ms on an H200 where nothing hides that. Where blocks hold few calls it would be much of
+    the median, and the ratio of the two sides depend on how many there are. What a candidate does in it for
+    the calls that follow shows in `uneven_ms`.
     """
     return median(times[1:] or times)
 
