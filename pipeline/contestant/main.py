@@ -27,8 +27,9 @@ MODULE = "candidate"
 """The candidate's module name."""
 MAX_TRACEBACK = 16_000
 DEFAULT_THREADS = torch.get_num_threads()
-LONG_BEFORE = 10
-"""An untimed call's late inputs come behind so many flushes: it is made long before they are there."""
+LONG_BEFORE = 100
+"""An untimed call's late inputs come behind so many flushes: it is made long before they are there, also when
+it waits for memory first."""
 _NO_HOST_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 """How torch says that host memory is short: a RuntimeError without a type of its own."""
 

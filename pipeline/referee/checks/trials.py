@@ -188,11 +188,13 @@ class Trials:
         if self._oracle.judge(expected, slot.outputs).wrong is None:
             self._ledger.passed("inputs_late", _LATE, "it is right on inputs that were still to be written")
             return
-        slot.fill(expected.arguments)
-        self._called(expected, slot)
-        if self._oracle.judge(expected, slot.outputs).wrong is None:
-            seen = "right only when its inputs are there before it is called"
-            raise self._ledger.failed(Status.WRONG_OUTPUT, "inputs_late", _LATE, seen)
+        for _ in range(2):  # who is right every second time has another fault, which the repeat names
+            slot.fill(expected.arguments)
+            self._called(expected, slot)
+            if self._oracle.judge(expected, slot.outputs).wrong is not None:
+                return
+        seen = "right only when its inputs are there before it is called"
+        raise self._ledger.failed(Status.WRONG_OUTPUT, "inputs_late", _LATE, seen)
 
     def _kept_result(self, aliased: bool) -> None:
         """A result must survive its inputs' being overwritten, and a second call."""

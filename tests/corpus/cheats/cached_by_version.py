@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: wrong_output
-# caught by: values: signed
+# caught by: values: signed|values: large
 """Mechanism: trusts that an input of the same address and version counter is the same.
 
 Surface: memory that another process writes, or an alias.
