@@ -15,7 +15,8 @@ from pipeline.contestant import loop
 from pipeline.nouns import Pace
 from pipeline.referee.seats.memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from pipeline.referee.timing import clock
-from pipeline.referee.timing.rounds import MIN_ROUNDS, SHORT_BLOCK_MS, SURE_ROUNDS
+from pipeline.referee.timing.rounds import SHORT_BLOCK_MS
+from pipeline.referee.timing.stopping import MIN_ROUNDS, SURE_ROUNDS
 
 CPU = torch.device("cpu")
 anything = st.recursive(

@@ -1,4 +1,4 @@
-"""The rounds of a measurement: how many calls a block holds."""
+"""The rounds of a measurement: how many calls a block holds, and who comes first."""
 
 from __future__ import annotations
 
@@ -56,3 +56,16 @@ def test_a_process_whose_first_call_takes_long_has_blocks_no_shorter(court: Cour
     assert measured is not None
     assert max(measured.calls) == MAX_SLOTS
     assert min(measured.calls) >= 2
+
+
+def test_each_side_is_first_in_one_of_two_rounds(court: Court, tmp_path: Path) -> None:
+    """Who comes second has a warmer device, and other neighbours in time."""
+    path = tmp_path / "1_relu.py"
+    path.write_text(PROBLEM.replace("0.5", "0"))
+    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=0.5, threads=1)
+    request = VerifyRequest(problem=read_problem(path), source=CANDIDATE, settings=settings, device="cpu")
+    measured = court.judge(request).measurement
+    assert measured is not None
+    pairs = list(zip(measured.order[::2], measured.order[1::2], strict=True))
+    assert len(pairs) >= 2
+    assert all(first != second for first, second in pairs)

@@ -33,17 +33,11 @@ from pipeline.referee.seats.host import Contestant, ContestantFailed, Contestant
 from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.clock import Round
+from pipeline.referee.timing.stopping import enough
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
-MIN_ROUNDS = 8
-SURE_ROUNDS = 24
-"""No candidate is said to hide work by fewer rounds than this, unless every one of them shows it."""
 MAX_ROUNDS = 200
-PATIENCE_SECONDS = 20.0
-"""The outer clock may take this much longer to vouch for the inner one than was allowed."""
-PATIENCE_SHARE = 1.5
-"""With `SURE_ROUNDS` it may take only this share of what was allowed longer: what is doubtful then counts in
-the claim, also in that of an honest one."""
+ORDERS = ("BC", "CB")
 WARM_UP_SECONDS = 0.2
 WARM_CALLS = 4
 """In a block of the warm-up, but for its first. By the fastest of the last it is reckoned how many a block
@@ -135,14 +129,16 @@ class Stopwatch:
         timed = Timed(before=read_state(self._device))
         self._warm_up(session)
         began = time.monotonic()
-        pending: list[int] = []
+        pending: list[tuple[int, str]] = []  # two rounds, ABBA or BAAB: who is first has the cooler device
         while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
             if self._unusual_ones and self._random.random() < DECOY_SHARE:
                 self._decoy(timed)
             if not pending:
-                pending = self._random.sample(self._counts, 2)
+                pending = list(
+                    zip(self._random.sample(self._counts, 2), self._random.sample(ORDERS, 2), strict=True)
+                )
             self._disturbances.clear()
-            done = self._round(timed, pending[-1], session)
+            done = self._round(timed, *pending[-1], session)
             disturbance = next(iter(self._disturbances), None)
             may_repeat = len(timed.disturbed) < REPEATS + len(timed.rounds) // REPEATED_OF
             if disturbance is not None and may_repeat and timed.failure is None:
@@ -150,7 +146,7 @@ class Stopwatch:
                 continue
             pending.pop()
             timed.rounds.append(done)
-            if not pending and self._enough(timed.rounds, time.monotonic() - began):
+            if not pending and enough(timed.rounds, self._settings, time.monotonic() - began):
                 break
         while timed.failure is None and self._wants_decoy():
             self._decoy(timed)
@@ -175,9 +171,11 @@ class Stopwatch:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
         until = time.monotonic() + WARM_UP_SECONDS
         count = min(MAX_SLOTS, len(self._slots))
-        self._round(Timed(), count, session)  # maps every slot, and finds memory for as many results
+        self._round(
+            Timed(), count, ORDERS[0], session
+        )  # maps every slot, and finds memory for as many results
         while True:
-            done = self._round(Timed(), min(WARM_CALLS, count), session)
+            done = self._round(Timed(), min(WARM_CALLS, count), ORDERS[0], session)
             if time.monotonic() > until:
                 break
         many = count
@@ -189,41 +187,15 @@ class Stopwatch:
         fewest = min(2, max(1, many - 1))
         self._counts = (self._random.randint(max(fewest, many // 4), max(fewest, many // 2)), many)
 
-    def _enough(self, rounds: list[Round], seconds: float) -> bool:
-        """Whether to stop: narrow enough to say what it shows, or late, and the outer clock vouches, or had
-        long enough to.
-
-        Where it seems to see more than the inner one, or may see so much that the claim would suffer, the
-        whole time is used: what is certain then convicts, and what is not is less.
-        """
-        most = self._settings.most_seconds
-        late = seconds > most
-        if len(rounds) < (MIN_ROUNDS if not late else 4):
-            return False
-        if len(rounds) >= MIN_ROUNDS and clock.flagrant(rounds) and clock.hides_work(rounds):
-            return True
-        settings = self._settings
-        narrow = clock.narrow(rounds, settings.half_width)
-        if not late and (not narrow or clock.undecided(rounds, settings.backend)):
-            return False
-        if clock.vouched(rounds) or seconds > most + PATIENCE_SECONDS:
-            return True
-        if len(rounds) < SURE_ROUNDS:
-            return False
-        if seconds > most * (1 + PATIENCE_SHARE):
-            return True
-        return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < settings.half_width
-
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
 
-    def _round(self, timed: Timed, count: int, session: int) -> Round:
+    def _round(self, timed: Timed, count: int, order: str, session: int) -> Round:
         slots = self._random.sample(list(self._slots), count)
         places = self._random.sample(list(self._slots), count)  # whose outputs' places the results go to
         self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
         self._baseline.pause()
         watched = self._fill(slots, places, [self._draw] * count)
-        order = self._random.choice(["BC", "CB"])
         baseline: list[float] = []
         candidate: list[float] = []
         host = baseline_host = 0.0
