@@ -171,9 +171,8 @@ class Stopwatch:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
         until = time.monotonic() + WARM_UP_SECONDS
         count = min(MAX_SLOTS, len(self._slots))
-        self._round(
-            Timed(), count, ORDERS[0], session
-        )  # maps every slot, and finds memory for as many results
+        # Maps every slot, and finds memory for as many results.
+        self._round(Timed(), count, ORDERS[0], session)
         while True:
             done = self._round(Timed(), min(WARM_CALLS, count), ORDERS[0], session)
             if time.monotonic() > until:
