@@ -19,7 +19,10 @@ ONE_OF = {"honest": 4, "wrong": 4, "faults": 4}
 LONG = (
     "cheats/clock_rewritten_in_libc",
     "cheats/own_kernel_until_timed",
+    "harmless/baseline_functions_slowed",
     "harmless/cores_hogged_between_turns",
+    "harmless/first_call_does_all",
+    "harmless/slow_when_first_called",
     "honest/batched_matmul_thread_pool",
     "honest/batch_norm_train_statistics",
     "honest/conv2d_channels_last",
@@ -27,6 +30,7 @@ LONG = (
     "honest/cpp_softmax_loaded_from_a_tree",
     "honest/cpp_sum_openmp_atomics",
     "honest/cumulative_sum_cached_triangle",
+    "honest/linear_cache_by_version",
 )
 """These take seven seconds to half a minute each: they too are left to `make test-slow`."""
 

@@ -97,7 +97,9 @@ def test_what_is_not_offered_says_so(court: Court) -> None:
     assert "standalone" in verdict.reason
 
 
-@pytest.mark.parametrize("name", ["cpp_softmax_loaded_from_a_tree", "cpp_relu_by_setuptools"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("cpp_softmax_loaded_from_a_tree", marks=pytest.mark.slow), "cpp_relu_by_setuptools"]
+)
 def test_what_lies_in_another_folder_each_time_is_built_once(name: str, court: Court) -> None:
     """The build stage compiles it, in one process; the referee finds it in the cache, in another."""
     (member,) = (m for m in members("cpu") if m.name == name)
