@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.nouns import VerifySettings
+from pipeline.nouns import Measurement, VerifySettings
 from pipeline.problems import read_problem
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.memory import MAX_SLOTS
@@ -45,27 +45,27 @@ class ModelNew(nn.Module):
 """
 
 
+def measured(problem: str, seconds: float, court: Court, folder: Path) -> Measurement:
+    path = folder / "1_relu.py"
+    path.write_text(problem)
+    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=seconds, threads=1)
+    request = VerifyRequest(problem=read_problem(path), source=CANDIDATE, settings=settings, device="cpu")
+    found = court.judge(request).measurement
+    assert found is not None
+    return found
+
+
 def test_a_process_whose_first_call_takes_long_has_blocks_no_shorter(court: Court, tmp_path: Path) -> None:
     """What is loaded and chosen then (a kernel's code, a library's algorithm) is no measure of the others:
     blocks held four to seven calls for it on an H200 where sixteen fit, and the outer clock was in doubt."""
-    path = tmp_path / "1_slow_at_first.py"
-    path.write_text(PROBLEM)
-    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=1, threads=1)
-    request = VerifyRequest(problem=read_problem(path), source=CANDIDATE, settings=settings, device="cpu")
-    measured = court.judge(request).measurement
-    assert measured is not None
-    assert max(measured.calls) == MAX_SLOTS
-    assert min(measured.calls) >= 2
+    calls = measured(PROBLEM, 1, court, tmp_path).calls
+    assert max(calls) == MAX_SLOTS
+    assert min(calls) >= 2
 
 
 def test_each_side_is_first_in_one_of_two_rounds(court: Court, tmp_path: Path) -> None:
     """Who comes second has a warmer device, and other neighbours in time."""
-    path = tmp_path / "1_relu.py"
-    path.write_text(PROBLEM.replace("0.5", "0"))
-    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=0.5, threads=1)
-    request = VerifyRequest(problem=read_problem(path), source=CANDIDATE, settings=settings, device="cpu")
-    measured = court.judge(request).measurement
-    assert measured is not None
-    pairs = list(zip(measured.order[::2], measured.order[1::2], strict=True))
+    order = measured(PROBLEM.replace("0.5", "0"), 0.5, court, tmp_path).order
+    pairs = list(zip(order[::2], order[1::2], strict=True))
     assert len(pairs) >= 2
     assert all(first != second for first, second in pairs)

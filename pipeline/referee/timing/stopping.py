@@ -26,7 +26,7 @@ def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: flo
     suffer, the whole time is used: what is certain then convicts, and what is not is less.
     """
     most, half_width = settings.most_seconds, settings.half_width
-    patience = min(most * PATIENCE_SHARE, PATIENCE_SECONDS)
+    longer, longest = most * (1 + PATIENCE_SHARE), most + PATIENCE_SECONDS
     late = seconds > most
     if len(rounds) < (LATE_ROUNDS if late else MIN_ROUNDS):
         return False
@@ -35,12 +35,12 @@ def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: flo
     narrow = clock.narrow(rounds, half_width)
     if not (narrow or late):
         return False
-    if narrow and seconds <= most + patience and clock.undecided(rounds, settings.backend):
+    if narrow and seconds <= min(longer, longest) and clock.undecided(rounds, settings.backend):
         return False
-    if clock.vouched(rounds) or seconds > most + PATIENCE_SECONDS:
+    if clock.vouched(rounds) or seconds > longest:
         return True
     if len(rounds) < SURE_ROUNDS:
         return False
-    if seconds > most * (1 + PATIENCE_SHARE):
+    if seconds > longer:
         return True
     return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < half_width
