@@ -18,6 +18,10 @@ PATIENCE_SHARE = 1.5
 the claim, also in that of an honest one. As long is waited for a difference that only the rounds' own spread
 forbids to claim: at its power cap a GPU changes its clock from call to call."""
 
+SPREAD_WIDTHS = 2.0
+"""So many half-widths the baseline's blocks may be apart, where nothing is claimed. An interval that is
+narrow beside more than that may be so by chance, and to call the two sides the same would say little."""
+
 
 def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: float) -> bool:
     """Whether to stop after these rounds, all of one pair of processes, which took `seconds`.
@@ -37,6 +41,8 @@ def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: flo
         return False
     if narrow and seconds <= min(longer, longest) and clock.undecided(rounds, settings.backend):
         return False
+    if not late and _spread_wide(rounds, settings):
+        return False
     if clock.vouched(rounds) or seconds > longest:
         return True
     if len(rounds) < SURE_ROUNDS:
@@ -44,3 +50,9 @@ def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: flo
     if seconds > longer:
         return True
     return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < half_width
+
+
+def _spread_wide(rounds: Sequence[clock.Round], settings: VerifySettings) -> bool:
+    """Whether no difference is shown by rounds that could not show much of one."""
+    wide = clock.aa_spread(rounds) > SPREAD_WIDTHS * settings.half_width
+    return wide and clock.shows_no_difference(rounds, settings.backend)
