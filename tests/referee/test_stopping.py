@@ -31,7 +31,7 @@ def test_few_rounds_are_enough_only_when_time_is_up(seconds: float, count: int, 
 
 
 def test_a_wide_interval_uses_the_time_and_no_more() -> None:
-    wide = rounds(noise=0.05)
+    wide = rounds(1.0, noise=0.05)
     assert not enough(wide, STANDARD, 5.9)
     assert enough(wide, STANDARD, 6.1)
 
@@ -42,6 +42,9 @@ def test_a_difference_that_only_the_spread_forbids_has_two_and_a_half_times_as_l
     forbidden = rounds(spread=0.05)
     assert not enough(forbidden, STANDARD, 14.9)
     assert enough(forbidden, STANDARD, 15.1)
+    not_narrow = rounds(1.08, noise=0.02, spread=0.05)
+    assert not enough(not_narrow, STANDARD, 14.9)
+    assert enough(not_narrow, STANDARD, 15.1)
     assert enough(rounds(1.5, spread=0.05), STANDARD, 1)  # claimed in spite of it
 
 

@@ -39,7 +39,7 @@ def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: flo
     narrow = clock.narrow(rounds, half_width)
     if not (narrow or late):
         return False
-    if narrow and seconds <= min(longer, longest) and clock.undecided(rounds, settings.backend):
+    if seconds <= min(longer, longest) and clock.undecided(rounds, settings.backend):
         return False
     if not late and _spread_wide(rounds, settings):
         return False
