@@ -34,6 +34,9 @@ MAX_ENTRIES = 256
 """Most names in each of a report's lists."""
 MAX_NAME = 200
 
+BY_TORCH = "kernel of torch"
+"""The kind of a kernel that was launched while an operator of torch ran, the innermost one around it."""
+
 LIBRARY_NAMESPACES = _words(
     "aten prims prim prepacked quantized _quantized quantization sparse mkl mkldnn mkldnn_prepacked onednn "
     "xnnpack fbgemm _native inductor inductor_prims rngprims debugprims export profiler static_runtime c10d "
@@ -135,12 +138,16 @@ class Watched:
         results = recording.kineto_results
         spans: list[Span] = []
         kernels: Totals = {}
-        for event in results.events() if results is not None else []:
+        events = results.events() if results is not None else []
+        operators = {e.correlation_id(): e.name() for e in events if e.device_type() == DeviceType.CPU}
+        for event in events:
             name = event.name()
             if event.is_user_annotation() and not name.startswith(_MARK):
                 continue
             if event.device_type() == DeviceType.CUDA:
-                _add(kernels, ("kernel", name), 1, event.duration_ns())
+                launcher = operators.get(event.linked_correlation_id(), "")
+                kind = BY_TORCH if launcher.partition("::")[0] in LIBRARY_NAMESPACES else "kernel"
+                _add(kernels, (kind, name), 1, event.duration_ns())
             elif event.device_type() == DeviceType.CPU:
                 start = event.start_ns()
                 spans.append(Span(name, start, start + event.duration_ns(), event.start_thread_id()))

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.contestant.profiling import MAX_ENTRIES, MAX_NAME, Span, Watched, calls
+from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Span, Watched, calls
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin
 from pipeline.referee.checks.kernels import lacking, library_compute, origin, read
 
@@ -90,10 +90,32 @@ IMAGE = (
         ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)", Origin.LIBRARY),
         ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", Origin.LIBRARY),
         ("void regular_fft<128u, 8u, 16u>(float*)", Origin.LIBRARY),
+        ("void prime_fft<127u, EPT<2u>, 1u, (loadstore_modifier_t)2>(kernel_arguments_t)", Origin.LIBRARY),
+        (
+            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, float, float, "
+            "float, false, true, false, false, 9, false, cublasGemvParamsEx<int, cublasGemvTensorBatched<",
+            Origin.LIBRARY,
+        ),
     ],
 )
 def test_a_kernel_is_told_by_its_name_and_the_built_libraries(name: str, expected: Origin) -> None:
     assert origin(name, [b"", IMAGE]) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("i0_vectorized4_kernel", Origin.LIBRARY),
+        ("relu_kernel(float const*, float*, long)", Origin.LIBRARY),
+        ("Memcpy DtoD (Device -> Device)", Origin.COPY),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>", Origin.COPY),
+    ],
+)
+def test_what_an_operator_of_torch_launches_is_not_the_candidates(name: str, expected: Origin) -> None:
+    row = [BY_TORCH, name, 1, 1.0]
+    (launch,) = read({"profile": {"device": [row], "host": [], "trouble": ""}}, []).launches
+    assert launch.origin is expected
+    assert origin(name, [IMAGE], by_torch=True) is expected
 
 
 def device_report(*lines: tuple[str, int, float]) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.profiling import LIBRARY_NAMESPACES, MAX_ENTRIES, MAX_NAME
+from pipeline.contestant.profiling import BY_TORCH, LIBRARY_NAMESPACES, MAX_ENTRIES, MAX_NAME
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin, Status, VerifySettings
+from pipeline.referee.checks.libraries import holds_kernel
+from pipeline.referee.checks.names import kernel_name
 from pipeline.referee.checks.trials import Ask
 from pipeline.referee.ledger import Ended, Ledger, clean
 from pipeline.referee.seats.memory import SharedSlot
@@ -35,7 +37,7 @@ _NAMED = 5
 
 _UNMISTAKABLE = re.compile(
     r"^(?:at|at_cuda_detail|c10|cublas\w*|cusparse\w*|cusolver\w*|cufft\w*|cudnn\w*|cutlass\w*|cute|cask\w*"
-    r"|magma\w*|fbgemm\w*|pytorch_flash|PyTorchMemEffAttention|nccl\w*)::"
+    r"|magma\w*|fbgemm\w*|pytorch_flash|PyTorchMemEffAttention|nccl\w*|internal::gemvx)::"
     r"|^(?:ncclDevKernel|ncclKernel|nvjet_|cudnn_generated_|cutlass_\d|fmha_cutlass[FB]_|xmma_"
     r"|sm\d+_xmma_|sm\d+_\w*\d+x\d+)"
     r"|^(?:maxwell|volta|turing|ampere|hopper|blackwell)_\w*\d+x\d+"
@@ -56,6 +58,9 @@ candidate may use one too: its own library decides."""
 
 _TEMPLATES = re.compile(r"(?:^|::|<)(?:cub|thrust)::|\bCUB_\d")
 """Header libraries: a candidate that compiles them into its extension runs its own build."""
+
+_TYPES = re.compile(r"\b(?:loadstore_modifier_t|real_complex_args_t|RealComplex_st)\b")
+"""Types of cuFFT's, whose kernels are compiled or linked when they are first used."""
 
 _MOVES = re.compile(
     r"FillFunctor|direct_copy_kernel|(?:bfloat16|float16|float8\w*)_copy_kernel|arange_cuda_out"
@@ -167,8 +172,8 @@ def _read(report: object, builds: Sequence[Build]) -> Kernels:
     host = list(_host(_rows(report.get("host")), modules, images))
     if "device" in report:
         launches = [
-            Launch(name=name, origin=origin(name, images), count=count, ms=ms)
-            for _, name, count, ms in _rows(report["device"])
+            Launch(name=name, origin=origin(name, images, by_torch=kind == BY_TORCH), count=count, ms=ms)
+            for kind, name, count, ms in _rows(report["device"])
         ]
     else:
         launches = host
@@ -227,27 +232,26 @@ def _code(report: dict[str, Any], modules: set[str]) -> list[str]:
     return [name for name in said if isinstance(name, str) and name in modules]
 
 
-def origin(name: str, images: Sequence[bytes]) -> Origin:
-    """Whose kernel this is: by its name as a profiler gives it, and the libraries that were built."""
-    plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
-    base = base_name(name)
-    if _MEMORY.match(plain):
+def origin(name: str, images: Sequence[bytes] = (), *, by_torch: bool = False) -> Origin:
+    """Whose kernel this is: by its name as a profiler gives it, and the libraries that were built.
+
+    `by_torch`: an operator of torch launched it. That settles it: ATen compiles some of its kernels while it
+    runs, and calls libraries whose kernels have any name.
+    """
+    known = kernel_name(name)
+    if _MEMORY.match(name):
         return Origin.COPY
-    if _UNMISTAKABLE.match(plain):
-        return Origin.COPY if _MOVES.search(plain) else Origin.LIBRARY
-    if any(_holds(image, base) for image in images):
+    library = Origin.COPY if _MOVES.search(name) else Origin.LIBRARY
+    if by_torch or _UNMISTAKABLE.match(known.plain):
+        return library
+    if any(_holds(image, known.base) for image in images):
         return Origin.OWN
-    if _INDUCTOR.match(plain):
+    if _INDUCTOR.match(name):
         return Origin.INDUCTOR
-    if _TEMPLATES.search(plain) or (re.search("[<(]", plain) and _USUAL.match(base)):
-        return Origin.COPY if _MOVES.search(plain) else Origin.LIBRARY
+    usual = re.search("[<(]", name) and _USUAL.match(known.base)
+    if usual or _TEMPLATES.search(known.plain) or _TYPES.search(name) or holds_kernel(name):
+        return library
     return Origin.JIT
-
-
-def base_name(name: str) -> str:
-    """The last identifier before `<` and `(`: `scale` of `void a::scale<float>(float*)`."""
-    head = re.split(r"[<(]", name.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
-    return re.split(r"::|\s", head.strip())[-1]
 
 
 def _holds(image: bytes, base: str) -> bool:
