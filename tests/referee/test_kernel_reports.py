@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Span, Watched, calls
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin
+from pipeline.referee.checks import kernels
 from pipeline.referee.checks.kernels import lacking, library_compute, origin, read
 
 
@@ -137,15 +138,32 @@ def test_a_gpu_report_is_read(tmp_path: Path) -> None:
     assert library_compute(found) == ("aten.mm", "ampere_sgemm_128x64_tn")
 
 
+def test_only_the_longest_of_many_names_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report is the candidate's, and a name that is in no library costs a second."""
+    asked: list[str] = []
+    monkeypatch.setattr(kernels, "holds_kernel", lambda name: asked.append(name) or name.startswith("theirs"))
+    names = [
+        ("mine(int)", 9.0),
+        ("theirs(int)", 8.0),
+        *((f"theirs_{n}(int)", 1.0 - n / 99) for n in range(99)),
+    ]
+    found = read(device_report(*((name, 1, ms) for name, ms in reversed(names))), [])
+    assert asked == [name for name, _ in names[: kernels.MOST_LOOKUPS]]
+    origins = {launch.name: launch.origin for launch in found.launches}
+    assert origins["mine(int)"] is Origin.JIT
+    assert origins["theirs(int)"] is origins["theirs_0(int)"] is Origin.LIBRARY
+    assert origins["theirs_98(int)"] is Origin.JIT
+
+
 def test_a_fig_leaf_is_no_kernel() -> None:
-    def kernels(own_ms: float, library_ms: float, copy_ms: float = 0.0) -> Kernels:
+    def timed(own_ms: float, library_ms: float, copy_ms: float = 0.0) -> Kernels:
         times = ((Origin.JIT, own_ms), (Origin.LIBRARY, library_ms), (Origin.COPY, copy_ms))
         launches = tuple(Launch(name=f"{o}_kernel", origin=o, count=1, ms=ms) for o, ms in times)
         return Kernels(launches=launches, own_share=own_ms / (own_ms + library_ms + copy_ms))
 
-    assert "library_kernel" in lacking(kernels(0.1, 99.9), [])
-    assert lacking(kernels(2.0, 98.0), []) == ""
-    assert lacking(kernels(0.1, 50.0, 49.9), []) == ""
+    assert "library_kernel" in lacking(timed(0.1, 99.9), [])
+    assert lacking(timed(2.0, 98.0), []) == ""
+    assert lacking(timed(0.1, 50.0, 49.9), []) == ""
 
 
 def test_without_a_trace_it_is_enough_that_something_was_built(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ template <typename T, bool wide> typename std::enable_if<!wide, void>::type kern
 template typename std::enable_if<!false, void>::type kernel<float, false>(float*);
 template <typename... Each> void many(Each...) {}
 template void many<Long, Long, Long>(Long, Long, Long);
-template <typename T> struct Tile { static void run(T) {} };
+template <typename T> struct Tile { static void started(T) {} };
 template struct Tile<int>;
 }
 namespace { __attribute__((used)) void hidden(int*) {} }
@@ -53,7 +53,7 @@ def test_a_kernel_is_found_by_all_of_its_name(library: tuple[Path, ...]) -> None
     assert len(many) > MAX_NAME
     for name in (
         "std::enable_if<!(false), void>::type vendor::tiles::kernel<float, false>(float*)",
-        "vendor::tiles::Tile<int>::run(int)",
+        "vendor::tiles::Tile<int>::started(int)",
         "(anonymous namespace)::hidden(int*)",
         "scale(float*, int)",
         many[:MAX_NAME],

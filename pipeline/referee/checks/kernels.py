@@ -27,6 +27,8 @@ LIBRARY_CEILING = 0.90
 
 TRACE_SECONDS = 60.0
 """A traced call may take this much longer than a plain one."""
+MOST_LOOKUPS = 16
+"""Names of a report that are looked for in the libraries' files, a second each at most."""
 IMAGE_BYTES = 64 << 20
 """Most bytes that are read of a candidate's libraries together."""
 
@@ -171,10 +173,12 @@ def _read(report: object, builds: Sequence[Build]) -> Kernels:
     modules = {build.name for build in builds if build.state is BuildState.OK}
     host = list(_host(_rows(report.get("host")), modules, images))
     if "device" in report:
-        launches = [
-            Launch(name=name, origin=origin(name, images, by_torch=kind == BY_TORCH), count=count, ms=ms)
-            for kind, name, count, ms in _rows(report["device"])
-        ]
+        launches = _looked_up(
+            [
+                Launch(name=name, origin=origin(name, images, by_torch=kind == BY_TORCH), count=count, ms=ms)
+                for kind, name, count, ms in _rows(report["device"])
+            ]
+        )
     else:
         launches = host
         if not any(launch.origin is Origin.OWN for launch in host):
@@ -241,17 +245,32 @@ def origin(name: str, images: Sequence[bytes] = (), *, by_torch: bool = False) -
     known = kernel_name(name)
     if _MEMORY.match(name):
         return Origin.COPY
-    library = Origin.COPY if _MOVES.search(name) else Origin.LIBRARY
     if by_torch or _UNMISTAKABLE.match(known.plain):
-        return library
+        return _of_library(name)
     if any(_holds(image, known.base) for image in images):
         return Origin.OWN
     if _INDUCTOR.match(name):
         return Origin.INDUCTOR
     usual = re.search("[<(]", name) and _USUAL.match(known.base)
-    if usual or _TEMPLATES.search(known.plain) or _TYPES.search(name) or holds_kernel(name):
-        return library
+    if usual or _TEMPLATES.search(known.plain) or _TYPES.search(name):
+        return _of_library(name)
     return Origin.JIT
+
+
+def _of_library(name: str) -> Origin:
+    return Origin.COPY if _MOVES.search(name) else Origin.LIBRARY
+
+
+def _looked_up(launches: list[Launch]) -> list[Launch]:
+    """The same; those that nothing else explains as a library's where one holds them, of the longest."""
+    unknown = sorted(
+        (n for n, launch in enumerate(launches) if launch.origin is Origin.JIT),
+        key=lambda n: -(launches[n].ms or 0.0),
+    )
+    for n in unknown[:MOST_LOOKUPS]:
+        if holds_kernel(launches[n].name):
+            launches[n] = launches[n].model_copy(update={"origin": _of_library(launches[n].name)})
+    return launches
 
 
 def _holds(image: bytes, base: str) -> bool:

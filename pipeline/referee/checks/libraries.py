@@ -1,8 +1,8 @@
 """Whether a kernel is one of the libraries that torch brings: looked up in their files.
 
 Libraries that launch through CUDA's runtime register their kernels by mangled names, which stand in the files
-as text, also where the code is compressed. A name that no pattern knows is looked for there; a few of them
-cost seconds, so patterns come first.
+as text, also where the code is compressed. A name that no pattern knows is looked for there. One that is in
+none of them costs a second or two, so patterns come first, and few are looked for: a report may have any.
 """
 
 from __future__ import annotations
@@ -10,18 +10,22 @@ from __future__ import annotations
 import ctypes
 import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from pipeline.contestant.profiling import MAX_NAME
-from pipeline.referee.checks.names import kernel_name
+from pipeline.referee.checks.names import KernelName, kernel_name
 
 _KERNELS = re.compile(r"lib(?:cublas|cudnn|cufft|cusolver|cusparse|curand|nccl|torch_cuda)\w*\.so(?:\.|$)")
 """Libraries with kernels in them."""
 _MAPPED = re.compile(r"^\S+ \S+ \S+ \S+ \S+ +(/.+)$")
-_MOST_HITS = 50_000
-_LONGEST = 16 << 10
+_MOST_HITS = 20_000
+"""Most mangled names that one lookup takes apart: a few tenths of a second."""
+_SHORTEST = 6
+"""Bytes of a piece that may stand anywhere in a mangled name."""
+_LONGEST = 4096
 """Bytes of a mangled name."""
 
 
@@ -32,11 +36,19 @@ def holds_kernel(name: str, files: tuple[Path, ...] | None = None) -> bool:
     `files`: those beside the CUDA libraries that this process has loaded. Names without template arguments or
     parameters are not looked up: C names, as compilers at run time give them, may be anybody's.
     """
-    path = kernel_name(name).path
-    if not re.search("[<(]", name) or not path:
+    known = kernel_name(name)
+    if not re.search("[<(]", name) or not known.path:
         return False
-    piece = "".join(f"{len(part)}{part}" for part in path).encode()
-    return any(_named(name, piece, file) for file in (_loaded() if files is None else files))
+    symbols = _symbols(_pieces(known), _loaded() if files is None else files)
+    return any(_demangled(symbol)[:MAX_NAME] == name for symbol in islice(symbols, _MOST_HITS))
+
+
+def _pieces(known: KernelName) -> list[bytes]:
+    """What its mangled name must hold one of, by the rules of the Itanium C++ ABI; none if too many do."""
+    piece = "".join(f"{len(part)}{part}" for part in known.path).encode()
+    if not known.whole:
+        return [piece] if len(piece) >= _SHORTEST else []
+    return [b"_ZN" + piece] if len(known.path) > 1 else [b"_Z" + piece, b"_ZL" + piece]
 
 
 @lru_cache(maxsize=1)
@@ -49,21 +61,20 @@ def _loaded() -> tuple[Path, ...]:
     return tuple(sorted(found, key=lambda file: ("cublas" not in file.name, file)))
 
 
-def _named(name: str, piece: bytes, file: Path) -> bool:
-    """Whether the file has a mangled name with this piece in it that is `name` in full."""
-    try:
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            return any(_demangled(found)[:MAX_NAME] == name for found in _symbols(text, piece))
-    except (OSError, ValueError):  # gone, or empty
-        return False
+def _symbols(pieces: Sequence[bytes], files: Iterable[Path]) -> Iterator[bytes]:
+    """Mangled names in the files with one of these pieces in them."""
+    for file in files:
+        try:
+            with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                for piece in pieces:
+                    yield from _symbols_of(text, piece)
+        except (OSError, ValueError):  # gone, or empty
+            continue
 
 
-def _symbols(text: mmap.mmap, piece: bytes) -> Iterator[bytes]:
+def _symbols_of(text: mmap.mmap, piece: bytes) -> Iterator[bytes]:
     at = -1
-    for _ in range(_MOST_HITS):
-        at = text.find(piece, at + 1)
-        if at < 0:
-            return
+    while (at := text.find(piece, at + 1)) >= 0:
         begins = text.rfind(b"\0", max(0, at - _LONGEST), at) + 1
         ends = text.find(b"\0", at, at + _LONGEST)
         if text[begins : begins + 2] == b"_Z" and ends > 0:

@@ -18,6 +18,8 @@ class KernelName(NamedTuple):
     path: tuple[str, ...]
     """What a mangled name has in one piece: `("internal", "gemvx", "kernel")`; what follows the last template
     or anonymous namespace before the name itself."""
+    whole: bool
+    """Whether nothing stands before the path: no such template or namespace."""
 
     @property
     def base(self) -> str:
@@ -33,7 +35,7 @@ def kernel_name(name: str) -> KernelName:
     after = max((at for at, part in enumerate(last[:-1]) if part == _WORD), default=-1)
     path = tuple(part for part in last[after + 1 :] if re.fullmatch(r"\w+", part))
     plain = text[start:end].replace(f"{_WORD}::", "") + text[end:]
-    return KernelName(plain.replace(_WORD, _ANONYMOUS), path)
+    return KernelName(plain.replace(_WORD, _ANONYMOUS), path, whole=len(path) == len(last))
 
 
 def _head(text: str) -> tuple[int, int, str]:
