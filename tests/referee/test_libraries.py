@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.contestant.profiling import MAX_NAME
@@ -104,6 +104,8 @@ def test_what_a_template_returns_is_no_part_of_its_name() -> None:
     assert kernel_name("(anonymous namespace)::tile(float*)").plain == "tile(float*)"
 
 
+@example("1>1")
+@example("a<)b")
 @given(st.text(alphabet="ab:<>() \0,&*1", max_size=40) | st.text(max_size=20))
 def test_any_text_has_a_name(text: str) -> None:
     found = kernel_name(text)

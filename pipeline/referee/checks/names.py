@@ -48,13 +48,12 @@ def _head(text: str) -> tuple[int, int, str]:
             return start, at, outer
         if sign in "<(":
             open_brackets.append(sign)
-        elif sign == ")":
-            while open_brackets and open_brackets.pop() != "(":
+        elif sign == ")" and "(" in open_brackets:
+            while open_brackets.pop() != "(":
                 pass
-        elif sign == ">":
-            if open_brackets and open_brackets[-1] == "<":
-                open_brackets.pop()
-                outer += "" if open_brackets else "<>"
+        elif sign == ">" and open_brackets[-1:] == ["<"]:
+            open_brackets.pop()
+            outer += "" if open_brackets else "<>"
         elif not open_brackets:
             outer += sign
             if sign == " ":
