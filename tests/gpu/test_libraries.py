@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -74,15 +75,19 @@ for each in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
     OPERATIONS[f"convolutions in {each}"] = partial(convolutions, each)
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR")
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_what_torch_launches_is_no_candidates(name: str) -> None:
-    operation = OPERATIONS[name]
+def traced(operation: Operation) -> dict[str, Any]:
     with torch.no_grad():
         operation()  # what is compiled once is compiled
         watched = Watched(operation, GPU)
         watched()
-    kernels = read({"profile": watched.report}, [])
+    return watched.report
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_torch_launches_is_no_candidates(name: str) -> None:
+    report = traced(OPERATIONS[name])
+    kernels = read({"profile": report}, [])
     assert kernels.trouble == ""
     assert kernels.launches != ()
     told = (Origin.LIBRARY, Origin.COPY)
@@ -93,15 +98,11 @@ def test_what_torch_launches_is_no_candidates(name: str) -> None:
 def test_kernels_of_libraries_are_found_in_their_files(name: str) -> None:
     """As where a candidate calls the library itself, or replays a graph: no operator of torch is around it.
     Most names of cuSOLVER's say nothing of it."""
-    operation = OPERATIONS[name]
-    with torch.no_grad():
-        operation()
-        watched = Watched(operation, GPU)
-        watched()
-    launches = {kernel for _, kernel, _, _ in watched.report["device"]}
+    report = traced(SOLVERS[name])
+    launches = {kernel for _, kernel, _, _ in report["device"]}
     unknown = {kernel for kernel in launches if origin(kernel) is Origin.JIT and "(" in kernel}
     assert {kernel for kernel in unknown if not holds_kernel(kernel)} == set()
-    plain = [["kernel", *rest] for _, *rest in watched.report["device"]]
-    found = read({"profile": watched.report | {"device": plain}}, [])
+    plain = [["kernel", *rest] for _, *rest in report["device"]]
+    found = read({"profile": report | {"device": plain}}, [])
     told = [launch for launch in found.launches if launch.name in unknown and launch.origin is Origin.LIBRARY]
     assert len(told) == min(len(unknown), MOST_LOOKUPS) > 0

@@ -281,10 +281,11 @@ def test_what_only_the_spread_of_the_rounds_forbids_to_claim_is_measured_on() ->
         slow = [1 + noise * (number % 4 // 2) for number in range(12)]
         return [clock.Round("BC", [f * baseline] * 4, [f] * 4, 6 * f, 4 * f * baseline + 2 * f) for f in slow]
 
-    assert clock.conclude(rounds(1.03, 0.05), backend="cuda").pace is not Pace.FASTER
-    assert clock.undecided(rounds(1.03, 0.05), "cuda")
+    told = clock.conclude(rounds(1.03, 0.05), backend="cuda")
+    assert told.pace is not Pace.FASTER
+    assert clock.undecided(told)
     for baseline, noise in ((1.03, 0.0), (1.0, 0.05), (1.5, 0.05)):
-        assert not clock.undecided(rounds(baseline, noise), "cuda")
+        assert not clock.undecided(clock.conclude(rounds(baseline, noise), backend="cuda"))
 
 
 def test_pairs_that_disagree_decide_nothing() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipeline.contestant.profiling import MAX_NAME
 from pipeline.referee.checks.libraries import holds_kernel
 from pipeline.referee.checks.names import kernel_name
+from pipeline.referee.mapped import mapped_files
 
 SOURCE = """
 #include <type_traits>
@@ -79,6 +80,11 @@ def test_a_kernel_of_another_name_is_not(name: str, library: tuple[Path, ...]) -
 def test_a_file_without_anything_in_it_holds_nothing(tmp_path: Path) -> None:
     (tmp_path / "libempty.so").touch()
     assert not holds_kernel("scale(float*, int)", (tmp_path / "libempty.so",))
+
+
+def test_the_libraries_of_this_process_are_listed_once() -> None:
+    found = [file.name for file in mapped_files()]
+    assert sum(name.startswith("libtorch_cpu.so") for name in found) == 1
 
 
 @pytest.mark.parametrize(

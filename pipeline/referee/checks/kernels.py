@@ -32,6 +32,9 @@ MOST_LOOKUPS = 16
 IMAGE_BYTES = 64 << 20
 """Most bytes that are read of a candidate's libraries together."""
 
+_CANDIDATES, _LIBRARIES = (Origin.OWN, Origin.JIT), (Origin.LIBRARY, Origin.INDUCTOR)
+"""What counts as the candidate's, and what as others' compute; copies are neither."""
+
 _OWN = "Did a kernel of the candidate's own do the work?"
 _PURE = "Are all compute operators the candidate's own?"
 _NAMED = 5
@@ -136,7 +139,7 @@ def lacking(kernels: Kernels, builds: Sequence[Build]) -> str:
         return f"it is right, but no kernel of its own ran{ran}"
     if kernels.own_share is not None and kernels.own_share < OWN_FLOOR:
         total = sum(launch.ms or 0.0 for launch in kernels.launches)
-        library = sum(launch.ms or 0.0 for launch in kernels.launches if launch.name in others) / total
+        library = sum(launch.ms or 0.0 for launch in kernels.launches if launch.origin in _LIBRARIES) / total
         if library > LIBRARY_CEILING:
             share = f"{kernels.own_share:.2%} of the time, libraries {library:.0%}"
             return f"its own kernels take {share}: {_names(others)}"
@@ -149,10 +152,13 @@ def library_compute(kernels: Kernels) -> tuple[str, ...]:
 
 
 def _split(kernels: Kernels) -> tuple[list[str], list[str]]:
-    """Names of the candidate's own launches, and of those of libraries."""
-    own = [launch.name for launch in kernels.launches if launch.origin in (Origin.OWN, Origin.JIT)]
-    library = (Origin.LIBRARY, Origin.INDUCTOR)
-    return own, [launch.name for launch in kernels.launches if launch.origin in library]
+    """Names of the candidate's own launches, and of those of libraries: each once, though torch may launch a
+    kernel that is launched elsewhere too."""
+    own, others = (
+        list(dict.fromkeys(launch.name for launch in kernels.launches if launch.origin in origins))
+        for origins in (_CANDIDATES, _LIBRARIES)
+    )
+    return own, others
 
 
 def read(reply: dict[str, Any], builds: Sequence[Build]) -> Kernels:
@@ -300,7 +306,7 @@ def _own_share(launches: Sequence[Launch]) -> float | None:
     total = sum(times)
     if len(times) < len(launches) or total <= 0:
         return None
-    own = sum(launch.ms or 0.0 for launch in launches if launch.origin in (Origin.OWN, Origin.JIT))
+    own = sum(launch.ms or 0.0 for launch in launches if launch.origin in _CANDIDATES)
     return min(own / total, 1.0)
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from pipeline.contestant.profiling import MAX_NAME
 from pipeline.referee.checks.names import KernelName, kernel_name
+from pipeline.referee.mapped import mapped_files
 
 _KERNELS = re.compile(r"lib(?:cublas|cudnn|cufft|cusolver|cusparse|curand|nccl|torch_cuda)\w*\.so(?:\.|$)")
 """Libraries with kernels in them."""
-_MAPPED = re.compile(r"^\S+ \S+ \S+ \S+ \S+ +(/.+)$")
 _MOST_HITS = 20_000
 """Most mangled names that one lookup takes apart: a few tenths of a second."""
 _SHORTEST = 6
@@ -54,9 +54,7 @@ def _pieces(known: KernelName) -> list[bytes]:
 @lru_cache(maxsize=1)
 def _loaded() -> tuple[Path, ...]:
     """Files with kernels, in the folders of those that are loaded: some are loaded only when used."""
-    lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
-    mapped = {Path(match[1]) for match in map(_MAPPED.match, lines) if match}
-    folders = {file.parent for file in mapped if _KERNELS.match(file.name)}
+    folders = {file.parent for file in mapped_files() if _KERNELS.match(file.name)}
     found = {f.resolve() for folder in folders for f in folder.iterdir() if _KERNELS.match(f.name)}
     return tuple(sorted(found, key=lambda file: ("cublas" not in file.name, file)))
 

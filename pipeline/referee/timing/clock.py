@@ -246,19 +246,8 @@ def narrow(rounds: Sequence[Round], half_width: float) -> bool:
     return stats.half_width(stats.bootstrap_median(log_ratios(rounds))) < half_width
 
 
-def aa_spread(rounds: Sequence[Round]) -> float:
-    """How far the baseline's blocks are from their own neighbours, as a fraction."""
-    return stats.aa_spread([(len(r.baseline), math.log(call_ms(r.baseline))) for r in rounds])
-
-
-def shows_no_difference(rounds: Sequence[Round], backend: str) -> bool:
-    """Whether these rounds would be called the same, or left unresolved."""
-    return conclude(rounds, backend=backend).pace in (Pace.SAME, Pace.UNRESOLVED)
-
-
-def undecided(rounds: Sequence[Round], backend: str) -> bool:
+def undecided(told: Measurement) -> bool:
     """Whether only the rounds' own A/A spread forbids to claim a difference: more of them make it less."""
-    told = conclude(rounds, backend=backend)
     shown = stats.pace(told.speedup_interval, stats.CLAIM_FLOOR)
     return shown in (Pace.FASTER, Pace.SLOWER) and told.pace is not shown
 
@@ -304,7 +293,7 @@ def conclude(
     lowest = interval.low + correction - doubt(rounds, stats.sureness)
     interval = Interval(low=lowest, high=interval.high + correction)
     interval = stats.exponential(interval)
-    spread = aa_spread(rounds)
+    spread = stats.aa_spread([(len(r.baseline), math.log(call_ms(r.baseline))) for r in rounds])
     smallest = stats.resolution(spread, device_spread)
     return Measurement(
         candidate_ms=(inside + hidden) * math.exp(lowered),

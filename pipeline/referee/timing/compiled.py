@@ -28,6 +28,7 @@ from pipeline.nouns import Against, Check, CheckOutcome, Environment, Interval, 
 from pipeline.nouns.base import Noun
 from pipeline.referee.answers.problem import ProblemError
 from pipeline.referee.ledger import Ended, clean
+from pipeline.referee.mapped import mapped_files
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone, Equipment
 from pipeline.referee.seats.memory import SharedMemory
@@ -326,11 +327,7 @@ def _first_line(error: Exception) -> str:
 
 def _libcuda_directory() -> str | None:
     """Where this process has libcuda from: Triton links against it, and need not find it by itself."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        path = line.split(maxsplit=5)[-1]
-        if "/libcuda.so" in path:
-            return str(Path(path).parent)
-    return None
+    return next((str(file.parent) for file in mapped_files() if file.name.startswith("libcuda.so")), None)
 
 
 def _half_width(ratio: Interval) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.nouns import VerifySettings
+from pipeline.nouns import Measurement, Pace, VerifySettings
 from pipeline.referee.timing import clock
 
 MIN_ROUNDS, LATE_ROUNDS = 8, 4
@@ -39,9 +39,10 @@ def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: flo
     narrow = clock.narrow(rounds, half_width)
     if not (narrow or late):
         return False
-    if seconds <= min(longer, longest) and clock.undecided(rounds, settings.backend):
+    told = clock.conclude(rounds, backend=settings.backend)
+    if seconds <= min(longer, longest) and clock.undecided(told):
         return False
-    if not late and _spread_wide(rounds, settings):
+    if not late and _says_little(told, half_width):
         return False
     if clock.vouched(rounds) or seconds > longest:
         return True
@@ -52,7 +53,6 @@ def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: flo
     return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < half_width
 
 
-def _spread_wide(rounds: Sequence[clock.Round], settings: VerifySettings) -> bool:
+def _says_little(told: Measurement, half_width: float) -> bool:
     """Whether no difference is shown by rounds that could not show much of one."""
-    wide = clock.aa_spread(rounds) > SPREAD_WIDTHS * settings.half_width
-    return wide and clock.shows_no_difference(rounds, settings.backend)
+    return told.pace in (Pace.SAME, Pace.UNRESOLVED) and told.aa_spread > SPREAD_WIDTHS * half_width
