@@ -4,7 +4,8 @@
 For every problem of a suite: is it fit (as `problems check` asks), and what becomes of four candidates? The
 reference itself must be correct. Three fakes must not be, where the problem is fit: zeros, one constant
 (the mean of the true output; the most frequent of whole numbers), the true output for inputs of its own
-drawing. All run through real verifications, without timing.
+drawing. All run through real verifications, without timing. With `--candidates itself` only the references
+run, and whether their problems are fit is not asked.
 
 Measures; asserts nothing. Run again, it goes on with the problems that are missing in --json.
 """
@@ -28,7 +29,7 @@ from pipeline.execution.engine import Engine
 from pipeline.execution.sizes import choose_size
 from pipeline.nouns import CheckOutcome, Problem, Status, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.problems.check import Unfit
+from pipeline.problems.check import Fitness, Unfit
 
 SELF = "itself"
 _MAPPED = """
@@ -90,6 +91,10 @@ NOT_JUDGED = {Status.INFRASTRUCTURE_ERROR, Status.OUT_OF_MEMORY, Status.TIMEOUT,
 """Refused, but not for what it computed."""
 
 
+OUTCOMES = RIGHT, REFUSED, NOT_TOLD = "right", "refused", "not judged"
+SELF_COLUMNS = tuple(f"self {outcome}" for outcome in OUTCOMES)
+
+
 def candidate(problem: Problem, size: str, name: str) -> str:
     """The source of one of CANDIDATES; what it draws by itself has the size that is asked for."""
     values = (f"{key} = {value!r}\n" for key, value in problem.sizes[size].items())
@@ -138,14 +143,15 @@ class Sweep:
             if not self._budget.allows_another():
                 return False
         began = time.monotonic()
-        fit = fitness.check(problem)
-        findings = [f.model_dump(mode="json", include={"reason", "message"}) for f in fit.findings]
-        reasons = {finding.reason for finding in fit.findings}
-        names = [] if reasons & HOPELESS else [SELF] if reasons else list(CANDIDATES)
-        runs = {name: self._verified(problem, name, engine) for name in names}
+        wanted: list[str] = self._options.candidates
+        fit = fitness.check(problem) if set(wanted) - {SELF} else None
+        reasons = {finding.reason for finding in fit.findings} if fit else set()
+        possible = set() if reasons & HOPELESS else {SELF} if reasons else set(CANDIDATES)
+        runs = {name: self._verified(problem, name, engine) for name in wanted if name in possible}
         seconds = round(time.monotonic() - began, 2)
         record: Record = {"problem": problem.id, "name": problem.name, "level": problem.level}
-        record |= {"unfit": findings, "fitness_seconds": fit.seconds, "runs": runs, "seconds": seconds}
+        record |= {"unfit": fit and _findings(fit), "fitness_seconds": fit and fit.seconds}
+        record |= {"runs": runs, "seconds": seconds}
         with self._lock:
             self._budget.note(seconds)
             self._book.add(record)
@@ -168,23 +174,32 @@ class Sweep:
         }
 
 
+def _findings(fit: Fitness) -> list[Record]:
+    return [found.model_dump(mode="json", include={"reason", "message"}) for found in fit.findings]
+
+
+def _reasons(record: Record) -> list[str]:
+    """Why a problem is unfit; nothing where it was not asked either."""
+    return [finding["reason"] for finding in record["unfit"] or ()]
+
+
 def _said(record: Record) -> str:
-    unfit = ", ".join(finding["reason"] for finding in record["unfit"])
+    unfit = ", ".join(_reasons(record))
     runs = ", ".join(f"{name}: {run['status']}" for name, run in record["runs"].items())
     return f"unfit ({unfit}) {runs}" if unfit else runs
 
 
 def show(records: Sequence[Record]) -> None:
     """The tables, and every case that should not be."""
-    header = ("level", "problems", "admitted", "unfit", "self refused", "self not judged", "fakes accepted")
+    header = ("level", "problems", "admitted", "unfit", *SELF_COLUMNS, "fakes accepted")
     print(table(header, (_level_row(level, records) for level in _levels(records))))
     print(
         f"\nfakes on admitted problems\n{table(('fake', 'tried', *_statuses(records)), _fake_rows(records))}"
     )
-    reasons = Counter(finding["reason"] for record in records for finding in record["unfit"])
+    reasons = Counter(reason for record in records for reason in _reasons(record))
     print("\nunfit, by reason (a problem may have several)")
     for reason, count in reasons.most_common():
-        named = [r["problem"] for r in records if reason in (f["reason"] for f in r["unfit"])]
+        named = [r["problem"] for r in records if reason in _reasons(r)]
         print(f"  {reason} ({count}): {', '.join(named)}")
     print()
     for record in records:
@@ -211,24 +226,20 @@ def _levels(records: Sequence[Record]) -> list[int | None]:
 
 def _level_row(level: int | None, records: Sequence[Record]) -> tuple[object, ...]:
     mine = [record for record in records if record["level"] == level]
-    admitted = [record for record in mine if not record["unfit"]]
-    itself = Counter(_outcome(record["runs"][SELF]["status"]) for record in admitted)
-    accepted = sum(_believed(r, run) for r in mine for name, run in r["runs"].items() if name != SELF)
-    return (
-        level if level is not None else "-",
-        len(mine),
-        len(admitted),
-        len(mine) - len(admitted),
-        itself["refused"],
-        itself["not judged"],
-        accepted,
+    unfit = [record for record in mine if record["unfit"]]
+    admitted = [record for record in mine if record["unfit"] == []]
+    itself = Counter(
+        _outcome(r["runs"][SELF]["status"]) for r in mine if SELF in r["runs"] and not r["unfit"]
     )
+    accepted = sum(_believed(r, run) for r in mine for name, run in r["runs"].items() if name != SELF)
+    shown = level if level is not None else "-"
+    return (shown, len(mine), len(admitted), len(unfit), *map(itself.__getitem__, OUTCOMES), accepted)
 
 
 def _outcome(status: str) -> str:
     if status == Status.CORRECT:
-        return "correct"
-    return "not judged" if status in NOT_JUDGED else "refused"
+        return RIGHT
+    return NOT_TOLD if status in NOT_JUDGED else REFUSED
 
 
 def _statuses(records: Sequence[Record]) -> list[str]:
@@ -255,6 +266,9 @@ def main() -> None:
         "--levels", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2, 3]
     )
     options_of.add_argument("--select", nargs="*", default=[], help="only these, by id, name or glob")
+    options_of.add_argument(
+        "--candidates", nargs="+", choices=list(CANDIDATES), default=list(CANDIDATES), help="only these"
+    )
     options_of.add_argument("--backend", choices=["cuda", "cpp"])
     options_of.add_argument("--size")
     options_of.add_argument("--problem-seconds", type=float, default=120.0, help="most for a call or a check")

@@ -6,8 +6,10 @@ import argparse
 import json
 import math
 import random
+import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -250,4 +252,17 @@ def test_the_sweep_tells_what_should_not_be(capsys: pytest.CaptureFixture[str]) 
     assert "level1/1 x, another draw: correct" in printed
     assert "level1/2 x, itself: wrong_output" in printed
     assert "replay (1): level1/3" in printed
-    assert printed.splitlines()[1].split() == ["1", "3", "2", "1", "1", "0", "1"]
+    assert printed.splitlines()[1].split() == ["1", "3", "2", "1", "1", "1", "0", "1"]
+
+
+def test_references_are_swept_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asked = ["--levels", "1", "--select", "level1/9", "--backend", "cpp", "--candidates", "itself"]
+    record = tmp_path / "sweep.json"
+    with patch.object(sys, "argv", ["sweep", *asked, "--json", str(record)]):
+        kernelbench_sweep.main()
+    (found,) = json.loads(record.read_text())["records"]
+    assert found["unfit"] is None
+    assert {name: run["status"] for name, run in found["runs"].items()} == {"itself": "correct"}
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("level1/9")
+    assert printed[2].split() == ["1", "1", "0", "0", "1", "0", "0", "0"]  # neither admitted nor unfit
