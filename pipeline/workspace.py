@@ -43,7 +43,12 @@ def open_workspace(path: Path | None = None) -> Workspace:
     Raises UsageError when the directory does not exist: a typo must not make an empty leaderboard.
     """
     chosen = path or Path(os.environ.get(WORKSPACE_VARIABLE) or ".")
-    root = chosen.expanduser().resolve()
+    try:
+        root = chosen.expanduser().resolve()
+    except FileNotFoundError:
+        raise UsageError(
+            "the current directory is gone; change to one that exists, or give --workspace"
+        ) from None
     if not root.is_dir():
         raise UsageError(f"workspace {root} is not a directory; make it first: mkdir -p {root}")
     return Workspace(root)

@@ -43,9 +43,11 @@ app.add_typer(cache_app, name="cache")
 
 def main() -> None:
     """Entry point of the console script."""
+    import errno
     import gc
+    import os
 
-    from pipeline.errors import KernelproofError
+    from pipeline.errors import KernelproofError, MachineError
 
     # Importing makes objects by the ten thousand, and none of them is garbage.
     gc.set_threshold(100_000, 50, 50)
@@ -55,3 +57,9 @@ def main() -> None:
     except KernelproofError as error:
         print(f"kernelproof: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"kernelproof: {error}; make room and run the same command again", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is in the buffer still is no second error
+        sys.exit(MachineError.exit_code)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 from typing import Any
@@ -76,9 +77,13 @@ def bytes_of(tensor: torch.Tensor) -> int:
 
 
 def create_shared(name: str, nbytes: int) -> tuple[Arena, int]:
-    """A CPU arena and the descriptor to send along. The caller closes the descriptor after sending."""
-    descriptor = os.memfd_create(name)
+    """A CPU arena and the descriptor to send along. The caller closes the descriptor after sending.
+
+    Sealed, so that nobody can make it shorter: who reads beyond the end of a file is killed.
+    """
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, max(nbytes, ALIGNMENT))
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return attach_shared(name, descriptor), descriptor
 
 

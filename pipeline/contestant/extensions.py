@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -38,7 +39,7 @@ class ExtensionLoader:
     def __init__(self, ask: Ask, directory: Path) -> None:
         self._ask = ask
         self._directory = directory
-        self._count = 0
+        self._numbers = itertools.count()
 
     def install(self) -> None:
         """Replaces torch's functions. Candidates that import them by name get ours too."""
@@ -103,7 +104,7 @@ class ExtensionLoader:
 
     def _loaded(self, request: dict[str, Any]) -> Any:
         name = str(request["name"])
-        library = self._serve(request, self._directory / f"{name}_{self._count}" / f"{name}.so")
+        library = self._serve(request, self._directory / f"{name}_{next(self._numbers)}" / f"{name}.so")
         if not request["is_python_module"]:
             torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
             return str(library)
@@ -116,7 +117,6 @@ class ExtensionLoader:
         if descriptor is None:
             raise RuntimeError(f"Error building extension '{name}': {reply.get('log', '')}")
         try:
-            self._count += 1
             library.parent.mkdir(parents=True, exist_ok=True)
             library.unlink(missing_ok=True)  # one that is loaded already must not change
             _copy(descriptor, library)
@@ -136,8 +136,11 @@ def _import(name: str, library: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, library)
     if spec is None or spec.loader is None:
         raise ImportError(f"no module can be loaded from {library}")
+    before = sys.modules.get(name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    if before is not None:  # an extension may enter itself under a name that is another's: torch's, say
+        sys.modules[name] = before
     return module
 
 

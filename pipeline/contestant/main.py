@@ -10,6 +10,7 @@ import gc
 import os
 import socket
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Callable, Sequence
@@ -40,6 +41,8 @@ class Runner:
     def __init__(self, sock: socket.socket, *, alone: bool = False) -> None:
         """`alone`: this process is the contestant's and nobody else's."""
         self._sock, self._alone = sock, alone
+        self._wire = threading.Lock()
+        """Whose turn it is to send and wait for the answer: a candidate may build in threads of its own."""
         self._arenas: dict[str, arenas.Arena] = {}
         self._device = torch.device("cpu")
         self._flush = loop.Flush(0, self._device)
@@ -67,7 +70,15 @@ class Runner:
         }
 
     def serve(self) -> None:
-        """Answers requests until `bye` or the end of the connection."""
+        """Answers requests until `bye` or the end of the connection.
+
+        Between a reply and the next request the wire is this thread's: another may ask for a build only while
+        somebody waits for a reply.
+        """
+        with self._wire:
+            self._serve()
+
+    def _serve(self) -> None:
         while True:
             try:
                 message, fds = wire.receive(self._sock, max_fds=4)
@@ -75,16 +86,20 @@ class Runner:
                 return
             if message.get("op") == "bye":
                 return
+            self._wire.release()
             try:
                 reply = self._handlers[str(message.get("op"))](message, fds)
             except BaseException as error:  # the candidate may raise anything, SystemExit included
                 reply = {"error": describe_error(error)}
+            finally:
+                self._wire.acquire()
             wire.send(self._sock, reply)
 
     def ask_for_build(self, request: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
         """Sends a build request in the middle of a load or a call; returns the reply and the library."""
-        wire.send(self._sock, {"op": "build", "request": request})
-        reply, fds = wire.receive(self._sock, max_fds=1)
+        with self._wire:
+            wire.send(self._sock, {"op": "build", "request": request})
+            reply, fds = wire.receive(self._sock, max_fds=1)
         return reply, fds[0] if fds else None
 
     def _hello(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -207,8 +222,9 @@ class Runner:
 
     def _ask_for_places(self) -> list[list[torch.Tensor]]:
         """Where the results of a block go: told when all its calls are made."""
-        wire.send(self._sock, {"op": "places"})
-        reply, _ = wire.receive(self._sock)
+        with self._wire:
+            wire.send(self._sock, {"op": "places"})
+            reply, _ = wire.receive(self._sock)
         return [[self._tensor(spec) for spec in outputs] for outputs in reply["places"]]
 
     def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _from_folder(folder: Path, suite: Suite, problem: Problem | None) -> list[Gi
 
 def _is_candidate(file: Path, folder: Path) -> bool:
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix in SUFFIXES and not hidden and not file.is_dir()
+    return file.suffix in SUFFIXES and not hidden and not (file.is_dir() or file.is_fifo())
 
 
 def _problem_of(below: Path, suite: Suite) -> Problem:

@@ -138,6 +138,10 @@ class Engine:
     ) -> Verification | None:
         """The verdict, where the build stage already decides it."""
         failed = next((b for b in prebuilt.builds if b.state.status is not None), None)
+        # A candidate may try one build and fall back to another: what it does then is judged.
+        fell_back = not prebuilt.trouble and any(b.state is BuildState.OK for b in prebuilt.builds)
+        if failed is not None and fell_back and failed.state in (BuildState.ERROR, BuildState.TIMEOUT):
+            failed = None
         if failed is not None and failed.state.status is not None:
             status = failed.state.status
             reason = f"building {failed.name}: {failed.state}"

@@ -23,7 +23,7 @@ _PATH = re.compile(rf"{OWN}(?:/[A-Za-z0-9_+-][A-Za-z0-9_.+-]{{0,199}}){{1,20}}")
 class BuildRequest(Noun):
     """One extension to compile, as a candidate asked for it. Comes from untrusted code."""
 
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
+    name: str = Field(pattern=r"^[A-Za-z0-9_]{1,200}$")
     """The extension's (Python module's) name."""
     cpp_sources: tuple[str, ...] = ()
     cuda_sources: tuple[str, ...] = ()

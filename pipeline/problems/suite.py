@@ -166,7 +166,8 @@ def _in_levels(root: Path) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    return [file for file in folder.glob("*.py") if not file.name.startswith(("_", "."))]
+    files = (file for file in folder.glob("*.py") if not file.name.startswith(("_", ".")))
+    return [file for file in files if not file.is_fifo()]  # to read from one waits for whoever writes
 
 
 def _normal(text: str) -> str:

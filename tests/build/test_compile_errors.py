@@ -42,7 +42,7 @@ def test_a_linker_error_shows_no_path_of_the_scratch_directory(fresh: Builder, p
     assert "kernelproof-build-" not in build.log
 
 
-@pytest.mark.parametrize("name", ["../evil", "a b", "", "x;y", "é", "a" * 101, "1st", "a/b", "a\nb", "-o"])
+@pytest.mark.parametrize("name", ["../evil", "a b", "", "x;y", "é", "a" * 201, "a/b", "a\nb", "-o"])
 def test_names_that_could_leave_the_directory_or_the_command_are_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         BuildRequest(name=name)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli import material
-from tests.cli.program import Program
+from tests.cli.program import PROGRAM, Program
 
 COMMANDS = ("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor", "cache")
 
@@ -39,6 +40,28 @@ def test_help_lists_the_commands(program: Program) -> None:
 
 def test_a_misspelt_command(program: Program) -> None:
     assert "Did you mean 'verify'?" in program.run("verfy", code=2).stderr
+
+
+def test_a_full_disk_is_told(program: Program) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run_as(program, *PROGRAM, "problems", "list", stdout=full)
+    assert done.returncode == 3
+    assert done.stderr.startswith("kernelproof: ") and "make room" in done.stderr
+
+
+def test_a_directory_that_is_gone_is_told(program: Program, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os; os.rmdir({str(gone)!r}); {PROGRAM[2]}"
+    done = run_as(program, *PROGRAM[:2], code, "leaderboard", cwd=gone)
+    assert done.returncode == 2
+    assert "the current directory is gone" in done.stderr
+
+
+def run_as(program: Program, *command: str, **where: Any) -> subprocess.CompletedProcess[str]:
+    """A command outside of any workspace."""
+    environment = {k: v for k, v in program.environment.items() if k != "KERNELPROOF_WORKSPACE"}
+    return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False, **where)
 
 
 def test_the_command_line_starts_without_heavy_modules() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ def test_one_problem_for_all(tmp_path: Path, suite: Suite) -> None:
     folder = tmp_path / "given"
     for name in ("b.py", "a/level1_2.py", ".hidden/c.py", "d.json", ".e.py"):
         put(folder / name)
+    os.mkfifo(folder / "f.py")  # to read from it would wait for whoever writes
     found = read_candidates(folder, suite, suite.find("relu_plain"))
     assert [(one.id, one.problem.id) for one in found] == [
         ("a/level1_2.py", "level1/relu_plain"),

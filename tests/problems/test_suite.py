@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ def test_a_checkout_is_read_as_it_is(tmp_path: Path) -> None:
     assert suite.name == "KernelBench"
     assert suite.find("level1/19").name == "ReLU"
     assert suite.broken == []
+
+
+def test_a_pipe_in_a_folder_is_no_problem(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    os.mkfifo(root / "KernelBench" / "level1" / "7_Pipe.py")
+    assert [problem.id for problem in open_suite(root).problems()] == IDS
 
 
 def test_a_folder_of_levels_a_single_level_and_a_single_file(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_possible_times_are_taken_as_they_are(value: list[float]) -> None:
     assert clock.believable_times(value, len(value)) == value
 
 
-BLOCK_COST = 0.7
+BLOCK_COST = 0.4
 
 
 def rounds_with(
@@ -69,6 +69,18 @@ def test_blocks_that_are_evened_out_have_no_slope_and_are_seen_all_the_same() ->
         r.host_ms = 12 * 5.0
     assert clock.unseen_ms(rounds)[0] > 4.0
     assert clock.hides_work(rounds)
+
+
+def test_what_a_block_may_cost_is_no_speedup() -> None:
+    """Half of each call is hidden, and short blocks idle until they have as much beside their calls."""
+    rounds = [
+        clock.Round("BC", [0.3] * n, [0.15] * n, 0.15 * n + 0.45 + 0.05 * n, 0.3 * n + 0.05 * n)
+        for n in (2, 3) * 12
+    ]
+    told = clock.conclude(rounds, backend="cpp")
+    assert told.speedup == pytest.approx(2.0)
+    assert told.speedup_interval.low < 1.0
+    assert told.pace is Pace.UNRESOLVED
 
 
 def test_with_a_single_length_the_block_is_not_told_from_its_calls() -> None:
@@ -229,7 +241,7 @@ def test_cold_first_calls_of_both_sides_change_no_ratio(
     assert told.baseline_ms == pytest.approx(0.1 * ratio)
 
 
-@given(st.floats(-3.0, 1.0 - BLOCK_COST), st.integers(4, 8), st.integers(4, 8))
+@given(st.floats(-3.0, clock.BLOCK_MS - BLOCK_COST), st.integers(4, 8), st.integers(4, 8))
 def test_pairs_whose_blocks_cost_differently_leave_no_doubt(offset: float, few: int, other: int) -> None:
     """Each pair of processes has its own cost of a block, and its own numbers of calls: a slope over all
     rounds was that of nobody, and took a third off an honest claim."""

@@ -15,8 +15,8 @@ from pipeline.referee.answers.answer import Answer, answer, compare, may_hold_in
 from pipeline.referee.answers.conditioning import WELL_CONDITIONED, amplification
 from pipeline.referee.answers.problem import LoadedProblem, outputs_of, truth
 
-GROSS = "constant"
-"""The variant that is judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""
+GROSS = ("constant", "sparse")
+"""Variants that are judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Oracle:
         self, expected: Expected, mine: Sequence[torch.Tensor], factor: float = 1.0
     ) -> list[ErrorStatistics]:
         """With floors `factor` times as wide."""
-        floor = tolerance.gross_floor if expected.name == GROSS else tolerance.norm_floor
+        floor = tolerance.gross_floor if expected.name in GROSS else tolerance.norm_floor
         floors = [factor * floor(stick.native.dtype, self._numerics) for stick in expected.sticks]
         name, numerics = expected.name, self._numerics
         return compare(expected.native, expected.sticks, mine, floors, trial=name, numerics=numerics)

@@ -39,6 +39,7 @@ _OWN = "Did a kernel of the candidate's own do the work?"
 _PURE = "Are all compute operators the candidate's own?"
 _NAMED = 5
 """Most names in a sentence."""
+_FAILED = "the traced call failed"
 
 _UNMISTAKABLE = re.compile(
     r"^(?:at|at_cuda_detail|c10|cublas\w*|cusparse\w*|cusolver\w*|cufft\w*|cudnn\w*|cutlass\w*|cute|cask\w*"
@@ -98,13 +99,20 @@ def check_kernels(
     slot.fill(draw(ledger.seed(f"traced{after}"), device))
     seed = ledger.seed(f"forward traced{after}")
     message = {"op": "profile", "seed": seed, "timed_next": timed_next, **slot.message()}
-    try:
-        reply = ask(message, settings.call_seconds + TRACE_SECONDS, Status.RUNTIME_ERROR)
-        kernels = read(reply, ledger.builds)
-    except Ended as ended:
-        if ended.status is not Status.RUNTIME_ERROR:
-            raise
-        kernels = Kernels(trouble=f"the traced call failed: {ended.reason}"[:500])  # timed calls will tell
+    seconds = settings.call_seconds + TRACE_SECONDS
+
+    def traced() -> Kernels:
+        try:
+            return read(ask(message, seconds, Status.RUNTIME_ERROR), ledger.builds)
+        except Ended as ended:
+            if ended.status is not Status.RUNTIME_ERROR:
+                raise
+            return Kernels(trouble=f"{_FAILED}: {ended.reason}"[:500])
+
+    kernels = traced()
+    if kernels.trouble.startswith(_FAILED):
+        ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)  # who raises here too, raises
+        kernels = traced()
     ledger.kernels = ledger.kernels or kernels
     figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
     if settings.own_kernel:
@@ -115,9 +123,9 @@ def check_kernels(
         ledger.passed(f"own_kernel{after}", _OWN, _summary(kernels, ledger.builds), figures)
     if settings.purity == "own-compute":
         others = library_compute(kernels)
-        if others:
+        if others or kernels.trouble.startswith(_FAILED):
             ledger.kernels = kernels
-            seen = f"libraries computed too: {_names(others)}"
+            seen = f"libraries computed too: {_names(others)}" if others else f"not seen: {kernels.trouble}"
             raise ledger.failed(Status.NO_CUSTOM_KERNEL, f"own_compute{after}", _PURE, seen, figures)
         if kernels.trouble and not kernels.launches:
             ledger.skipped(f"own_compute{after}", _PURE, kernels.trouble, figures)
@@ -131,6 +139,8 @@ def lacking(kernels: Kernels, builds: Sequence[Build]) -> str:
     Without a trace it is enough that an extension was built.
     """
     built = any(build.state is BuildState.OK for build in builds)
+    if kernels.trouble.startswith(_FAILED):
+        return f"it is right, but raises whenever it is traced, and only then: {kernels.trouble}"
     if kernels.trouble and not kernels.launches:
         return "" if built else "it is right, but it built no extension"
     own, others = _split(kernels)

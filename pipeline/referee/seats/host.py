@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport
 from pipeline.sandbox import Group, Job, Limits, Outcome, Scratch, python_paths
@@ -322,8 +324,9 @@ class Contestant:
             return {"log": f"a candidate may ask for at most {MAX_BUILDS} builds"}, None
         try:
             request = BuildRequest.model_validate(raw)
-        except ValueError as error:
-            return {"log": f"the arguments of load_inline are not usable: {error}"}, None
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            return {"log": f"the arguments of load_inline are not usable: {wrong}"}, None
         build, descriptor = self._opened(request)
         self.builds.append(build)
         return ({}, descriptor) if descriptor is not None else ({"log": build.log[-100_000:]}, None)

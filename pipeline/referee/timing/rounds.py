@@ -51,8 +51,13 @@ referee's clock errs in a block is a small part of a call then, however short th
 REPEATS, REPEATED_OF = 2, 3
 """Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
 often than that is so all the time, and to throw rounds away would only make them fewer."""
+RECOUNTED = 2
+"""So many times as many calls as were reckoned must fit into a block, by a round's times, to reckon anew."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone."""
+PRIVATE_BYTES = 256 << 20
+"""So many bytes of a round's inputs the referee keeps to itself, beside the watched slot's: which that slot
+is shows when its inputs are destroyed, so a candidate could change all others' for the baseline."""
 DECOY_SHARE, MIN_DECOYS = 0.125, 2
 """Chance of a decoy before each round, and how many there are at least for each pair of processes."""
 
@@ -63,6 +68,8 @@ class _Watched:
 
     index: int
     private: list[Any]
+    others: dict[int, list[Any]]
+    """Those of further slots, by index, as many as fit into PRIVATE_BYTES."""
     changed: bool = False
     """Whether the candidate changed them."""
 
@@ -146,6 +153,10 @@ class Stopwatch:
                 continue
             pending.pop()
             timed.rounds.append(done)
+            if (many := self._wanted(done)) >= RECOUNTED * self._counts[1]:  # slow only until it was counted
+                self._count(many)
+                pending.clear()
+                timed.rounds.clear()  # few calls a block say little of what a call hides
             if not pending and enough(timed.rounds, self._settings, time.monotonic() - began):
                 break
         while timed.failure is None and self._wants_decoy():
@@ -177,11 +188,18 @@ class Stopwatch:
             done = self._round(Timed(), min(WARM_CALLS, count), ORDERS[0], session)
             if time.monotonic() > until:
                 break
-        many = count
-        if not any(map(math.isnan, (*done.baseline, *done.candidate))):  # where a time was impossible
-            slowest = max(min(done.baseline), min(done.candidate))
-            count = min(len(self._slots), max(count, math.ceil(SHORT_BLOCK_MS / slowest)))
-            many = max(min(3, count), min(count, math.ceil(BLOCK_MS[self._settings.backend] / slowest)))
+        self._count(self._wanted(done))
+
+    def _wanted(self, done: Round) -> int:
+        """How many calls a block should hold, by the times in this one."""
+        count = min(MAX_SLOTS, len(self._slots))
+        if any(map(math.isnan, (*done.baseline, *done.candidate))):  # a time was impossible
+            return count
+        slowest = max(min(done.baseline), min(done.candidate))
+        count = min(len(self._slots), max(count, math.ceil(SHORT_BLOCK_MS / slowest)))
+        return max(min(3, count), min(count, math.ceil(BLOCK_MS[self._settings.backend] / slowest)))
+
+    def _count(self, many: int) -> None:
         # A candidate that does not know how many calls come cannot spread what it hides over them.
         fewest = min(2, max(1, many - 1))
         self._counts = (self._random.randint(max(fewest, many // 4), max(fewest, many // 2)), many)
@@ -204,6 +222,7 @@ class Stopwatch:
             else:
                 candidate, host = self._block(self._candidate, slots, places, watched)
             if who == order[0]:  # the other side is to have the same inputs
+                watched.changed |= who == "C" and self._changed(slots, watched)
                 slots[watched.index].write(watched.private)
         self._watch.ask_gpu()
         if watched.changed:
@@ -244,8 +263,10 @@ class Stopwatch:
         slots[watched.index].write(watched.private)
         if watched.changed:
             timed.failure = timed.failure or "inputs_unchanged"
-        for source, place, variant in zip(sources, places, variants, strict=True):
-            timed.found(self._outputs.wrong_decoy(place, variant, source.values()))
+        private = watched.others | {watched.index: watched.private}
+        for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
+            arguments = private.get(number) or sources[number].values()
+            timed.found(self._outputs.wrong_decoy(place, variant, arguments))
         self._judge_emptied(timed)
         self._decoyed.append(count)
         timed.checked_calls += count
@@ -263,14 +284,24 @@ class Stopwatch:
         """New inputs for every slot of a round, and poison where the results go; what the watched one has."""
         for place in places:
             place.poison()
-        index = self._random.randrange(len(slots))
+        index, kept = self._random.randrange(len(slots)), {}
+        room = PRIVATE_BYTES // max(1, sum(view.nbytes for view in slots[0].views))
+        private = {index, *self._random.sample(range(len(slots)), min(room, len(slots)))}
         for number, (slot, draw) in enumerate(zip(slots, draws, strict=True)):
             arguments = draw()
             slot.take(arguments)
-            if number == index:
-                watched = _Watched(index, arguments)
+            if number in private:
+                kept[number] = arguments
             del arguments
-        return watched
+        return _Watched(index, kept.pop(index), kept)
+
+    def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
+        """Whether inputs of other slots than the watched one are no more what they were."""
+        if self._trusted or self._subject.aliased:
+            return False
+        return not all(
+            same_bits(list(slots[number].views), private) for number, private in watched.others.items()
+        )
 
     def _block(
         self,
