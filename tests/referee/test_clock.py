@@ -37,7 +37,7 @@ def test_possible_times_are_taken_as_they_are(value: list[float]) -> None:
     assert clock.believable_times(value, len(value)) == value
 
 
-BLOCK_COST = 0.4
+BLOCK_COST = 0.7
 
 
 def rounds_with(

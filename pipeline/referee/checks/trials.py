@@ -21,8 +21,8 @@ from pipeline.referee.seats.memory import SharedSlot, bits, same_bits
 LATER_DRAWS = 4
 """So many later calls on other inputs an earlier result must survive."""
 LATER_SECONDS = 0.15
-"""And more on the last of these inputs, for so long, but no more than twice as many as there are slots: in
-timed calls all results of a block are kept, so who has a ring of buffers must have more than that."""
+"""And more on the last of these inputs, for so long, until there are more than slots: in timed calls all
+results of a block are kept, so who has a ring of buffers must have more than that."""
 Ask = Callable[[dict[str, Any], float, Status], dict[str, Any]]
 
 _INPUTS = "Are the inputs unchanged, bit by bit?"
@@ -219,7 +219,7 @@ class Trials:
             second.fill(self._loaded.draw(self._ledger.seed(f"trial {name} {number}"), self._device))
             seed = self._ledger.seed(f"forward {name} {number}")
             self._call(second, seed, hold=True)
-        until, most = time.monotonic() + LATER_SECONDS, 2 * len(self._slots)
+        until, most = time.monotonic() + LATER_SECONDS, len(self._slots)
         while (most := most - 1) > 0 and time.monotonic() < until:
             self._call(second, seed, hold=True)
         self._unchanged("result_kept", _KEPT, first, before, "a later call overwrote it")
