@@ -140,6 +140,7 @@ class Stopwatch:
         while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
             if self._unusual_ones and self._random.random() < DECOY_SHARE:
                 self._decoy(timed)
+                continue
             if not pending:
                 pending = list(
                     zip(self._random.sample(self._counts, 2), self._random.sample(ORDERS, 2), strict=True)
@@ -261,7 +262,7 @@ class Stopwatch:
         pairs = [slot.await_from(source) for slot, source in zip(slots, sources, strict=True) if late]
         self._block(self._candidate, slots, places, watched, pairs)
         slots[watched.index].write(watched.private)
-        if watched.changed:
+        if watched.changed or self._changed(sources, watched):
             timed.failure = timed.failure or "inputs_unchanged"
         private = watched.others | {watched.index: watched.private}
         for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
