@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is compiled, learnt of the compilers and measured of this machine, once for all tests."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,10 +29,10 @@ ENDLESS = 100_000_000
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Suite, and a cache that this module's tests share."""
+def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, Any]:
+    """What a verifier of these tests is made with."""
     root = tmp_path_factory.mktemp("verifier")
-    return {"suite": material.problems(root / "problems"), "cache": root / "cache", **QUICK}
+    return {"suite": material.problems(root / "problems"), "cache": cache, **QUICK}
 
 
 @dataclass(frozen=True)

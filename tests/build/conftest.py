@@ -1,4 +1,4 @@
-"""Shared by the build tests: one cache and one toolchain for the session, so that nothing compiles twice."""
+"""Shared by the build tests: one toolchain for the session, and builders."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ RequestMaker = Callable[..., BuildRequest]
 
 
 @pytest.fixture(scope="session")
-def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("build-cache")
+def toolchain(cache: Path) -> Toolchain:
+    return learn_toolchain(cache)
 
 
 @pytest.fixture(scope="session")
-def toolchain(session_cache: Path) -> Toolchain:
-    return learn_toolchain(session_cache)
-
-
-@pytest.fixture(scope="session")
-def builder(session_cache: Path, toolchain: Toolchain) -> Builder:
+def builder(cache: Path, toolchain: Toolchain) -> Builder:
     """A builder whose cache lasts the session."""
-    return Builder(session_cache, toolchain=toolchain)
+    return Builder(cache, toolchain=toolchain)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -10,17 +11,27 @@ import pytest
 
 from pipeline.nouns import AttemptKey, Extraction, Status, Verification
 from tests.cli import material
+from tests.cli.conftest import working_in
 from tests.cli.program import Program
 
 QUICK = ("--backend", "cpp", "--trials", "1")
 
 
-@pytest.fixture
-def verified(program: Program, suite: Path, tmp_path: Path) -> Program:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path, suite: Path) -> Path:
     """A workspace with one correct, measured attempt."""
-    file = tmp_path / "sines.py"
-    file.write_text(material.sines())
-    program.run("verify", file, "--problem", "sines", "--suite", suite, *QUICK, "--seconds", "2")
+    root = tmp_path_factory.mktemp("measured")
+    (root / "sines.py").write_text(material.sines())
+    with working_in(root / "workspace", cache) as program:
+        options = ("--problem", "sines", "--suite", suite, *QUICK, "--seconds", "2")
+        program.run("verify", root / "sines.py", *options)
+    return program.workspace
+
+
+@pytest.fixture
+def verified(program: Program, measured: Path) -> Program:
+    """A copy of that workspace."""
+    shutil.copytree(measured, program.workspace, dirs_exist_ok=True)
     return program
 
 

@@ -14,11 +14,6 @@ from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
 from tests.execution.host import GPUS, REFEREE
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A host with three GPUs and no quarantine; its directory for locks."""

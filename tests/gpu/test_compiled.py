@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from pipeline.execution.engine import Engine
@@ -12,12 +10,6 @@ from pipeline.problems import open_suite
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1800)]
 KINDS = ("compile", "max-autotune")
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with Engine(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def reference_against_compiled(engine: Engine, problem_id: str, **changes: object) -> Verification:

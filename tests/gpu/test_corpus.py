@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +20,8 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(scope="module")
-def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
+def court(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Court]:
     """A court in whose cache every extension is already built."""
-    cache = tmp_path_factory.mktemp("cache")
     build_ahead(members("cuda"), cache, Group(), threads=max(1, len(os.sched_getaffinity(0)) // 2))
     with holding_court(tmp_path_factory, cache) as court:
         yield court

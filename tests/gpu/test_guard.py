@@ -56,11 +56,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "locks"
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 def judge(engine: Engine, source: str, stages: list[str] | None = None) -> Verification:
     settings = VerifySettings(backend="cuda", own_kernel=False, measure=False)
     heard = stages if stages is not None else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,12 +63,6 @@ class ModelNew(nn.Module):
             product = a @ b
         return product
 """
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with Engine(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def judge(engine: Engine, problem_id: str, source: str, **changes: object) -> Verification:

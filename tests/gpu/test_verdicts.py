@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,6 @@ class ModelNew(nn.Module):
     def forward(self, x):
 {body}
 """
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with Engine(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def judge(engine: Engine, problem_id: str, source: str, **changes: object) -> Verification:

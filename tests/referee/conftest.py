@@ -39,9 +39,9 @@ def holding_court(factory: pytest.TempPathFactory, cache: Path) -> Iterator[Cour
 
 
 @pytest.fixture(scope="session")
-def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
+def court(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Court]:
     """A court that is held once for all tests."""
-    with holding_court(tmp_path_factory, tmp_path_factory.mktemp("cache")) as court:
+    with holding_court(tmp_path_factory, cache) as court:
         yield court
 
 

@@ -19,11 +19,11 @@ RIGHT = next(member for member in members("cpu") if member.id == "honest/relu_wh
 
 
 @pytest.mark.skipif(len(MINE) < 2, reason="one core is no choice")
-def test_a_referee_keeps_to_its_own_cores_while_it_judges(tmp_path: Path) -> None:
+def test_a_referee_keeps_to_its_own_cores_while_it_judges(cache: Path) -> None:
     untimed = RIGHT.settings.model_copy(update={"measure": False})
     request = replace(RIGHT, settings=untimed).request
     before = {process.pid for process in psutil.Process().children()}
-    referee = RefereeProcess(tmp_path, None)
+    referee = RefereeProcess(cache, None)
     (pid,) = {process.pid for process in psutil.Process().children()} - before
     seen: dict[str, set[int]] = {}
 
@@ -31,7 +31,7 @@ def test_a_referee_keeps_to_its_own_cores_while_it_judges(tmp_path: Path) -> Non
         seen[stage] = os.sched_getaffinity(pid)
 
     try:
-        toolchain = learn_toolchain(tmp_path)
+        toolchain = learn_toolchain(cache)
         found = referee.verify(request, toolchain, look, cores=CoreShares(measured=tuple(MINE[:1])))
         assert found.status is Status.CORRECT
         assert seen["reference"] == seen["correctness"] == set(MINE[:1])

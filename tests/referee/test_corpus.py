@@ -22,15 +22,19 @@ LONG = (
     "harmless/baseline_functions_slowed",
     "harmless/cores_hogged_between_turns",
     "harmless/first_call_does_all",
+    "harmless/more_cores_than_given",
     "harmless/slow_when_first_called",
     "honest/batched_matmul_thread_pool",
     "honest/batch_norm_train_statistics",
     "honest/conv2d_channels_last",
+    "honest/cpp_long_sums_in_turn",
     "honest/cpp_relu_loaded_from_files",
     "honest/cpp_softmax_loaded_from_a_tree",
     "honest/cpp_sum_openmp_atomics",
     "honest/cumulative_sum_cached_triangle",
     "honest/linear_cache_by_version",
+    "honest/linear_cached_weight",
+    "honest/relu_strided_output",
 )
 """These take seven seconds to half a minute each: they too are left to `make test-slow`."""
 

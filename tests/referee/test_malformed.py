@@ -203,8 +203,7 @@ ways = (
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
-    cache = tmp_path_factory.mktemp("cache")
+def tools(cache: Path) -> Tools:
     return Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), Kept())
 
 
@@ -240,7 +239,7 @@ def test_bent_answers_cost_no_more_than_the_verdict(
     request = request_for("problem.py", source, measure=measure, call_seconds=0.5 if measure else 0.4)
     seen: Counter[Status] = Counter()
 
-    @examples(20 if measure else 120)
+    @examples(10 if measure else 120)
     @given(st.lists(ways, min_size=1, max_size=6))
     @example([leaving])
     @example([impossible])

@@ -172,7 +172,9 @@ def _is_there(path: Path) -> bool:
 
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
+def trace(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, cache: Path
+) -> Iterator[Trace]:
     """One verification with a database, a key in the environment and another attempt before it."""
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
@@ -185,7 +187,7 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         workspace = open_workspace(tmp_path_factory.mktemp("workspace"))
         workspace.database.parent.mkdir()
         store = stack.enter_context(open_store(workspace.database))
-        engine = stack.enter_context(Engine(tmp_path_factory.mktemp("cache")))
+        engine = stack.enter_context(Engine(cache))
         problem = read_problem(HERE / "problem.py")
         settings = VerifySettings(
             backend="cpp" if request.param == "cpu" else "cuda",
