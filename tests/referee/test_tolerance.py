@@ -41,9 +41,11 @@ def test_reference_passes_against_itself(
     seed: int, dtype: torch.dtype, magnitude: int, shape: list[int]
 ) -> None:
     truth = torch.randn(shape, generator=generator(seed), dtype=torch.float64) * 2.0**magnitude
-    native = truth.to(dtype)
+    native = truth.to(dtype, copy=True)
+    before = native.clone()
     assert judged(native, native, truth).wrong == 0
     assert judged(native, native).wrong == 0
+    assert torch.equal(native, before)
 
 
 @given(seeds, st.integers(-40, 40))
@@ -195,6 +197,35 @@ def test_a_record_holds_finite_numbers_only(value: float, base: float) -> None:
 def test_timed_outputs_get_the_room_that_two_accepted_results_may_need() -> None:
     assert tolerance.timed_floor(torch.float32, 0.0) == 2 * tolerance.norm_floor(torch.float32)
     assert tolerance.timed_floor(torch.float32, 1e-3) == 2 * tolerance.REFERENCE_MULTIPLE * 1e-3
+
+
+@given(seeds, st.sampled_from(FLOATS), st.integers(-6, 6), st.floats(0.0, 1.0), st.floats(0.0, 30.0))
+def test_who_is_near_to_the_native_result_is_right(
+    seed: int, dtype: torch.dtype, magnitude: int, share: float, coarse: float
+) -> None:
+    """Wherever the truth is, if the native result is `coarse` times as far from it as rounding is."""
+    source = generator(seed)
+    truth, first, second = torch.randn(3, 400, generator=source, dtype=torch.float64) * 2.0**magnitude
+    native = (truth + coarse * torch.finfo(dtype).eps * first).to(dtype)
+    error = tolerance.yardstick(native, truth).reference_relative_norm
+    floor = tolerance.near_floor(dtype, error)
+    assert floor > 0
+    mine = (native.double() + share * floor * second).to(dtype)
+    if tolerance.compare(mine, native, None, trial="t", output=0, floor=floor).wrong == 0:
+        assert judged(mine, native, truth).wrong == 0
+
+
+@given(seeds, st.integers(256, 700))
+@settings(max_examples=30)
+def test_products_of_eight_bit_integers_are_refused_behind_bfloat16(seed: int, depth: int) -> None:
+    a, b = (operand.bfloat16() for operand in product(seed, depth))
+    truth, native = a.double() @ b.double(), a @ b
+    rows, columns = (x.float().abs().amax(dim, keepdim=True) / 127 for x, dim in ((a, 1), (b, 0)))
+    integers = ((a / rows).round() * rows) @ ((b / columns).round() * columns)
+    assert judged(integers.bfloat16(), native, truth).wrong > 0
+    halves = [left.float() @ right.float() for left, right in zip(a.chunk(2, 1), b.chunk(2, 0), strict=True)]
+    rounded_twice = halves[0].bfloat16() + halves[1].bfloat16()
+    assert judged(rounded_twice, native, truth).wrong == 0
 
 
 def test_another_policy_has_another_hash(monkeypatch: pytest.MonkeyPatch) -> None:

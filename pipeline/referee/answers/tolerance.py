@@ -3,10 +3,10 @@
 The yardstick is the *native* reference's own error. With t the float64 truth, r the native reference's
 output and c the candidate's, all of one trial, an output of floating dtype is accepted when
 
-    ||c - t|| <= max(REFERENCE_MULTIPLE * ||r - t||, N * ||t||)                         (in norm)
-    |c_i - t_i| <= max(REFERENCE_MULTIPLE * max|r - t|, 6 * N * max(|t_i|, rms(t)))     (each element)
+    ||c - t|| <= max(M * ||r - t||, N * ||t||)                         (in norm)
+    |c_i - t_i| <= max(M * max|r - t|, 6 * N * max(|t_i|, rms(t)))     (each element)
 
-where N is the norm floor of the output's dtype. Derivation of the floors:
+where N is the norm floor of the output's dtype and M the multiple. Derivation of the floors:
 
 - float32, N = 5e-5. Summing 10^6 float32 terms one after another, instead of pairwise as torch does, has
   a relative error near sqrt(10^6 / 2) * 2^-24 = 4e-5 of the result's norm: honest, so it must pass. One
@@ -18,8 +18,15 @@ where N is the norm floor of the output's dtype. Derivation of the floors:
 - float64: N = 5e-5 * 2^-29, the float32 floor scaled by the ratio of the unit roundoffs.
 - Six times N for one element: the largest of 10^9 normally distributed errors is about six deviations.
 
-REFERENCE_MULTIPLE = 8: an algorithm of the same precision class but another order (split-K against
-one pass, say) may have a few times the native error; a lower class has hundreds of times.
+M = 8 for float32 and float64: an algorithm of the same precision class but another order (split-K against
+one pass, say) may have a few times the native error; a lower class has hundreds of times. M = 4 for narrower
+outputs, whose native error is mostly their own rounding, which every result shares: one bfloat16 product
+has 1.7e-3 of it, and with operands scaled to eight-bit integers by row 1.1e-2, which is six times that.
+
+Outputs of timed calls are held against r, in three steps. Who is within max(M * e, N) - 2 e of r in norm, where
+e is r's relative error in the trials' draws, is within max(M * e, N) of t (`near_floor`). Who is not is held
+against t as in a trial, where the inputs are the referee's own and t can be had. Else he may be off by
+twice max(M * e, N) (`timed_floor`).
 
 A run with `--numerics tf32` accepts for float32 what TF32 products give, N = 2^-9: five times the 4e-4 above.
 The same numbers name a result's error class: `fp32-equivalent` within the float32 floor, `tf32-class` within
@@ -42,7 +49,7 @@ from pipeline.contestant.wire import dtype_name
 from pipeline.hashing import sha256_json
 from pipeline.nouns import ErrorClass, ErrorStatistics
 
-REFERENCE_MULTIPLE = 8.0
+REFERENCE_MULTIPLE, NARROW_MULTIPLE = 8.0, 4.0
 ELEMENT_MULTIPLE = 6.0
 SURE_SHARE = 0.9
 """Of the floor: what a look at float32 may be wrong by is far less than the rest."""
@@ -72,7 +79,8 @@ def policy_sha256() -> str:
     """Hash of the policy's numbers, stored with every verification."""
     floors = {dtype_name(dtype): floor for dtype, floor in NORM_FLOOR.items()}
     classes = [TF32_FLOOR, HALF_FLOOR]
-    return sha256_json([REFERENCE_MULTIPLE, ELEMENT_MULTIPLE, UNBELIEVABLE, COARSE_FLOOR, floors, classes])
+    multiples = [REFERENCE_MULTIPLE, NARROW_MULTIPLE, ELEMENT_MULTIPLE]
+    return sha256_json([*multiples, UNBELIEVABLE, COARSE_FLOOR, floors, classes])
 
 
 def norm_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
@@ -80,6 +88,11 @@ def norm_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
     if numerics == "tf32" and dtype == torch.float32:
         return TF32_FLOOR
     return NORM_FLOOR.get(dtype, COARSE_FLOOR)
+
+
+def reference_multiple(dtype: torch.dtype) -> float:
+    """How many times the native reference's own error an output of this dtype may have."""
+    return NARROW_MULTIPLE if dtype.itemsize <= 2 else REFERENCE_MULTIPLE
 
 
 def gross_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
@@ -94,7 +107,21 @@ def timed_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: st
     Both may be off by what a trial allows, so twice that: `reference_relative_norm` is the native
     reference's own largest error in the trials.
     """
-    return 2 * max(norm_floor(dtype, numerics), REFERENCE_MULTIPLE * reference_relative_norm)
+    return 2 * _trial_floor(dtype, reference_relative_norm, numerics)
+
+
+def near_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str = "fp32") -> float:
+    """How near to the native result an output of a timed call is right in norm, wherever the truth is.
+
+    By the triangle inequality the native reference's own error is left out, twice, since in another draw it
+    may be more than in the trials.
+    """
+    return _trial_floor(dtype, reference_relative_norm, numerics) - 2 * reference_relative_norm
+
+
+def _trial_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str) -> float:
+    """The relative error in norm that a trial allows."""
+    return max(norm_floor(dtype, numerics), reference_multiple(dtype) * reference_relative_norm)
 
 
 def error_class(found: ErrorStatistics, numerics: str = "fp32") -> ErrorClass | None:
@@ -135,6 +162,16 @@ class Yardstick:
     """Whether the truth is finite throughout."""
 
     @property
+    def has_truth(self) -> bool:
+        """Whether it is more than the native result itself."""
+        return self.exact is not self.native
+
+    @property
+    def multiple(self) -> float:
+        """How many times the native reference's error is allowed."""
+        return reference_multiple(self.native.dtype)
+
+    @property
     def reference_relative_norm(self) -> float:
         """The native reference's relative error in norm."""
         return _ratio(self.reference_norm, self.truth_norm)
@@ -171,7 +208,7 @@ def _measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yar
         sure = sure.masked_fill(~usable, 0.0)
         truth_squared += float(sure.square().sum())
         if exact is not flat and sure.numel():
-            error = flat[start : start + CHUNK].double().sub_(sure)
+            error = flat[start : start + CHUNK].double() - sure  # not in place: float64 is not copied
             error = error.masked_fill_(~usable, 0.0).nan_to_num_(0.0, 0.0, 0.0)
             error_squared += float(error.square().sum())
             largest = max(largest, float(error.abs_().max()))
@@ -219,7 +256,7 @@ def compare_with(
         part, sure = mine[start : start + CHUNK].double(), stick.exact[start : start + CHUNK].double()
         found.add(part, sure, start, stick, ELEMENT_MULTIPLE * floor)
     error_norm = math.sqrt(found.error_squared)
-    allowed = max(REFERENCE_MULTIPLE * stick.reference_norm, floor * stick.truth_norm)
+    allowed = max(stick.multiple * stick.reference_norm, floor * stick.truth_norm)
     wrong = found.wrong
     if wrong == 0 and error_norm > allowed:
         wrong = 1  # no single element is out of bounds, the whole is
@@ -296,7 +333,7 @@ class _Worst:
         squared = float(error.square().sum())
         scale = sure.abs().clamp_(min=stick.rms or 1e-300)
         if stick.all_finite and math.isfinite(squared):
-            bad = error > (scale * relative).clamp_(min=REFERENCE_MULTIPLE * stick.reference_max)
+            bad = error > (scale * relative).clamp_(min=stick.multiple * stick.reference_max)
         else:
             bad = self._careful(part, sure, error, (scale * relative), stick)
             error.nan_to_num_(0.0, 0.0, 0.0)
@@ -320,7 +357,7 @@ class _Worst:
     ) -> torch.Tensor:
         """Which elements are bad where NaN or infinities are about: they must stand where the truth's do."""
         self.nan += int((part.isnan() & ~sure.isnan()).sum())
-        within = error <= bound.clamp_(min=REFERENCE_MULTIPLE * stick.reference_max)
+        within = error <= bound.clamp_(min=stick.multiple * stick.reference_max)
         same = (part == sure) | (part.isnan() & sure.isnan())
         return torch.where(torch.isfinite(sure), ~within, ~same)
 

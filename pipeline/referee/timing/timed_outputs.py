@@ -39,30 +39,43 @@ class TimedOutputs:
         self._subject, self._oracle = subject, subject.oracle
 
     def wrong(self, place: SharedSlot, arguments: list[Any]) -> ErrorStatistics | None:
-        """The first wrong output for these arguments, if any."""
-        return self._compared(place, self._oracle.native(arguments, 0))
+        """The first wrong output for these arguments, which are the referee's own, if any."""
+        return self._as_in_trials("timed", place, arguments)
 
     def wrong_beside(self, slot: SharedSlot, place: SharedSlot) -> ErrorStatistics | None:
         """The same for a slot whose inputs both sides have had: the baseline has computed the answer."""
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
             return self.wrong(place, slot.values())
-        return self._compared(place, Answer(list(place.baseline)))
+        return self._compared(place, Answer(list(place.baseline)), tolerance.timed_floor)
 
     def wrong_decoy(
         self, place: SharedSlot, variant: Variant, arguments: list[Any]
     ) -> ErrorStatistics | None:
-        """The same for a variant's inputs. They may be ill-conditioned: an output that differs from the
-        native result is held against the truth, as in the trials."""
+        """The same for a variant's inputs, which may be ill-conditioned."""
+        return self._as_in_trials(variant.name, place, arguments, forgiving=True)
+
+    def _as_in_trials(
+        self, name: str, place: SharedSlot, arguments: list[Any], *, forgiving: bool = False
+    ) -> ErrorStatistics | None:
+        """Held against the truth, which costs most where a problem is large: only who is not near enough to
+        the native result to be right in any case."""
         native = self._oracle.native(arguments, 0)
-        if self._compared(place, native) is None:
+        if self._compared(place, native, tolerance.near_floor) is None:
             return None
-        expected = self._oracle.expected(variant.name, arguments, 0, native=native, forgiving=True)
+        expected = self._oracle.expected(name, arguments, 0, native=native, forgiving=forgiving)
+        if any(
+            error > 0 and not stick.has_truth
+            for error, stick in zip(self._subject.reference_error, expected.sticks, strict=True)
+        ):  # there was a truth in the trials, and now no memory for it
+            return self._compared(place, native, tolerance.timed_floor)
         return self._oracle.judge(expected, place.outputs).wrong
 
-    def _compared(self, place: SharedSlot, known: Answer) -> ErrorStatistics | None:
+    def _compared(
+        self, place: SharedSlot, known: Answer, floor: Callable[[torch.dtype, float, str], float]
+    ) -> ErrorStatistics | None:
         subject, numerics = self._subject, self._subject.settings.numerics
         floors = [
-            tolerance.timed_floor(native.dtype, error, numerics)
+            floor(native.dtype, error, numerics)
             for native, error in zip(known.outputs, subject.reference_error, strict=True)
         ]
         if all(map(tolerance.surely_within, place.outputs, known.outputs, floors)):
