@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
@@ -35,9 +37,11 @@ T = TypeVar("T")
 class Database:
     """One open database file. Threads may share it; writes queue here instead of in SQLite's busy loop."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, immutable: bool = False) -> None:
+        """`immutable`: the file is read as it is, without locks and without the files beside it."""
         self.path = path
-        self._engine = _engine(path)
+        self._immutable = immutable
+        self._engine = _engine(path, immutable)
         self._writer = self._engine.execution_options(**{_WRITE: True})
         self._turn = threading.Lock()
 
@@ -67,15 +71,22 @@ class Database:
     def prepare(self) -> None:
         """Brings the file to WAL mode and the newest schema; two processes may do so at once.
 
-        Raises StoreError for another program's database and for a schema newer than this program knows.
+        Raises StoreError for another program's database and for a schema newer than this program knows;
+        of an immutable one for each other schema.
         """
         with explained(self.path):
             _patiently(self._prepare_once)
 
     def _prepare_once(self) -> None:
         with self._engine.connect() as connection:
-            if _version(connection, self.path) == HEAD:
-                return
+            found = _version(connection, self.path)
+        if found == HEAD:
+            return
+        if self._immutable:
+            raise StoreError(
+                f"database {self.path} has schema {found or 'none'} and this kernelproof reads {HEAD}: in a "
+                "read-only directory it cannot be brought up; copy it to a writable --workspace"
+            )
         with self._engine.connect() as connection:
             # Outside a transaction, as SQLite demands; persistent once set.
             driver = connection.connection.driver_connection
@@ -91,8 +102,8 @@ class Database:
         self._engine.dispose()
 
 
-def open_database(path: Path, *, create: bool) -> Database:
-    """The database at `path` in the newest schema.
+def open_database(path: Path, *, create: bool, only_read: bool = False) -> Database:
+    """The database at `path` in the newest schema; with `only_read` in a read-only directory, too.
 
     Raises UsageError when it is missing and `create` is false, StoreError when it cannot be used.
     """
@@ -106,7 +117,8 @@ def open_database(path: Path, *, create: bool) -> Database:
                     "or kernelproof verify FILE --problem P (or choose the right --workspace)"
                 )
             path.parent.mkdir(parents=True, exist_ok=True)
-    database = Database(path)
+        immutable = only_read and _at_rest(path)
+    database = Database(path, immutable=immutable)
     try:
         database.prepare()
     except BaseException:
@@ -115,9 +127,21 @@ def open_database(path: Path, *, create: bool) -> Database:
     return database
 
 
-def _engine(path: Path) -> Engine:
+def _at_rest(path: Path) -> bool:
+    """Whether we cannot write beside the file, as WAL mode needs even to read, and nobody has it open.
+
+    Whoever has it open keeps a write-ahead log beside it; without one all that is stored is in the file.
+    """
+    return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+
+
+def _engine(path: Path, immutable: bool) -> Engine:
+    url = URL.create("sqlite", database=str(path))
+    if immutable:
+        query = {"uri": "true", "mode": "ro", "immutable": "1"}
+        url = URL.create("sqlite", database=f"file:{quote(os.fsencode(path))}", query=query)
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),
+        url,
         # Transactions are begun below, explicitly; the driver must not begin its own.
         connect_args={"isolation_level": None, "timeout": BUSY_MS / 1000},
         max_overflow=60,

@@ -20,7 +20,8 @@ _ADVICE = {
     "then run the same command again",
     "SQLITE_READONLY": "or its directory is read-only; make both writable (a database in use needs "
     "files beside it), or copy it to a writable --workspace",
-    "SQLITE_CANTOPEN": "cannot be opened; check that the directory exists and that you may read and write it",
+    "SQLITE_CANTOPEN": "cannot be opened; check that you may read and write it and its directory, or copy "
+    "that directory to a writable --workspace",
     "SQLITE_PERM": "cannot be opened; check that you may read and write it",
     "SQLITE_BUSY": "is locked by another process; wait for it (or end it), then run the same command again",
     "SQLITE_LOCKED": "is locked by another process; wait for it (or end it), then run the same command again",

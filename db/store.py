@@ -29,13 +29,14 @@ from pipeline.nouns import (
 )
 
 
-def open_store(path: Path, *, create: bool = True) -> Store:
+def open_store(path: Path, *, create: bool = True, only_read: bool = False) -> Store:
     """The store in the SQLite file `path`, migrated to the newest schema; made when `create` is true.
 
-    Raises UsageError when it is missing and `create` is false; StoreError when the file cannot be used:
-    newer schema, another program's database, damaged, read-only, full disk, locked for a minute.
+    `only_read`: nothing will be stored, so that a read-only directory does, and nothing is made. Raises
+    UsageError when it is missing and not to be made; StoreError when the file cannot be used: newer schema,
+    another program's database, damaged, read-only, full disk, locked for a minute.
     """
-    return Store(open_database(path, create=create))
+    return Store(open_database(path, create=create and not only_read, only_read=only_read))
 
 
 class Store:

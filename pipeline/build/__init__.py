@@ -5,7 +5,7 @@
 """
 
 from pipeline.build.builder import KEY_FORMAT, Builder
-from pipeline.build.machine import ARCHITECTURE_VARIABLE
+from pipeline.build.machine import ARCHITECTURE_VARIABLE, find_tools
 from pipeline.build.marks import Marks
 from pipeline.build.toolchain import Toolchain, learn_toolchain
 from pipeline.build.upkeep import clear, prune, survey
@@ -17,6 +17,7 @@ __all__ = [
     "Marks",
     "Toolchain",
     "clear",
+    "find_tools",
     "learn_toolchain",
     "prune",
     "survey",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -70,6 +71,7 @@ class FlagChoice(StrEnum):
 
     SHAPE_SPECIALISED = "shape_specialised"
     LAYOUT_SPECIALISED = "layout_specialised"
+    STATE_NOT_UPDATED = "state_not_updated"
 
 
 class ErrorClassChoice(StrEnum):
@@ -81,13 +83,45 @@ class ErrorClassChoice(StrEnum):
     WORSE = "worse"
 
 
+def given_text(text: str) -> str:
+    """Parses names and filters. An empty one comes from a script's unset variable, and names nothing."""
+    if not text:
+        raise typer.BadParameter("it is empty; give a value, or leave the option out.")
+    return text
+
+
+def given_path(text: str) -> Path:
+    """Parses every path. To `Path` an empty one is the current directory, which nobody meant."""
+    if not text:
+        raise typer.BadParameter("the path is empty; for the current directory give a dot.")
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:  # `~` of nobody is a name like any other
+        path = Path.cwd() / text
+    try:
+        readable = not path.exists() or os.access(path, os.R_OK)
+    except OSError as error:
+        raise typer.BadParameter(f"path {text!r} cannot be used: {error.strerror}.") from None
+    if not readable:
+        raise typer.BadParameter(f"path {text!r} is not readable.")
+    return path
+
+
 WorkspaceOption = Annotated[
     Path | None,
-    typer.Option(help="Directory with db/ and generated/ [default: KERNELPROOF_WORKSPACE, else here]."),
+    typer.Option(
+        parser=given_path,
+        metavar="<path>",
+        help="Directory with db/ and generated/ [default: KERNELPROOF_WORKSPACE, else here].",
+    ),
 ]
 SuiteOption = Annotated[
     Path | None,
-    typer.Option(help="Problem file, directory or KernelBench checkout [default: the packaged problems]."),
+    typer.Option(
+        parser=given_path,
+        metavar="<path>",
+        help="Problem file, directory or KernelBench checkout [default: the packaged problems].",
+    ),
 ]
 BackendOption = Annotated[
     BackendChoice, typer.Option(help="cuda: inline CUDA on a GPU. cpp: C++ on the CPU.")

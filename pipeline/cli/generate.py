@@ -26,6 +26,8 @@ from pipeline.cli.common import (
     TrialsOption,
     UnsafeOption,
     WorkspaceOption,
+    given_path,
+    given_text,
 )
 
 if TYPE_CHECKING:
@@ -44,13 +46,20 @@ def generate(
     template: Annotated[str, typer.Option(help="Prompt template: a name, or a directory.")] = "basic-v1",
     suite: SuiteOption = None,
     workspace: WorkspaceOption = None,
-    run: Annotated[str | None, typer.Option(help="A name: another name is another run.")] = None,
+    run: Annotated[
+        str | None, typer.Option(parser=given_text, help="A name: another name is another run.")
+    ] = None,
     base_url: Annotated[str | None, typer.Option(help="The server [default: OPENAI_BASE_URL].")] = None,
     temperature: Annotated[float | None, typer.Option(help="Sent only when given.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Sent as max_completion_tokens when given.")] = None,
     reasoning_effort: Annotated[str | None, typer.Option(help="Sent only when given.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at the same time.")] = 8,
-    record: Annotated[Path | None, typer.Option(help="Append the answers to this file, for replay.")] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            parser=given_path, metavar="<path>", help="Append the answers to this file, for replay."
+        ),
+    ] = None,
     seconds: SecondsOption = None,
     trials: TrialsOption = 3,
     measure: MeasureOption = True,

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Backend, ErrorClassChoice, FlagChoice, NumericsChoice, PurityChoice
+from pipeline.cli.common import (
+    Backend,
+    ErrorClassChoice,
+    FlagChoice,
+    NumericsChoice,
+    PurityChoice,
+    WorkspaceOption,
+    given_text,
+)
 
 
 class Kind(StrEnum):
@@ -19,15 +26,20 @@ class Kind(StrEnum):
 
 
 def leaderboard(
-    problem: Annotated[str | None, typer.Option(help="Problem id or glob: level1/23, 'level1/*'.")] = None,
+    problem: Annotated[
+        str | None, typer.Option(parser=given_text, help="Problem id or glob: level1/23, 'level1/*'.")
+    ] = None,
     level: Annotated[int | None, typer.Option(help="Problems of this level only.")] = None,
-    model: Annotated[str | None, typer.Option(help="Part of the model's name.")] = None,
+    model: Annotated[str | None, typer.Option(parser=given_text, help="Part of the model's name.")] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", "--device", help="Part of the GPU's or CPU's name.")
+        str | None,
+        typer.Option("--gpu", "--device", parser=given_text, help="Part of the GPU's or CPU's name."),
     ] = None,
     backend: Annotated[Backend | None, typer.Option(help="One backend only.")] = None,
-    size: Annotated[str | None, typer.Option(help="One size preset only: full, small.")] = None,
-    run: Annotated[str | None, typer.Option(help="The run of this name only.")] = None,
+    size: Annotated[
+        str | None, typer.Option(parser=given_text, help="One size preset only: full, small.")
+    ] = None,
+    run: Annotated[str | None, typer.Option(parser=given_text, help="The run of this name only.")] = None,
     kind: Annotated[
         Kind | None, typer.Option(help="Answers of models, or candidates given as files.")
     ] = None,
@@ -36,7 +48,7 @@ def leaderboard(
     without: Annotated[
         list[FlagChoice] | None,
         typer.Option(
-            metavar="<shape_specialised|layout_specialised>",
+            metavar="<shape_specialised|layout_specialised|state_not_updated>",
             help="Correct ones with this flag do not count; may be repeated.",
         ),
     ] = None,
@@ -46,7 +58,7 @@ def leaderboard(
     models: Annotated[bool, typer.Option("--models", help="Only the table of the models.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="The problems (or --models) as CSV.")] = False,
-    workspace: Annotated[Path | None, typer.Option(help="Directory with db/ and generated/.")] = None,
+    workspace: WorkspaceOption = None,
 ) -> None:
     """Show the best verified speedup for each problem and how often each model is right."""
     from db.store import open_store
@@ -74,7 +86,7 @@ def leaderboard(
             "error_class": error_class,
         }
     )
-    with open_store(open_workspace(workspace).database, create=False) as store:
+    with open_store(open_workspace(workspace).database, only_read=True) as store:
         board = store.leaderboard(filters)
     if as_json:
         print(json_text(board))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from pipeline.cli.common import JsonOption, SuiteOption
 
 if TYPE_CHECKING:
     from pipeline.nouns import Problem
@@ -19,14 +20,6 @@ problems_app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-SuiteOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--suite", help="Problem file, directory or KernelBench checkout. Default: the packaged ones."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @problems_app.command("list")
@@ -98,6 +91,7 @@ def check_problems(
 
     opened = open_suite(suite)
     problems = opened.select(problem or ["all"])
+    _refuse_unknown(size, problems)
     broken = [] if problem else opened.broken
     records = []
     say = partial(typer.echo, err=True)
@@ -121,6 +115,15 @@ def check_problems(
         typer.echo(f"{fit} of {len(records) + len(broken)} problems are fit")
     if broken or not all(record.ok for record in records):
         raise typer.Exit(1)
+
+
+def _refuse_unknown(size: str, problems: list[Problem]) -> None:
+    """Raises UsageError for a size that none of the problems has; `full` instead would seem to be that."""
+    from pipeline.errors import UsageError
+
+    there = list(dict.fromkeys(("full", "small", *(name for problem in problems for name in problem.sizes))))
+    if size not in there:
+        raise UsageError(f"no size {size!r}; there are {', '.join(there)}: choose with --size")
 
 
 def _print_table(suite: Suite, problems: list[Problem]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from pipeline.cli.common import SuiteOption
 
 
 def prompt(
@@ -13,7 +14,7 @@ def prompt(
     backend: Annotated[str, typer.Option(help="What is asked for: cuda or cpp.")] = "cuda",
     size: Annotated[str, typer.Option(help="The problem's size preset.")] = "full",
     template: Annotated[str, typer.Option(help="A template's name, or the path of a folder.")] = "basic-v1",
-    suite: Annotated[Path | None, typer.Option(help="A directory of problems or one file.")] = None,
+    suite: SuiteOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the prompt as JSON.")] = False,
 ) -> None:
     """Print the prompt that a model gets for a problem: system and user text."""

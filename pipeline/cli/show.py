@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from pipeline.cli.common import WorkspaceOption
 
 
 class Part(StrEnum):
@@ -24,7 +25,7 @@ def show(
     attempt: Annotated[str, typer.Argument(help="The attempt's number (17 or '#17'), or: last.")] = "last",
     part: Annotated[Part, typer.Option(help="Only this part.")] = Part.ALL,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False,
-    workspace: Annotated[Path | None, typer.Option(help="Directory with db/ and generated/.")] = None,
+    workspace: WorkspaceOption = None,
 ) -> None:
     """Show an attempt: prompt, response, source, build log, checks with evidence, times, environment."""
     from db.store import open_store
@@ -32,7 +33,7 @@ def show(
     from pipeline.report.show import print_attempt
     from pipeline.workspace import open_workspace
 
-    with open_store(open_workspace(workspace).database, create=False) as store:
+    with open_store(open_workspace(workspace).database, only_read=True) as store:
         stored = store.load_attempt(store.resolve_attempt(attempt))
     if as_json:
         print(json_text(stored))

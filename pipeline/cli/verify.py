@@ -27,6 +27,8 @@ from pipeline.cli.common import (
     TrialsOption,
     UnsafeOption,
     WorkspaceOption,
+    given_path,
+    given_text,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +42,10 @@ if TYPE_CHECKING:
 
 def verify(
     file: Annotated[
-        Path, typer.Argument(help="A candidate's source or a raw response; a folder or .jsonl file of them.")
+        Path,
+        typer.Argument(
+            parser=given_path, help="A candidate's source or a raw response; a folder or .jsonl file of them."
+        ),
     ],
     problem: Annotated[
         str | None,
@@ -51,7 +56,10 @@ def verify(
     suite: SuiteOption = None,
     workspace: WorkspaceOption = None,
     store: Annotated[bool, typer.Option(help="Keep it as an attempt in the workspace.")] = True,
-    run: Annotated[str | None, typer.Option(help="A name for the run that keeps it.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(parser=given_text, help="A name for the run that keeps it."),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Of many, verify those anew that the workspace keeps.")
     ] = False,

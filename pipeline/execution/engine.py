@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline.build import Builder
+from pipeline.build import Builder, find_tools
 from pipeline.errors import DeviceUnfit, MachineError
 from pipeline.execution.cores import Cores, measured_threads
 from pipeline.execution.devices import device_for, environment_for, set_aside
@@ -23,6 +23,7 @@ from pipeline.execution.referee_process import OnStage, RefereeLost, RefereeProc
 from pipeline.execution.referees import Referees
 from pipeline.hashing import sha256_text
 from pipeline.nouns import (
+    Build,
     BuildState,
     Environment,
     Finding,
@@ -121,12 +122,14 @@ class Engine:
                 prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
             if self._closed:
                 raise RefereeLost("the engine was closed")
+            self._require_compilers(prebuilt.builds, settings)
             build_seconds = round(time.monotonic() - began, 3)
             verdict = self._after_build(record, prebuilt, findings)
             if verdict is None:
                 request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
                 with self._cores.measuring() if device == "cpu" else nullcontext():
                     verdict = self._judged(record, request, on_stage)
+                self._require_compilers(verdict.builds, settings)
         stages = {"build": build_seconds, **verdict.stage_seconds}
         made = {build.key: build for build in prebuilt.builds}
         asked = tuple(made.get(build.key, build) for build in verdict.builds)
@@ -195,6 +198,17 @@ class Engine:
                     canary.confirm(request.device, referee.gpu.uuid, "the loss of a referee", environment)
             raise
 
+    def _require_compilers(self, builds: tuple[Build, ...], settings: VerifySettings) -> None:
+        """Raises MachineError where a build found no compiler, and no other candidate's would find one.
+
+        A C++ candidate that asks for nvcc, or one for a library this toolkit lacks, is judged by itself.
+        """
+        if not any(build.state is BuildState.UNAVAILABLE for build in builds):
+            return
+        missing = self._current_builder().toolchain.lacks(cuda=settings.backend == "cuda")
+        if missing is not None:
+            raise MachineError(missing)
+
     def _with_environment(self, verdict: Verification) -> Verification:
         return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
 
@@ -261,9 +275,7 @@ class _Record:
 
 def require_device(backend: str) -> None:
     """Raises MachineError when a backend can neither run nor build here; says how to get the rest."""
-    import shutil
-
-    if backend == "cuda" and device_for("cuda") is None and shutil.which("nvcc") is None:
+    if backend == "cuda" and device_for("cuda") is None and find_tools().nvcc is None:
         raise MachineError(
             "the cuda backend needs a GPU, or at least nvcc to build with; neither is here. "
             "Use --backend cpp, or see kernelproof doctor"

@@ -67,6 +67,8 @@ class Flag(StrEnum):
     """Right at the declared sizes only: another batch size raised an error or gave a wrong result."""
     LAYOUT_SPECIALISED = "layout_specialised"
     """Right for contiguous inputs only: strided or offset views raised an error or gave a wrong result."""
+    STATE_NOT_UPDATED = "state_not_updated"
+    """Right outputs, but buffers that the reference updates (running statistics) are not, or not so."""
 
     @property
     def meaning(self) -> str:
@@ -77,6 +79,7 @@ class Flag(StrEnum):
 _FLAG_MEANING = {
     Flag.SHAPE_SPECIALISED: "right at the declared sizes only",
     Flag.LAYOUT_SPECIALISED: "right for contiguous inputs only",
+    Flag.STATE_NOT_UPDATED: "leaves out what the reference does to its buffers",
 }
 
 

@@ -51,16 +51,17 @@ class Suite:
     def find(self, text: str) -> Problem:
         """One problem, by id (`level1/23`), file (`level1/23_softmax`), unique name (`softmax`) or path.
 
-        Raises UsageError: unknown (with close matches), ambiguous (with all of them), or broken.
+        Raises UsageError: unknown (with close matches), ambiguous (with all of them), many, or broken.
         """
-        path = Path(text).expanduser()
-        if path.suffix == ".py" and path.is_file():
+        path = _there(text)
+        if path is not None and path.suffix == ".py" and path.is_file():
             return self._from_file(path)
         wanted = _normal(text)
         matches = [place for place in self._places if place.id.lower() == wanted]
         matches = matches or [place for place in self._places if wanted in place.spellings]
         if not matches:
-            raise UsageError(self._unknown(text))
+            group = self._group(text)
+            raise UsageError(_one_of(text, group) if group else self._unknown(text))
         if len(matches) > 1:
             listed = ", ".join(f"{place.id} ({place.path.name})" for place in matches)
             raise UsageError(f"{text!r} could be any of {listed}; ask for one of them by file name or path")
@@ -79,14 +80,8 @@ class Suite:
         return list(found.values())
 
     def _matching(self, pattern: str) -> list[Problem]:
-        wanted = pattern.strip().strip("/").lower()
-        if wanted == "all":
-            places = self._places
-        elif wanted in {place.folder.lower() for place in self._places}:
-            places = [place for place in self._places if place.folder.lower() == wanted]
-        elif any(character in wanted for character in "*?["):
-            places = [p for p in self._places if any(fnmatchcase(way, wanted) for way in p.spellings)]
-        else:
+        places = self._group(pattern)
+        if places is None:
             return [self.find(pattern)]
         problems = self._readable(places)
         if not problems and places:
@@ -96,6 +91,17 @@ class Suite:
         if not problems:
             raise UsageError(self._unknown(pattern))
         return problems
+
+    def _group(self, pattern: str) -> list[Place] | None:
+        """The problems that `all`, a folder or a glob stands for; None when it is none of these."""
+        wanted = pattern.strip().strip("/").lower()
+        if wanted == "all":
+            return self._places
+        if folder := [place for place in self._places if place.folder.lower() == wanted]:
+            return folder
+        if any(character in wanted for character in "*?["):
+            return [p for p in self._places if any(fnmatchcase(way, wanted) for way in p.spellings)]
+        return None
 
     def _readable(self, places: Iterable[Place]) -> list[Problem]:
         outcomes = map(self._outcome, places)
@@ -135,8 +141,13 @@ class Suite:
             nearest.setdefault(ways[way], way)
         near = ", ".join(way if way == found else f"{way} ({found})" for found, way in nearest.items())
         hint = f"did you mean {near}?" if near else "`kernelproof problems list` shows what there is"
+        if level_of(_normal(text)) is not None:
+            hint = f"its folders are {', '.join(dict.fromkeys(place.folder for place in self._places))}"
         if text.endswith(".py") and not near:
             hint = "there is no such file either"
+        path = _there(text)
+        if path is not None and path.is_dir():
+            hint = f"it is a folder: give it as --suite {text}, and here a problem that is in there"
         return f"no problem {text!r} among the {len(self._places)} of suite {self.name}; {hint}"
 
 
@@ -168,6 +179,25 @@ def _in_levels(root: Path) -> list[Path]:
 def _in_folder(folder: Path) -> list[Path]:
     files = (file for file in folder.glob("*.py") if not file.name.startswith(("_", ".")))
     return [file for file in files if not file.is_fifo()]  # to read from one waits for whoever writes
+
+
+def _there(text: str) -> Path | None:
+    """The path that `text` is; None when nothing is there, or can be: words of all kinds are asked for."""
+    try:
+        path = Path(text).expanduser()
+        return path if text.strip() and path.exists() else None
+    except (OSError, RuntimeError):  # too long for a name, or `~` of nobody
+        return None
+
+
+def _one_of(text: str, group: Sequence[Place]) -> str:
+    """What is said of a word that stands for many problems where one is needed."""
+    first = group[0]
+    named = first.id if first.id == first.name else f"{first.id} or {first.name}"
+    return (
+        f"{text!r} stands for {len(group)} problem{'' if len(group) == 1 else 's'}, and one is needed here: "
+        f"name it, as {named}; `kernelproof problems list` shows them"
+    )
 
 
 def _normal(text: str) -> str:

@@ -22,6 +22,7 @@ from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, outputs_of, tensors
 from pipeline.referee.checks.kernels import check_kernels
 from pipeline.referee.checks.probes import Probes
+from pipeline.referee.checks.state import State
 from pipeline.referee.checks.trials import Trials
 from pipeline.referee.device import canary, exclusive
 from pipeline.referee.device.environment import describe_environment
@@ -184,7 +185,9 @@ class Bench:
             if settings.measure:  # seated while the candidate is tried further
                 seated = self._seated_soon(loaded, pristine)
             trials.run(aliased=aliased)
-            candidate.check_state(weights, pristine, model.state_dict())
+            state = State(oracle, weights, pristine, settings, ledger)
+            state.check_unchanged(candidate)
+            state.check_updated(candidate, slots[0], self._device)
         candidate.take_builds()
         # A look at whose kernels run follows the timed calls: a candidate that computes itself until it is
         # timed does not know how many calls that takes. Who built nothing is looked at before as well.

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,26 +45,84 @@ def test_a_newer_schema(program: Program, command: tuple[object, ...]) -> None:
     assert "has schema 9999_from_the_future" in done.stderr and "upgrade kernelproof" in done.stderr
 
 
-def test_a_read_only_workspace(program: Program, command: tuple[object, ...]) -> None:
-    """Root is stopped by no permission bit: it gets a read-only mount in a mount namespace of its own."""
+def read_only(program: Program, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A command in a workspace that cannot be written.
+
+    Root is stopped by no permission bit: it gets a read-only mount in a mount namespace of its own.
+    """
     prefix: list[str] = []
+    folders = [path for path in (program.workspace / "db", program.workspace) if path.is_dir()]
     if os.geteuid() == 0:
         prefix = ["unshare", "--mount", "sh", "-c", READ_ONLY, str(program.workspace)]
         if shutil.which("unshare") is None or subprocess.run([*prefix, "true"], check=False).returncode:
             pytest.skip("root without the right to mount cannot be kept from writing")
     else:
-        program.workspace.chmod(0o555)
+        for folder in folders:
+            folder.chmod(0o555)
     done = subprocess.run(
-        [*prefix, *PROGRAM, *map(str, command)],
+        [*prefix, *PROGRAM, *map(str, arguments)],
         env=program.environment,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+    for folder in reversed(folders):
+        folder.chmod(0o755)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_a_read_only_workspace(program: Program, command: tuple[object, ...]) -> None:
+    done = read_only(program, *command)
     assert done.returncode == 3, done.stderr
     assert done.stderr.startswith("kernelproof: database ") and done.stderr.count("\n") == 1
     assert "Read-only file system" in done.stderr or "Permission denied" in done.stderr
+
+
+def test_what_only_reads_reads_a_read_only_workspace(program: Program, command: tuple[object, ...]) -> None:
+    # Names that mean something in a URI.
+    program.workspace = program.workspace / "100% of ?mine #1"
+    program.workspace.mkdir()
+    program.run(*command, code=1)
+    for arguments in (("show", "1"), ("show", "--json"), ("leaderboard", "--models")):
+        there = read_only(program, *arguments)
+        assert (there.returncode, there.stdout) == (0, program.run(*arguments).stdout), there.stderr
+    done = read_only(program, "reproduce", "1")
+    assert done.returncode == 3
+    assert "copy" in done.stderr and "to a writable --workspace" in done.stderr
+
+
+def test_a_read_only_workspace_with_a_log_of_somebody_killed(
+    program: Program, command: tuple[object, ...]
+) -> None:
+    """What is in the log counts, and is not left out for the database's file alone."""
+    program.run(*command, code=1)
+    path = program.workspace / "db" / "attempts.sqlite"
+    code = f"""import os, sqlite3
+connection = sqlite3.connect({str(path)!r}, isolation_level=None)
+connection.execute("UPDATE attempts SET status = 'truncated'")
+os._exit(0)"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    log = path.with_name("attempts.sqlite-wal")
+    assert log.stat().st_size > 0
+    assert '"status": "truncated"' in read_only(program, "show", "1", "--json").stdout
+    path.with_name("attempts.sqlite-shm").unlink()
+    done = read_only(program, "show", "1")
+    assert done.returncode == 3 and "copy that directory to a writable --workspace" in done.stderr
+    assert log.stat().st_size > 0
+
+
+def test_a_read_only_workspace_of_another_version(program: Program, command: tuple[object, ...]) -> None:
+    program.run(*command, code=1)
+    path = program.workspace / "db" / "attempts.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001_first'")
+    connection.close()
+    done = read_only(program, "leaderboard")
+    assert done.returncode == 3
+    assert "has schema 0001_first and this kernelproof reads 0002" in done.stderr
+    assert "copy it to a writable --workspace" in done.stderr
 
 
 def test_a_missing_database_asks_for_work_first(program: Program) -> None:

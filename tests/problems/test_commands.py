@@ -67,6 +67,14 @@ def test_check_ends_with_1_for_an_unfit_problem(as_json: bool) -> None:
         assert "UNFIT" in result.stdout and "nondeterministic: a second call" in result.stdout
 
 
+def test_check_refuses_a_size_that_no_problem_has(tmp_path: Path) -> None:
+    error = run("check", "level1/7", "--size", "giant").exception
+    assert isinstance(error, UsageError)
+    assert str(error) == "no size 'giant'; there are full, small: choose with --size"
+    without = write(tmp_path / "mine" / "own.py")
+    assert " full " in run("check", str(without)).stdout  # asked for small, as it is by default
+
+
 def test_check_of_a_whole_suite_fails_for_a_broken_file(tmp_path: Path) -> None:
     write(tmp_path / "mine" / "bad.py", "x = 1\n")
     write(tmp_path / "mine" / "good.py")

@@ -23,9 +23,9 @@ one pass, say) may have a few times the native error; a lower class has hundreds
 outputs, whose native error is mostly their own rounding, which every result shares: one bfloat16 product
 has 1.7e-3 of it, and with operands scaled to eight-bit integers by row 1.1e-2, which is six times that.
 
-Outputs of timed calls are held against r, in three steps. Who is within max(M * e, N) - 2 e of r in norm, where
-e is r's relative error in the trials' draws, is within max(M * e, N) of t (`near_floor`). Who is not is held
-against t as in a trial, where the inputs are the referee's own and t can be had. Else he may be off by
+Outputs of timed calls are held against r, in three steps. Who is within max(M * e, N) - 2 e of r in norm,
+where e is r's relative error in the trials' draws, is within max(M * e, N) of t (`near_floor`). Who is not is
+held against t as in a trial, where the inputs are the referee's own and t can be had. Else he may be off by
 twice max(M * e, N) (`timed_floor`).
 
 A run with `--numerics tf32` accepts for float32 what TF32 products give, N = 2^-9: five times the 4e-4 above.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,6 @@ from pipeline.referee.seats.host import Contestant, ContestantFailed, Contestant
 from pipeline.referee.seats.memory import SharedMemory, SharedWeights, same_bits
 
 _WEIGHTS = "Do the candidate's parameters start where the reference's do?"
-_STATE = "Are parameters and buffers unchanged?"
 
 
 class Candidate:
@@ -63,7 +62,11 @@ class Candidate:
             for name, spec in weights.specs.items()
             if mine.get(name) == [spec["dtype"], spec["shape"]]
         }
-        equal = self._transferred(weights, pristine) if self._shared else 0
+        equal = 0
+        if self._shared:
+            self.read_state(self._shared, Status.LOAD_ERROR, seconds)
+            equal = sum(same_bits(weights.views[name], pristine.views[name]) for name in self._shared)
+            self.write_state(self._shared, weights, pristine, Status.LOAD_ERROR, seconds)
         figures = {
             "reference": len(weights.specs),
             "candidate": len(mine),
@@ -79,38 +82,33 @@ class Candidate:
         )
         self._ledger.passed("weights", _WEIGHTS, seen, figures)
 
-    def _transferred(self, weights: SharedWeights, pristine: SharedWeights) -> int:
-        """Copies the reference's weights over; returns how many held the same values by themselves."""
-        seconds = self._settings.load_seconds
-        message = {"op": "state", "tensors": self._shared}
-        self.ask(message, seconds, Status.LOAD_ERROR)
-        equal = sum(same_bits(weights.views[name], pristine.views[name]) for name in self._shared)
-        for name in self._shared:
-            weights.views[name].copy_(pristine.views[name])
-        seat.settled(self._device)
-        self.ask({"op": "weights", "tensors": self._shared}, seconds, Status.LOAD_ERROR)
-        return equal
+    @property
+    def shared(self) -> set[str]:
+        """Names of the tensors that reference and candidate have in common."""
+        return set(self._shared)
 
-    def check_state(
-        self, weights: SharedWeights, pristine: SharedWeights, reference: dict[str, torch.Tensor]
-    ) -> None:
-        """Whether what matched is as it was, where the reference, in the state `reference`, left it alone."""
-        kept = {n: s for n, s in self._shared.items() if same_bits(reference[n], pristine.views[n])}
-        if not kept:
-            why = "no tensor matched by name" if not self._shared else "the reference changes its own"
-            self._ledger.skipped("state_unchanged", _STATE, why)
-            return
-        reply = self.ask({"op": "state", "tensors": kept}, self._settings.call_seconds, Status.RUNTIME_ERROR)
+    def read_state(self, names: Collection[str], failure: Status, seconds: float | None = None) -> set[str]:
+        """Has it copy these tensors to where the weights lie that it shares; which of them it has no more."""
+        tensors = {name: self._shared[name] for name in names}
+        reply = self.ask({"op": "state", "tensors": tensors}, seconds or self._settings.call_seconds, failure)
         gone = reply.get("missing")
-        missing = {str(name) for name in gone} if isinstance(gone, list) else set()
-        for name in kept:
-            if name not in missing and not same_bits(weights.views[name], pristine.views[name]):
-                seen = f"{name} was changed by forward"
-                raise self._ledger.failed(
-                    Status.MUTATED_INPUT, "state_unchanged", _STATE, seen, {"name": name}
-                )
-        counts = {"compared": len(kept) - len(missing), "no_longer_there": len(missing)}
-        self._ledger.passed("state_unchanged", _STATE, "the same bytes after all trials", counts)
+        return tensors.keys() & {str(name) for name in gone} if isinstance(gone, list) else set()
+
+    def write_state(
+        self,
+        names: Collection[str],
+        weights: SharedWeights,
+        values: SharedWeights,
+        failure: Status,
+        seconds: float | None = None,
+    ) -> None:
+        """Gives these tensors of the candidate's their values, by way of the `weights` that it shares."""
+        for name in names:
+            weights.views[name].copy_(values.views[name])
+        seat.settled(self._device)
+        tensors = {name: self._shared[name] for name in names}
+        message = {"op": "weights", "tensors": tensors}
+        self.ask(message, seconds or self._settings.call_seconds, failure)
 
     def ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
         """Asks the contestant; what goes wrong there ends the verification with the fitting status."""

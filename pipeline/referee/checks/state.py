@@ -1,0 +1,112 @@
+"""Parameters and buffers: what the reference leaves alone must stay, what it updates should follow.
+
+Running statistics are the second kind. Who does not update them computes the right outputs with less work,
+and differs only once the model is used for something else: that is a flag, no failure. Weights that forward
+changes make every later answer another one: that is a failure.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from pipeline.nouns import Flag, Status, VerifySettings
+from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.ledger import Ledger
+from pipeline.referee.seats.candidate import Candidate
+from pipeline.referee.seats.memory import SharedSlot, SharedWeights, same_bits
+
+STEP_SHARE, ROUNDINGS = 2.0**-6, 8
+"""A step may be off by this part of it, or by so many roundings of the values."""
+_UNCHANGED = "Are parameters and buffers unchanged?"
+_UPDATED = "Does one call update the state as it does the reference's?"
+
+
+class State:
+    """The state of one candidate beside the reference's, after the trials."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        weights: SharedWeights,
+        pristine: SharedWeights,
+        settings: VerifySettings,
+        ledger: Ledger,
+    ) -> None:
+        """`weights` lies where the candidate can write, `pristine`, the initial state, does not."""
+        self._oracle, self._weights, self._pristine = oracle, weights, pristine
+        self._settings, self._ledger = settings, ledger
+        state = oracle.model.state_dict()
+        self._moving = {
+            name for name, initial in pristine.views.items() if not same_bits(state[name], initial)
+        }
+        """What the reference itself changes."""
+
+    def check_unchanged(self, candidate: Candidate) -> None:
+        """Whether what matched is as it was, where the reference left it alone. Raises Ended."""
+        kept = candidate.shared - self._moving
+        if not kept:
+            why = "no tensor matched by name" if not candidate.shared else "the reference changes its own"
+            self._ledger.skipped("state_unchanged", _UNCHANGED, why)
+            return
+        missing = candidate.read_state(kept, Status.RUNTIME_ERROR)
+        for name in sorted(kept - missing):
+            if not same_bits(self._weights.views[name], self._pristine.views[name]):
+                seen = f"{name} was changed by forward"
+                raise self._ledger.failed(
+                    Status.MUTATED_INPUT, "state_unchanged", _UNCHANGED, seen, {"name": name}
+                )
+        counts = {"compared": len(kept - missing), "no_longer_there": len(missing)}
+        self._ledger.passed("state_unchanged", _UNCHANGED, "the same bytes after all trials", counts)
+
+    def check_updated(self, candidate: Candidate, slot: SharedSlot, device: torch.device) -> None:
+        """Whether one call from the initial state takes both to the same one; sets a flag if not.
+
+        Only where the reference changes something. Raises Ended when the call fails.
+        """
+        if not self._moving:
+            return
+        there = self._moving & candidate.shared
+        there -= candidate.read_state(there, Status.RUNTIME_ERROR)
+        state = self._stepped(candidate, there, slot, device)
+        there -= candidate.read_state(there, Status.RUNTIME_ERROR)
+        mine, initial = self._weights.views, self._pristine.views
+        wrong = {name for name in there if not _follows(mine[name], state[name], initial[name])}
+        missing = self._moving - there
+        figures = {"compared": len(there), "others": len(wrong), "not_there": len(missing)}
+        if not wrong | missing:
+            self._ledger.passed("state_updated", _UPDATED, f"{len(there)} tensors follow", figures)
+            return
+        first = min(wrong | missing)
+        seen = f"{first} {'is not updated as the reference does' if first in wrong else 'is not there'}"
+        self._ledger.flags.add(Flag.STATE_NOT_UPDATED)
+        self._ledger.failed(Status.CORRECT, "state_updated", _UPDATED, seen, figures)
+
+    def _stepped(
+        self, candidate: Candidate, there: set[str], slot: SharedSlot, device: torch.device
+    ) -> dict[str, torch.Tensor]:
+        """One call of both from the initial state; the state that the reference has then."""
+        arguments = self._oracle.loaded.draw(self._ledger.seed("trial state"), device)
+        seed = self._ledger.seed("forward state")
+        state = self._oracle.model.state_dict()
+        for name in self._moving:
+            state[name].copy_(self._pristine.views[name])
+        self._oracle.native(arguments, seed)
+        candidate.write_state(there, self._weights, self._pristine, Status.RUNTIME_ERROR)
+        slot.fill(arguments)
+        message = {"op": "call", "seed": seed, **slot.message()}
+        candidate.ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
+        return self._oracle.model.state_dict()
+
+
+def _follows(mine: torch.Tensor, reference: torch.Tensor, initial: torch.Tensor) -> bool:
+    """Whether a tensor made the reference's step: in norm to a part of that step, or to its own rounding.
+
+    A step may be small beside the values: of inputs with variance one, a running variance makes hardly any.
+    """
+    if not reference.is_floating_point():
+        return torch.equal(mine, reference)
+    wide, step = reference.double(), reference.double() - initial.double()
+    if not bool(torch.isfinite(wide).all()):
+        return same_bits([mine], [reference])
+    rounding = ROUNDINGS * torch.finfo(reference.dtype).eps * float(wide.norm())
+    return float((mine.double() - wide).norm()) <= max(STEP_SHARE * float(step.norm()), rounding)

@@ -1,0 +1,73 @@
+"""An empty word, as a script's unset variable leaves it, is a mistake: it is not the current directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import typer
+
+from pipeline.cli.app import app
+from pipeline.cli.common import given_path
+from tests.cli.program import Program
+
+PATHS = [
+    ("verify", ""),
+    ("verify", "x.py", "--workspace", ""),
+    ("verify", "x.py", "--suite="),
+    ("generate", "relu", "--model", "replay:demo", "--suite", ""),
+    ("generate", "relu", "--model", "replay:demo", "--record", ""),
+    ("leaderboard", "--workspace", ""),
+    ("show", "--workspace", ""),
+    ("reproduce", "1", "--workspace", ""),
+    ("doctor", "--workspace", ""),
+    ("prompt", "relu", "--suite", ""),
+    ("problems", "list", "--suite", ""),
+]
+NAMES = [
+    ("verify", "x.py", "--run", ""),
+    ("generate", "relu", "--model", "replay:demo", "--run="),
+    *(("leaderboard", option, "") for option in ("--run", "--problem", "--model", "--gpu", "--size")),
+]
+
+
+@pytest.mark.parametrize("command", PATHS, ids=" ".join)
+def test_an_empty_path(program: Program, command: tuple[str, ...]) -> None:
+    done = program.run(*command, code=2)
+    name = _option(command) if command != ("verify", "") else "file"
+    said = f"Error: Invalid value for '{name}': the path is empty; for the current directory give a dot.\n"
+    assert done.stderr.endswith(said) and done.stdout == ""
+    assert list(program.workspace.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", NAMES, ids=" ".join)
+def test_an_empty_name(program: Program, command: tuple[str, ...]) -> None:
+    done = program.run(*command, code=2)
+    assert f"'{_option(command)}'" in done.stderr
+    assert ": it is empty; give a value, or leave the option out." in done.stderr
+
+
+def test_a_dot_is_the_current_directory(program: Program) -> None:
+    done = program.run("verify", ".", "--workspace", ".", "--backend", "cpp", code=2)
+    assert ". holds no candidates" in done.stderr
+
+
+def test_every_path_of_every_command_is_parsed_so() -> None:
+    found = 0
+    for command in _commands(app):
+        for name, hint in get_type_hints(command, include_extras=True).items():
+            if Path in (kinds := get_args(hint)) or any(Path in get_args(kind) for kind in kinds):
+                assert hint.__metadata__[0].parser is given_path, f"{command.__name__}: {name}"
+                found += 1
+    assert found >= len(PATHS)
+
+
+def _commands(group: typer.Typer) -> list[Any]:
+    own = [command.callback for command in group.registered_commands]
+    below = [one for inner in group.registered_groups for one in _commands(inner.typer_instance)]
+    return own + below
+
+
+def _option(command: tuple[str, ...]) -> str:
+    return next(word.removesuffix("=") for word in reversed(command) if word.startswith("--"))
