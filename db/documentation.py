@@ -16,8 +16,8 @@ INTRODUCTION = """\
 One SQLite file, `db/attempts.sqlite` in the workspace, in WAL mode with foreign keys. Several kernelproof
 processes may write it at once: every write is one `BEGIN IMMEDIATE` transaction and is tried again for a
 minute when another process holds the lock. A killed process leaves whole transactions or nothing.
-Where the directory cannot be written, `show` and `leaderboard` read the file as it is, unless a write-ahead log lies
-beside it: what that holds is read too, or the command says why it cannot be.
+Where the directory cannot be written, `show` and `leaderboard` read the file as it is, unless a write-ahead
+log lies beside it: what that holds is read too, or the command says why it cannot be.
 
 - **Long texts live once.** Prompts, raw responses, sources, build logs and process output are rows of
   `texts` under their SHA-256; columns named `..._sha256` with a reference to `texts.sha256` point there.
