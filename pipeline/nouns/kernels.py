@@ -44,3 +44,5 @@ class Kernels(Noun):
     """Share of the device time in launches of origin `own` and `jit`; None where times are not known."""
     trouble: str = ""
     """Why there is no profile, or only a part of one."""
+    raised: bool = False
+    """Whether that is an exception of the candidate's: its call raises when it is traced, and only then."""

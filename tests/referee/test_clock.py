@@ -150,6 +150,34 @@ def test_a_slow_clock_gains_nothing_by_noise_however_often_it_tries(noise: float
             assert told.speedup < 1.3 and told.pace is not Pace.FASTER
 
 
+@pytest.mark.parametrize("noise", [0.2, 1.0, 2.0, 8.0, 30.0])
+def test_who_blurs_the_clock_by_itself_gains_nothing(noise: float) -> None:
+    """It computes for half a millisecond, says an eighth of that, and idles at random in its own blocks."""
+    seen = 0
+    for seed in range(100):
+        source, rounds = random.Random(seed), []
+        for n in (6, 16) * SURE_ROUNDS:
+            idle = source.choice([0.0, 0.0, 1.0]) * noise * n * source.random()
+            host, baseline = 0.5 * n + 1 + idle, 0.5 * n + 1 + abs(source.gauss(0, 0.05))
+            rounds.append(clock.Round("BC", [0.5] * n, [0.5 / 8] * n, host, baseline))
+        assert clock.sharp_around_baseline(rounds)
+        seen += clock.blurred(rounds)
+        if not clock.hides_work(rounds):
+            told = clock.conclude(rounds, backend="cpp")
+            assert told.speedup < 1.3 and told.pace is not Pace.FASTER
+    assert seen > 0
+
+
+def test_a_busy_machine_blurs_the_clock_around_both() -> None:
+    blurred = 0
+    for seed in range(100):
+        rounds = measured_until_vouched(seed, 8.0, 1 / 8)
+        if clock.blurred(rounds) and not clock.hides_work(rounds):
+            blurred += 1
+            assert not clock.sharp_around_baseline(rounds)
+    assert blurred > 0
+
+
 def short_calls_until_vouched(seed: int, call_ms: float, share: float) -> list[clock.Round]:
     """The same for short calls on a GPU, 0.15 ms of noise a block, as many calls as the stopwatch makes."""
     source = random.Random(seed)

@@ -20,6 +20,7 @@ LONG = (
     "cheats/clock_rewritten_in_libc",
     "cheats/own_kernel_until_timed",
     "harmless/baseline_functions_slowed",
+    "harmless/clock_blurred",
     "harmless/cores_hogged_between_turns",
     "harmless/first_call_does_all",
     "harmless/more_cores_than_given",

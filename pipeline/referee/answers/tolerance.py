@@ -23,10 +23,11 @@ one pass, say) may have a few times the native error; a lower class has hundreds
 outputs, whose native error is mostly their own rounding, which every result shares: one bfloat16 product
 has 1.7e-3 of it, and with operands scaled to eight-bit integers by row 1.1e-2, which is six times that.
 
-Outputs of timed calls are held against r, in three steps. Who is within max(M * e, N) - 2 e of r in norm,
-where e is r's relative error in the trials' draws, is within max(M * e, N) of t (`near_floor`). Who is not is
-held against t as in a trial, where the inputs are the referee's own and t can be had. Else he may be off by
-twice max(M * e, N) (`timed_floor`).
+Outputs of timed calls are held against r, and may be off by twice max(M * e, N) in norm, where e is r's
+relative error in the trials' draws (`timed_floor`). Behind float32 that is no room for TF32, and a sum in
+turn that one draw in ten would refuse needs it. Behind narrower outputs it is room for eight bits. So where
+the inputs are the referee's own, these are held against t as in a trial, but for those within
+max(M * e, N) - 2 e of r, which are within max(M * e, N) of t wherever that is (`near_floor`).
 
 A run with `--numerics tf32` accepts for float32 what TF32 products give, N = 2^-9: five times the 4e-4 above.
 The same numbers name a result's error class: `fp32-equivalent` within the float32 floor, `tf32-class` within
@@ -111,11 +112,13 @@ def timed_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: st
 
 
 def near_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str = "fp32") -> float:
-    """How near to the native result an output of a timed call is right in norm, wherever the truth is.
+    """How near to the native result an output of a timed call is right in norm, whatever the truth is.
 
-    By the triangle inequality the native reference's own error is left out, twice, since in another draw it
-    may be more than in the trials.
+    For narrow outputs by the triangle inequality: the native reference's own error is left out, twice, since
+    in another draw it may be more than in the trials. Others have the room of `timed_floor`.
     """
+    if dtype.itemsize > 2:
+        return timed_floor(dtype, reference_relative_norm, numerics)
     return _trial_floor(dtype, reference_relative_norm, numerics) - 2 * reference_relative_norm
 
 

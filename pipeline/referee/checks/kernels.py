@@ -39,7 +39,6 @@ _OWN = "Did a kernel of the candidate's own do the work?"
 _PURE = "Are all compute operators the candidate's own?"
 _NAMED = 5
 """Most names in a sentence."""
-_FAILED = "the traced call failed"
 
 _UNMISTAKABLE = re.compile(
     r"^(?:at|at_cuda_detail|c10|cublas\w*|cusparse\w*|cusolver\w*|cufft\w*|cudnn\w*|cutlass\w*|cute|cask\w*"
@@ -107,10 +106,10 @@ def check_kernels(
         except Ended as ended:
             if ended.status is not Status.RUNTIME_ERROR:
                 raise
-            return Kernels(trouble=f"{_FAILED}: {ended.reason}"[:500])
+            return Kernels(trouble=f"the traced call failed: {ended.reason}"[:500], raised=True)
 
     kernels = traced()
-    if kernels.trouble.startswith(_FAILED):
+    if kernels.raised:
         ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)  # who raises here too, raises
         kernels = traced()
     ledger.kernels = ledger.kernels or kernels
@@ -123,7 +122,7 @@ def check_kernels(
         ledger.passed(f"own_kernel{after}", _OWN, _summary(kernels, ledger.builds), figures)
     if settings.purity == "own-compute":
         others = library_compute(kernels)
-        if others or kernels.trouble.startswith(_FAILED):
+        if others or kernels.raised:
             ledger.kernels = kernels
             seen = f"libraries computed too: {_names(others)}" if others else f"not seen: {kernels.trouble}"
             raise ledger.failed(Status.NO_CUSTOM_KERNEL, f"own_compute{after}", _PURE, seen, figures)
@@ -139,7 +138,7 @@ def lacking(kernels: Kernels, builds: Sequence[Build]) -> str:
     Without a trace it is enough that an extension was built.
     """
     built = any(build.state is BuildState.OK for build in builds)
-    if kernels.trouble.startswith(_FAILED):
+    if kernels.raised:
         return f"it is right, but raises whenever it is traced, and only then: {kernels.trouble}"
     if kernels.trouble and not kernels.launches:
         return "" if built else "it is right, but it built no extension"

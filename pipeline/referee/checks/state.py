@@ -7,10 +7,13 @@ changes make every later answer another one: that is a failure.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from pipeline.nouns import Flag, Status, VerifySettings
 from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.answers.tolerance import CHUNK
 from pipeline.referee.ledger import Ledger
 from pipeline.referee.seats.candidate import Candidate
 from pipeline.referee.seats.memory import SharedSlot, SharedWeights, same_bits
@@ -103,10 +106,14 @@ def _follows(mine: torch.Tensor, reference: torch.Tensor, initial: torch.Tensor)
 
     A step may be small beside the values: of inputs with variance one, a running variance makes hardly any.
     """
-    if not reference.is_floating_point():
-        return torch.equal(mine, reference)
-    wide, step = reference.double(), reference.double() - initial.double()
-    if not bool(torch.isfinite(wide).all()):
-        return same_bits([mine], [reference])
-    rounding = ROUNDINGS * torch.finfo(reference.dtype).eps * float(wide.norm())
-    return float((mine.double() - wide).norm()) <= max(STEP_SHARE * float(step.norm()), rounding)
+    if not reference.is_floating_point() or not bool(torch.isfinite(reference).all()):
+        return same_bits(mine, reference)
+    error = step = size = 0.0
+    for start in range(0, reference.numel(), CHUNK):
+        here = slice(start, start + CHUNK)
+        found, wide, before = (t.reshape(-1)[here].double() for t in (mine, reference, initial))
+        error += float((found - wide).square().sum())
+        step += float((wide - before).square().sum())
+        size += float(wide.square().sum())
+    rounding = ROUNDINGS * torch.finfo(reference.dtype).eps * math.sqrt(size)
+    return math.sqrt(error) <= max(STEP_SHARE * math.sqrt(step), rounding)

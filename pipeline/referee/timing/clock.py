@@ -36,7 +36,7 @@ bound makes the outer clock doubt for much longer. What is forgiven so is no spe
 FLAGRANT = 3.0
 """Who hides more than so many times the bound in every single round is convicted by few of them."""
 BLURRED = 3.0
-"""Beyond so many times the bound, with nothing certain, a machine is too busy to be believed."""
+"""Beyond so many times the bound, with nothing certain, the two clocks are of no use to each other."""
 SESSION_SPREAD = {"cuda": (0.004, 0, 0.0002), "cpp": (0.01, stats.CLAIM_SPREADS, 0.002)}
 """What another pair of processes, other addresses and another minute change, by backend: at least this
 fraction of the ratio, so many times the device's spread of today, and milliseconds of a call. How far pairs
@@ -221,9 +221,16 @@ def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
 
 
 def blurred(rounds: Sequence[Round]) -> bool:
-    """Whether the clocks are so far apart, with nothing certain, that neither can be believed."""
+    """Whether the clocks are far apart, with nothing certain."""
     allowed = allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
     return unseen_ms(rounds)[0] > BLURRED * allowed
+
+
+def sharp_around_baseline(rounds: Sequence[Round]) -> bool:
+    """Whether the outer clock knows the baseline's blocks well, which alternate with the candidate's: then
+    it is no busy machine that blurs it around these."""
+    loop, sure = _loop_cost(rounds)
+    return sure.high - loop <= allowed_unseen_ms(inside_ms(rounds), loop)
 
 
 def vouched(rounds: Sequence[Round]) -> bool:

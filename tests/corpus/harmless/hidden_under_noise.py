@@ -1,10 +1,10 @@
 # problem: row_products
-# expected: correct|cheating|infrastructure_error
+# expected: correct|cheating
 # speedup below: 1
 """Mechanism: works outside the window, and sleeps there for random times, so that no bound of it is certain.
 
 Surface: an outer clock that must be sure. Each call takes it twice as long as the reference, and 5 ms more on
-average. Where it makes the clocks too blurred to believe either, it is neither accepted nor accused.
+average.
 """
 import random
 import time
