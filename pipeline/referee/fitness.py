@@ -26,8 +26,8 @@ import torch
 from pipeline.contestant.main import configure_torch
 from pipeline.nouns import Problem
 from pipeline.problems.check import NO_DEVICE, Fitness, FitnessFinding, Unfit
+from pipeline.referee.answers.comparing import compare
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, mapped, tensors, truth
-from pipeline.referee.answers.tolerance import compare
 from pipeline.referee.device import exclusive
 from pipeline.referee.device.environment import describe_environment
 

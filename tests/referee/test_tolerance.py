@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee.answers import tolerance
+from pipeline.referee.answers import comparing, tolerance
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 seeds = st.integers(0, 2**32 - 1)
@@ -19,7 +19,7 @@ seeds = st.integers(0, 2**32 - 1)
 def judged(
     candidate: torch.Tensor, native: torch.Tensor, truth: torch.Tensor | None = None
 ) -> ErrorStatistics:
-    return tolerance.compare(candidate, native, truth, trial="t", output=0)
+    return comparing.compare(candidate, native, truth, trial="t", output=0)
 
 
 def generator(seed: int) -> torch.Generator:
@@ -158,7 +158,7 @@ def test_chunks_do_not_change_the_judgement(
     candidate = native.clone()
     candidate[[49, 50, 98]] = broken
     whole = judged(candidate, native, truth)
-    monkeypatch.setattr(tolerance, "CHUNK", chunk)
+    monkeypatch.setattr(comparing, "CHUNK", chunk)
     parts = judged(candidate, native, truth)
     inexact = {"relative_norm", "reference_relative_norm"}
     assert parts.model_dump(exclude=inexact) == whole.model_dump(exclude=inexact)
@@ -213,11 +213,11 @@ def test_who_is_near_to_the_native_result_is_right(
     source = generator(seed)
     truth, first, second = torch.randn(3, 400, generator=source, dtype=torch.float64) * 2.0**magnitude
     native = (truth + coarse * torch.finfo(dtype).eps * first).to(dtype)
-    error = tolerance.yardstick(native, truth).reference_relative_norm
+    error = comparing.yardstick(native, truth).reference_relative_norm
     floor = tolerance.near_floor(dtype, error)
     assert floor > 0
     mine = (native.double() + share * floor * second).to(dtype)
-    if tolerance.compare(mine, native, None, trial="t", output=0, floor=floor).wrong == 0:
+    if comparing.compare(mine, native, None, trial="t", output=0, floor=floor).wrong == 0:
         assert judged(mine, native, truth).wrong == 0
 
 
@@ -262,8 +262,8 @@ def test_what_is_surely_within_is_within(
         mine[3, 5] = odd
         native[3, 5] = odd if both else native[3, 5]
     floor = tolerance.timed_floor(dtype, 1e-7)
-    found = tolerance.compare(mine, native, None, trial="t", output=0, floor=floor)
-    assert not tolerance.surely_within(mine, native, floor) or found.wrong == 0
+    found = comparing.compare(mine, native, None, trial="t", output=0, floor=floor)
+    assert not comparing.surely_within(mine, native, floor) or found.wrong == 0
 
 
 @given(seeds, st.sampled_from([torch.float64, torch.float32]), st.integers(-12, 12))
@@ -272,8 +272,8 @@ def test_rounding_is_surely_within(seed: int, dtype: torch.dtype, magnitude: int
     exact = torch.randn(64, 33, generator=generator(seed), dtype=torch.float64) * 2.0**magnitude
     native = exact.to(dtype)
     mine = torch.nextafter(native, torch.zeros_like(native))
-    assert tolerance.surely_within(mine, native, tolerance.timed_floor(dtype, 1e-7))
-    assert tolerance.surely_within(torch.empty(0), torch.empty(0), 1e-4)
+    assert comparing.surely_within(mine, native, tolerance.timed_floor(dtype, 1e-7))
+    assert comparing.surely_within(torch.empty(0), torch.empty(0), 1e-4)
 
 
 @given(seeds)
@@ -282,4 +282,4 @@ def test_errors_in_proportion_are_surely_within_where_few_elements_are_large(see
     source = generator(seed)
     native = (3 * torch.randn(1000, generator=source)).exp()
     mine = native * (1 + 4e-5 * (2 * torch.rand(1000, generator=source) - 1))
-    assert tolerance.surely_within(mine, native, tolerance.timed_floor(torch.float32, 1e-7))
+    assert comparing.surely_within(mine, native, tolerance.timed_floor(torch.float32, 1e-7))

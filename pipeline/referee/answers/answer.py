@@ -10,7 +10,7 @@ import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee.answers import indices, tolerance
+from pipeline.referee.answers import comparing, indices, tolerance
 from pipeline.referee.answers.indices import IndexLeaf
 from pipeline.referee.answers.problem import LoadedProblem, outputs_of
 from pipeline.referee.answers.tracing import IndexTrace
@@ -57,7 +57,7 @@ def answer(
 
 def compare(
     known: Answer,
-    sticks: Sequence[tolerance.Yardstick],
+    sticks: Sequence[comparing.Yardstick],
     mine: Sequence[torch.Tensor],
     floors: Sequence[float],
     *,
@@ -72,5 +72,5 @@ def compare(
             native, searched = known.outputs[output], tolerance.norm_floor(leaf.source.dtype, numerics)
             found.append(indices.compare(leaf, native, value, trial=trial, output=output, floor=searched))
         else:
-            found.append(tolerance.compare_with(stick, value, trial=trial, output=output, floor=floor))
+            found.append(comparing.compare_with(stick, value, trial=trial, output=output, floor=floor))
     return found

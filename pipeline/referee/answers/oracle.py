@@ -10,7 +10,7 @@ import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import ErrorStatistics
-from pipeline.referee.answers import tolerance
+from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.answer import Answer, answer, compare, may_hold_indices
 from pipeline.referee.answers.conditioning import WELL_CONDITIONED, amplification
 from pipeline.referee.answers.problem import LoadedProblem, outputs_of, truth
@@ -28,7 +28,7 @@ class Expected:
     seed: int
     """Seed of forward's own randomness; the arguments were drawn from another."""
     native: Answer
-    sticks: list[tolerance.Yardstick]
+    sticks: list[comparing.Yardstick]
     forgiving: bool
     """Whether these inputs may turn out too ill-conditioned to refuse anybody on."""
 
@@ -94,7 +94,7 @@ class Oracle:
             value = truth(self.loaded, self.model, arguments, seed)
             if value is not None:
                 exact = [*outputs_of(value, self._device)]
-        sticks = [tolerance.yardstick(mine, sure) for mine, sure in zip(outputs, exact, strict=True)]
+        sticks = [comparing.yardstick(mine, sure) for mine, sure in zip(outputs, exact, strict=True)]
         return Expected(name, arguments, seed, native, sticks, forgiving)
 
     def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Judgement:

@@ -12,8 +12,8 @@ import math
 import torch
 
 from pipeline.nouns import Flag, Status, VerifySettings
+from pipeline.referee.answers.comparing import CHUNK
 from pipeline.referee.answers.oracle import Oracle
-from pipeline.referee.answers.tolerance import CHUNK
 from pipeline.referee.ledger import Ledger
 from pipeline.referee.seats.candidate import Candidate
 from pipeline.referee.seats.memory import SharedSlot, SharedWeights, same_bits

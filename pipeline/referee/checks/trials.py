@@ -10,7 +10,7 @@ import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
-from pipeline.referee.answers import tolerance
+from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.inputs import ACCURATE, VARIANTS, Variant, finite
 from pipeline.referee.answers.oracle import GROSS, Expected, Oracle
 from pipeline.referee.answers.problem import tensors
@@ -238,12 +238,12 @@ class Trials:
 
 def _agree(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
     return same_bits(left, right) or all(
-        tolerance.compare(a, b, None, trial="again", output=i).wrong == 0
+        comparing.compare(a, b, None, trial="again", output=i).wrong == 0
         for i, (a, b) in enumerate(zip(left, right, strict=True))
     )
 
 
-def _accurate(sticks: list[tolerance.Yardstick]) -> bool:
+def _accurate(sticks: list[comparing.Yardstick]) -> bool:
     return all(
         stick.reference_relative_norm < ACCURATE
         for stick in sticks

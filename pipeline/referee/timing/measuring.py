@@ -14,7 +14,7 @@ import torch
 from pipeline.build import Toolchain
 from pipeline.contestant import loop
 from pipeline.nouns import Ceilings, Measurement, Replayed, Rigor, Roofline, Status, VerifySettings
-from pipeline.referee.answers import tolerance
+from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.inputs import Variant
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import ProblemError
@@ -101,7 +101,7 @@ class Measuring:
         baseline_ms = self._replay(baseline, slot, is_baseline=True)
         candidate_ms = self._replay(candidate.contestant, slot, is_baseline=False)
         right = all(
-            tolerance.compare(
+            comparing.compare(
                 mine, native, None, trial="replay", output=i, floor=self._floor(native, i)
             ).wrong
             == 0

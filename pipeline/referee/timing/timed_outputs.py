@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from pipeline.nouns import ErrorStatistics, VerifySettings
-from pipeline.referee.answers import tolerance
+from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.answer import Answer, compare
 from pipeline.referee.answers.inputs import Variant
 from pipeline.referee.answers.oracle import Oracle
@@ -78,8 +78,8 @@ class TimedOutputs:
             floor(native.dtype, error, numerics)
             for native, error in zip(known.outputs, subject.reference_error, strict=True)
         ]
-        if all(map(tolerance.surely_within, place.outputs, known.outputs, floors)):
+        if all(map(comparing.surely_within, place.outputs, known.outputs, floors)):
             return None
-        sticks = [tolerance.yardstick(native, None) for native in known.outputs]
+        sticks = [comparing.yardstick(native, None) for native in known.outputs]
         found = compare(known, sticks, place.outputs, floors, trial="timed", numerics=numerics)
         return next((each for each in found if each.wrong), None)

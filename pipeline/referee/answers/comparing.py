@@ -1,0 +1,290 @@
+"""How far one output is from another: the statistics that the tolerance judges, element by element."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from pipeline.contestant.wire import dtype_name
+from pipeline.nouns import ErrorStatistics
+from pipeline.referee.answers.tolerance import (
+    ELEMENT_MULTIPLE,
+    UNBELIEVABLE,
+    norm_floor,
+    reference_multiple,
+)
+
+SURE_SHARE = 0.9
+"""Of the floor: what a look at float32 may be wrong by is far less than the rest."""
+CHUNK = 1 << 25
+"""Elements widened to float64 at a time: comparing needs at most about 1 GiB beside the tensors."""
+_MOST = float(torch.finfo(torch.float64).max)
+"""Stands for a ratio too large for a float64: records hold finite numbers only."""
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The truth of one output, and how far the native reference is from it."""
+
+    exact: torch.Tensor
+    """The truth, flat: float64, or the native result where there is no float64 twin."""
+    native: torch.Tensor
+    shape: torch.Size
+    reference_norm: float
+    """Norm of the native reference's error."""
+    reference_max: float
+    """Its largest element."""
+    truth_norm: float
+    rms: float
+    """Root mean square of the truth's finite elements."""
+    all_finite: bool
+    """Whether the truth is finite throughout."""
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether it is more than the native result itself."""
+        return self.exact is not self.native
+
+    @property
+    def multiple(self) -> float:
+        """How many times the native reference's error is allowed."""
+        return reference_multiple(self.native.dtype)
+
+    @property
+    def reference_relative_norm(self) -> float:
+        """The native reference's relative error in norm."""
+        return _ratio(self.reference_norm, self.truth_norm)
+
+
+def yardstick(native: torch.Tensor, truth: torch.Tensor | None) -> Yardstick:
+    """What outputs are held against: `native` in the problem's dtype, `truth` its float64 twin or None.
+
+    Both have one shape and lie on one device. A twin that is further from the native result than rounding
+    can explain computes something else (a model with state, say); then the native result is the truth.
+    """
+    shape = native.shape
+    if native.is_complex():
+        native = torch.view_as_real(native.resolve_conj())
+        truth = torch.view_as_real(truth.resolve_conj()) if truth is not None else None
+    flat = native.reshape(-1)
+    if not flat.is_floating_point():
+        return Yardstick(flat, flat, shape, 0.0, 0.0, 0.0, 0.0, True)
+    if truth is not None:
+        found = _measured(flat, truth.reshape(-1), shape)
+        if found.reference_relative_norm <= UNBELIEVABLE * norm_floor(flat.dtype):
+            return found
+    return _measured(flat, flat, shape)
+
+
+def _measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yardstick:
+    """Norms of the truth and of the native error, over the elements where the truth is finite."""
+    error_squared = truth_squared = largest = 0.0
+    finite = 0
+    for start in range(0, flat.numel(), CHUNK):
+        sure = exact[start : start + CHUNK].double()
+        usable = torch.isfinite(sure)
+        finite += int(usable.sum())
+        sure = sure.masked_fill(~usable, 0.0)
+        truth_squared += float(sure.square().sum())
+        if exact is not flat and sure.numel():
+            error = flat[start : start + CHUNK].double() - sure  # not in place: float64 is not copied
+            error = error.masked_fill_(~usable, 0.0).nan_to_num_(0.0, 0.0, 0.0)
+            error_squared += float(error.square().sum())
+            largest = max(largest, float(error.abs_().max()))
+    return Yardstick(
+        exact=exact,
+        native=flat,
+        shape=shape,
+        reference_norm=math.sqrt(error_squared),
+        reference_max=largest,
+        truth_norm=math.sqrt(truth_squared),
+        rms=math.sqrt(truth_squared / max(finite, 1)),
+        all_finite=finite == flat.numel(),
+    )
+
+
+def compare(
+    candidate: torch.Tensor,
+    native: torch.Tensor,
+    truth: torch.Tensor | None,
+    *,
+    trial: str,
+    output: int,
+    floor: float | None = None,
+) -> ErrorStatistics:
+    """`compare_with` for one candidate: how far it is from the truth."""
+    return compare_with(yardstick(native, truth), candidate, trial=trial, output=output, floor=floor)
+
+
+def compare_with(
+    stick: Yardstick, candidate: torch.Tensor, *, trial: str, output: int, floor: float | None = None
+) -> ErrorStatistics:
+    """How far `candidate` is from the truth, and how many of its elements lie outside the tolerance.
+
+    `candidate` has the native output's shape and dtype. `floor` replaces the dtype's norm floor (see
+    `timed_floor`). `wrong` is at least 1 whenever the output is not acceptable.
+    """
+    if candidate.is_complex():
+        candidate = torch.view_as_real(candidate.resolve_conj())
+    mine = candidate.reshape(-1)
+    if not stick.native.is_floating_point():
+        return _compare_exactly(mine, stick, trial=trial, output=output)
+    floor = norm_floor(stick.native.dtype) if floor is None else floor
+    found = _Worst()
+    for start in range(0, mine.numel(), CHUNK):
+        part, sure = mine[start : start + CHUNK].double(), stick.exact[start : start + CHUNK].double()
+        found.add(part, sure, start, stick, ELEMENT_MULTIPLE * floor)
+    error_norm = math.sqrt(found.error_squared)
+    allowed = max(stick.multiple * stick.reference_norm, floor * stick.truth_norm)
+    wrong = found.wrong
+    if wrong == 0 and error_norm > allowed:
+        wrong = 1  # no single element is out of bounds, the whole is
+    return ErrorStatistics(
+        trial=trial,
+        output=output,
+        dtype=dtype_name(stick.native.dtype),
+        count=mine.numel(),
+        wrong=wrong,
+        max_abs=found.max_abs,
+        max_rel=found.max_rel,
+        relative_norm=_ratio(error_norm, stick.truth_norm),
+        reference_relative_norm=stick.reference_relative_norm,
+        nan=found.nan,
+        first_bad=_index(found.first, stick.shape),
+        expected=found.expected,
+        got=found.got,
+    )
+
+
+def surely_within(candidate: torch.Tensor, native: torch.Tensor, floor: float) -> bool:
+    """Whether `compare_with(yardstick(native, None), candidate, floor=floor)` surely finds nothing wrong.
+
+    Said from a look or two in float32. First: no element is further off than `floor` times the root mean
+    square (rms) of all. Then neither is the norm, and every element is well within its own bound. Else: none
+    is further off than `floor / sqrt(2)` times its own size, or the rms if that is more. The squares of these
+    bounds sum to at most `floor**2 / 2` times the sum of all elements' squares and of as many times rms
+    squared, which are equal: so the norm is within `floor` again. False says nothing.
+    """
+    if candidate.shape != native.shape or candidate.dtype != native.dtype:
+        return False
+    if not native.is_floating_point():
+        return torch.equal(candidate, native)
+    mine, sure = candidate.reshape(-1), native.reshape(-1)
+    if not sure.numel():
+        return True
+    wide = sure.dtype if sure.element_size() >= 4 else torch.float32
+    parts = [slice(start, start + CHUNK) for start in range(0, sure.numel(), CHUNK)]
+    squares, largest = [], []
+    for part in parts:
+        known = sure[part].to(wide)
+        squares.append(torch.linalg.vector_norm(known).square())
+        largest.append((mine[part].to(wide) - known).abs_().max())
+    rms = (torch.stack(squares).sum() / sure.numel()).sqrt()
+    allowed = SURE_SHARE * floor
+    if not math.isfinite(float(rms)) or float(torch.stack(largest).max()) <= allowed * float(rms):
+        return math.isfinite(float(rms))
+    found = []
+    for part in parts:
+        known = sure[part].to(wide)
+        error = (mine[part].to(wide) - known).abs_()
+        found.append(error.div_(known.abs().clamp_(min=rms)).max())
+    return float(torch.stack(found).max()) <= allowed / math.sqrt(2)
+
+
+@dataclass
+class _Worst:
+    """Running sums and the worst elements of one candidate."""
+
+    wrong: int = 0
+    nan: int = 0
+    error_squared: float = 0.0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    first: int | None = None
+    expected: float | None = None
+    got: float | None = None
+
+    def add(
+        self, part: torch.Tensor, sure: torch.Tensor, start: int, stick: Yardstick, relative: float
+    ) -> None:
+        """Takes one chunk: candidate and truth in float64, flat; `start` is its first element's index."""
+        error = (part - sure).abs_()
+        squared = float(error.square().sum())
+        scale = sure.abs().clamp_(min=stick.rms or 1e-300)
+        if stick.all_finite and math.isfinite(squared):
+            bad = error > (scale * relative).clamp_(min=stick.multiple * stick.reference_max)
+        else:
+            bad = self._careful(part, sure, error, (scale * relative), stick)
+            error.nan_to_num_(0.0, 0.0, 0.0)
+            squared = float(error.square().sum())
+        self.error_squared += squared
+        self.wrong += int(bad.sum())
+        self.max_abs = max(self.max_abs, float(error.max()))
+        self.max_rel = max(self.max_rel, float(error.div_(scale).nan_to_num_(0.0, 0.0, 0.0).max()))
+        if self.first is None and bool(bad.any()):
+            place = int(bad.nonzero()[0])
+            self.first = start + place
+            self.expected, self.got = _json_float(sure[place]), _json_float(part[place])
+
+    def _careful(
+        self,
+        part: torch.Tensor,
+        sure: torch.Tensor,
+        error: torch.Tensor,
+        bound: torch.Tensor,
+        stick: Yardstick,
+    ) -> torch.Tensor:
+        """Which elements are bad where NaN or infinities are about: they must stand where the truth's do."""
+        self.nan += int((part.isnan() & ~sure.isnan()).sum())
+        within = error <= bound.clamp_(min=stick.multiple * stick.reference_max)
+        same = (part == sure) | (part.isnan() & sure.isnan())
+        return torch.where(torch.isfinite(sure), ~within, ~same)
+
+
+def _compare_exactly(
+    candidate: torch.Tensor, stick: Yardstick, *, trial: str, output: int
+) -> ErrorStatistics:
+    bad = candidate != stick.native
+    wrong = int(bad.sum())
+    first = int(bad.nonzero()[0]) if wrong else None
+    difference = 0.0
+    if wrong:
+        difference = float((candidate[bad].double() - stick.native[bad].double()).abs().max())
+    return ErrorStatistics(
+        trial=trial,
+        output=output,
+        dtype=dtype_name(stick.native.dtype),
+        count=candidate.numel(),
+        wrong=wrong,
+        max_abs=difference,
+        max_rel=1.0 if wrong else 0.0,
+        relative_norm=wrong / max(candidate.numel(), 1),
+        reference_relative_norm=0.0,
+        first_bad=_index(first, stick.shape),
+        expected=float(stick.native[first]) if first is not None else None,
+        got=float(candidate[first]) if first is not None else None,
+    )
+
+
+def _index(flat: int | None, shape: torch.Size) -> tuple[int, ...] | None:
+    if flat is None:
+        return None
+    out: list[int] = []
+    for size in reversed(shape):
+        flat, place = divmod(flat, size)
+        out.append(place)
+    return tuple(reversed(out))
+
+
+def _ratio(error: float, norm: float) -> float:
+    if norm == 0.0:
+        return 0.0 if error == 0.0 else _MOST
+    ratio = error / norm
+    return ratio if math.isfinite(ratio) else _MOST
+
+
+def _json_float(value: torch.Tensor) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
