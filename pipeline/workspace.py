@@ -37,6 +37,14 @@ class Workspace:
         return self.root / "generated"
 
 
+def user_path(text: str | Path) -> Path:
+    """A path as a user writes it: `~` is home, and `~` of nobody a name like any other."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
 def open_workspace(path: Path | None = None) -> Workspace:
     """The workspace at `path`, else `$KERNELPROOF_WORKSPACE`, else the current directory.
 
@@ -44,7 +52,7 @@ def open_workspace(path: Path | None = None) -> Workspace:
     """
     chosen = path or Path(os.environ.get(WORKSPACE_VARIABLE) or ".")
     try:
-        root = chosen.expanduser().resolve()
+        root = user_path(chosen).resolve()
     except FileNotFoundError:
         raise UsageError(
             "the current directory is gone; change to one that exists, or give --workspace"
@@ -58,7 +66,7 @@ def cache_directory() -> Path:
     """`$KERNELPROOF_CACHE`, else the user's cache directory for kernelproof (builds, toolchain facts)."""
     configured = os.environ.get(CACHE_VARIABLE)
     if configured:
-        return Path(configured).expanduser().resolve()
+        return user_path(configured).resolve()
     from platformdirs import user_cache_path
 
     return user_cache_path("kernelproof")

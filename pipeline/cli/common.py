@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline.workspace import user_path
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -94,10 +96,7 @@ def given_path(text: str) -> Path:
     """Parses every path. To `Path` an empty one is the current directory, which nobody meant."""
     if not text:
         raise typer.BadParameter("the path is empty; for the current directory give a dot.")
-    try:
-        path = Path(text).expanduser()
-    except RuntimeError:  # `~` of nobody is a name like any other
-        path = Path.cwd() / text
+    path = user_path(text)
     try:
         readable = not path.exists() or os.access(path, os.R_OK)
     except OSError as error:

@@ -13,6 +13,7 @@ from pipeline.errors import UsageError
 from pipeline.nouns import Problem
 from pipeline.problems.place import Place, level_of, place_of
 from pipeline.problems.reading import read_problem
+from pipeline.workspace import user_path
 
 PACKAGED = "kernelproof"
 """Name of the suite that travels inside the package."""
@@ -158,7 +159,7 @@ def open_suite(path: Path | None = None) -> Suite:
     if path is None:
         root = Path(str(importlib.resources.files("reference_models")))
         return Suite(PACKAGED, _in_levels(root))
-    path = path.expanduser().absolute()
+    path = user_path(path).absolute()
     if path.is_file():
         return Suite("file", [path])
     if not path.is_dir():
@@ -184,9 +185,9 @@ def _in_folder(folder: Path) -> list[Path]:
 def _there(text: str) -> Path | None:
     """The path that `text` is; None when nothing is there, or can be: words of all kinds are asked for."""
     try:
-        path = Path(text).expanduser()
+        path = user_path(text)
         return path if text.strip() and path.exists() else None
-    except (OSError, RuntimeError):  # too long for a name, or `~` of nobody
+    except OSError:  # too long for a name
         return None
 
 

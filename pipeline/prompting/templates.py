@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any, get_args
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
@@ -17,6 +16,7 @@ from pipeline.errors import UsageError
 from pipeline.hashing import sha256_json, sha256_text
 from pipeline.nouns import VerifySettings
 from pipeline.prompting.filters import FILTERS
+from pipeline.workspace import user_path
 
 DEFAULT_TEMPLATE = "basic-v1"
 BACKENDS: tuple[str, ...] = get_args(VerifySettings.model_fields["backend"].annotation)
@@ -74,7 +74,7 @@ def open_template(template: str) -> Template:
     Raises UsageError for an unknown name (with the names there are) and for an incomplete folder.
     """
     if os.sep in template or template.startswith((".", "~")):
-        return _read(Path(template).expanduser())
+        return _read(user_path(template))
     packaged = {entry.name: entry for entry in list_templates()}
     if template not in packaged:
         raise UsageError(

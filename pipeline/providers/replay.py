@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
 
 from pipeline.errors import ProviderError, UsageError
 from pipeline.nouns import Response
 from pipeline.providers.base import Question
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import Record, RecordKey, read_recording
+from pipeline.workspace import user_path
 
 PACKAGED = "demo"
 """The name of the recordings inside the package: `prompts/recorded/<backend>.jsonl`."""
@@ -25,7 +25,7 @@ class ReplayProvider:
         Raises UsageError for a file that is not there or is no recording.
         """
         self._source = source
-        self._records = _packaged() if source == PACKAGED else read_recording(Path(source).expanduser())
+        self._records = _packaged() if source == PACKAGED else read_recording(user_path(source))
 
     @property
     def name(self) -> str:

@@ -1,4 +1,5 @@
-"""An empty word, as a script's unset variable leaves it, is a mistake: it is not the current directory."""
+"""An empty word, as a script's unset variable leaves it, is a mistake: it is not the current directory. The
+home of somebody who is not there is one that is not there."""
 
 from __future__ import annotations
 
@@ -46,6 +47,20 @@ def test_an_empty_name(program: Program, command: tuple[str, ...]) -> None:
     done = program.run(*command, code=2)
     assert f"'{_option(command)}'" in done.stderr
     assert ": it is empty; give a value, or leave the option out." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("generate", "relu", "--model", "replay:~no-such-user/x.jsonl"), "~no-such-user/x.jsonl"),
+        (("prompt", "relu", "--template", "~no-such-user/mine"), "~no-such-user/mine"),
+        (("verify", "~no-such-user/x.py", "--problem", "relu"), "~no-such-user/x.py"),
+        (("leaderboard", "--workspace", "~no-such-user"), "~no-such-user is not a directory"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_home_of_nobody(program: Program, command: tuple[str, ...], said: str) -> None:
+    assert said in program.run(*command, code=2).stderr
 
 
 def test_a_dot_is_the_current_directory(program: Program) -> None:
