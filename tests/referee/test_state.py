@@ -11,42 +11,34 @@ from pipeline.problems import read_problem
 from pipeline.referee.request import VerifyRequest
 from tests.referee.court import Court
 
-PROBLEM = Path(__file__).parents[1] / "corpus" / "problems" / "batch_norm_train.py"
-CANDIDATE = """
-import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def __init__(self, channels):
-        super().__init__()
-        self.norm = nn.BatchNorm2d(channels)
-
-    def forward(self, x):
-        norm, count = self.norm, x.numel() // x.shape[1]
-        mean = x.mean((0, 2, 3))
-        centred = x - mean[:, None, None]
-        variance = centred.square().mean((0, 2, 3))
-        @update@
-        scale = norm.weight * torch.rsqrt(variance + norm.eps)
-        return centred * scale[:, None, None] + norm.bias[:, None, None]
-"""
+CORPUS = Path(__file__).parents[1] / "corpus"
+PROBLEM = CORPUS / "problems" / "batch_norm_train.py"
+CANDIDATE = (CORPUS / "honest" / "batch_norm_train_statistics.py").read_text()
 MEAN = "norm.running_mean.lerp_(mean, norm.momentum)"
 VARIANCE = "norm.running_var.lerp_(variance * (count / (count - 1)), norm.momentum)"
 COUNT = "norm.num_batches_tracked += 1"
 
 
-def judged(court: Court, *updates: str) -> tuple[Verification, Check]:
-    """The verdict, and its look at the state."""
+def judged(court: Court, *updates: str) -> Verification:
+    """The verdict on the honest candidate with these updates of the state in place of its own."""
+    first, *others = (f"        {update}\n" for update in (MEAN, VARIANCE, COUNT))
+    assert all(CANDIDATE.count(line) == 1 for line in (first, *others))
+    source = CANDIDATE.replace(first, f"        {'; '.join(updates) or 'pass'}\n")
+    for line in others:
+        source = source.replace(line, "")
     settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure=False, threads=1)
-    source = CANDIDATE.replace("@update@", "; ".join(updates) or "pass")
     request = VerifyRequest(problem=read_problem(PROBLEM), source=source, settings=settings, device="cpu")
-    verdict = court.judge(request)
-    return verdict, next(check for check in verdict.checks if check.name == "state_updated")
+    return court.judge(request)
+
+
+def look(verdict: Verification) -> Check:
+    """Its look at what the reference updates."""
+    return next(check for check in verdict.checks if check.name == "state_updated")
 
 
 def test_statistics_that_follow_are_seen(court: Court) -> None:
-    verdict, check = judged(court, MEAN, VARIANCE, COUNT)
+    verdict = judged(court, MEAN, VARIANCE, COUNT)
+    check = look(verdict)
     assert (verdict.status, verdict.flags) == (Status.CORRECT, ())
     assert check.outcome is CheckOutcome.PASS
     assert check.figures == {"compared": 3, "others": 0, "not_there": 0}
@@ -65,7 +57,8 @@ def test_statistics_that_follow_are_seen(court: Court) -> None:
 def test_what_does_not_follow_is_a_flag(
     court: Court, updates: tuple[str, ...], name: str, others: int
 ) -> None:
-    verdict, check = judged(court, *updates)
+    verdict = judged(court, *updates)
+    check = look(verdict)
     assert verdict.status is Status.CORRECT
     assert verdict.flags == (Flag.STATE_NOT_UPDATED,)
     assert check.figures["others"] == others
@@ -74,16 +67,13 @@ def test_what_does_not_follow_is_a_flag(
 
 
 def test_buffers_that_are_not_there_are_said(court: Court) -> None:
-    verdict, check = judged(court, "norm._buffers.pop('running_mean', None)", VARIANCE, COUNT)
+    verdict = judged(court, "norm._buffers.pop('running_mean', None)", VARIANCE, COUNT)
+    check = look(verdict)
     assert verdict.flags == (Flag.STATE_NOT_UPDATED,)
     assert (check.figures["compared"], check.figures["not_there"]) == (2, 1)
     assert check.seen == "norm.running_mean is not there"
 
 
 def test_what_the_reference_leaves_alone_must_stay(court: Court) -> None:
-    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure=False, threads=1)
-    source = CANDIDATE.replace("@update@", "norm.bias += 0.0001")
-    verdict = court.judge(
-        VerifyRequest(problem=read_problem(PROBLEM), source=source, settings=settings, device="cpu")
-    )
+    verdict = judged(court, "norm.bias += 0.0001")
     assert verdict.status in (Status.MUTATED_INPUT, Status.WRONG_OUTPUT)
