@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,8 @@ def test_work_left_on_a_side_stream_is_not_there_in_time(engine: Engine) -> None
             y.copy_(torch.relu(x))
         return y
     """)
-    assert judge(engine, "level1/1", source).status is Status.WRONG_OUTPUT
+    verdict = judge(engine, "level1/1", source)
+    assert verdict.status in {Status.WRONG_OUTPUT, Status.NONDETERMINISTIC}  # by chance it may be right once
 
 
 @pytest.mark.parametrize(
@@ -142,17 +144,26 @@ def test_a_fault_is_its_own_and_the_next_candidate_is_unharmed(
     assert verdict.status is Status.CORRECT, verdict.reason
 
 
-def test_device_memory_is_given_back(engine: Engine) -> None:
+def memory_at_rest() -> int:
+    """Bytes of the GPU's memory in use: the least within some seconds, as processes end behind a verdict."""
     import pynvml
 
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    least, until = pynvml.nvmlDeviceGetMemoryInfo(handle).used, time.monotonic() + 5
+    while time.monotonic() < until:
+        time.sleep(0.1)
+        least = min(least, pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+    return int(least)
+
+
+def test_device_memory_is_given_back(engine: Engine) -> None:
     problem = open_suite().find("level1/5")
     source = f"{problem.source}\n\nModelNew = Model\n"
     used = []
     for _ in range(3):
         assert judge(engine, "level1/5", source, measure_seconds=0.5).status is Status.CORRECT
-        used.append(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+        used.append(memory_at_rest())
     assert max(used) - min(used) < 1 << 30
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.nouns import ErrorStatistics
+from pipeline.nouns import ErrorClass, ErrorStatistics
 from pipeline.referee.answers import comparing, tolerance
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -46,6 +46,17 @@ def test_reference_passes_against_itself(
     assert judged(native, native, truth).wrong == 0
     assert judged(native, native).wrong == 0
     assert torch.equal(native, before)
+
+
+@pytest.mark.parametrize(("left_over", "wrong"), [(3.7e-29, 0), (1e-9, 1)])
+def test_what_an_exponent_kept_in_range_leaves_of_nothing_is_nothing(left_over: float, wrong: int) -> None:
+    truth = torch.zeros(100, dtype=torch.float64)
+    found = judged(torch.full((100,), left_over), truth.float(), truth)
+    assert min(found.wrong, 1) == wrong
+    assert tolerance.error_class(found, "tf32") == (ErrorClass.WORSE if wrong else ErrorClass.FP32_EQUIVALENT)
+    beside = truth.clone()
+    beside[0] = 1e-20  # not all is zero: then sizes are relative again
+    assert judged(torch.full((100,), 3.7e-20), beside.float(), beside).wrong > 0
 
 
 @given(seeds, st.integers(-40, 40))
@@ -166,10 +177,10 @@ def test_chunks_do_not_change_the_judgement(
     assert (whole.wrong, whole.first_bad) == (3, (49,))
 
 
-def test_an_output_that_is_zero_must_be_zero() -> None:
+def test_where_zero_is_right_anything_of_size_is_wrong() -> None:
     zeros = torch.zeros(10)
     assert judged(-zeros, zeros, zeros.double()).wrong == 0
-    assert judged(zeros + 1e-30, zeros, zeros.double()).wrong == 10
+    assert judged(zeros + 1e-9, zeros, zeros.double()).wrong == 10
 
 
 def test_many_small_errors_are_refused_though_no_element_is_out_of_bounds() -> None:

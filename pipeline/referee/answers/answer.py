@@ -63,14 +63,18 @@ def compare(
     *,
     trial: str,
     numerics: str,
+    moved: Sequence[torch.Tensor | None] | None = None,
 ) -> list[ErrorStatistics]:
-    """Every output of another answer: `sticks` and `floors` are what its floating values are held against."""
+    """Every output of another answer: `sticks`, `floors` and `moved` (see `comparing.compare_with`) are what
+    its floating values are held against."""
     found = []
-    for output, (value, stick, floor) in enumerate(zip(mine, sticks, floors, strict=True)):
+    moved = moved or [None] * len(sticks)
+    for output, (value, stick, floor, far) in enumerate(zip(mine, sticks, floors, moved, strict=True)):
         leaf = known.indices.get(output)
         if leaf is not None:
             native, searched = known.outputs[output], tolerance.norm_floor(leaf.source.dtype, numerics)
             found.append(indices.compare(leaf, native, value, trial=trial, output=output, floor=searched))
         else:
-            found.append(comparing.compare_with(stick, value, trial=trial, output=output, floor=floor))
+            judged = comparing.compare_with(stick, value, trial=trial, output=output, floor=floor, moved=far)
+            found.append(judged)
     return found

@@ -12,6 +12,7 @@ from pipeline.nouns import ErrorStatistics
 from pipeline.referee.answers.tolerance import (
     ELEMENT_MULTIPLE,
     UNBELIEVABLE,
+    VANISHING,
     norm_floor,
     reference_multiple,
 )
@@ -37,8 +38,9 @@ class Yardstick:
     reference_max: float
     """Its largest element."""
     truth_norm: float
+    """Norm of the truth's finite elements."""
     rms: float
-    """Root mean square of the truth's finite elements."""
+    """Their root mean square."""
     all_finite: bool
     """Whether the truth is finite throughout."""
 
@@ -93,6 +95,8 @@ def _measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yar
             error = error.masked_fill_(~usable, 0.0).nan_to_num_(0.0, 0.0, 0.0)
             error_squared += float(error.square().sum())
             largest = max(largest, float(error.abs_().max()))
+    if truth_squared == 0.0:
+        truth_squared = VANISHING**2 * max(finite, 1)
     return Yardstick(
         exact=exact,
         native=flat,
@@ -119,12 +123,20 @@ def compare(
 
 
 def compare_with(
-    stick: Yardstick, candidate: torch.Tensor, *, trial: str, output: int, floor: float | None = None
+    stick: Yardstick,
+    candidate: torch.Tensor,
+    *,
+    trial: str,
+    output: int,
+    floor: float | None = None,
+    moved: torch.Tensor | None = None,
 ) -> ErrorStatistics:
     """How far `candidate` is from the truth, and how many of its elements lie outside the tolerance.
 
     `candidate` has the native output's shape and dtype. `floor` replaces the dtype's norm floor (see
-    `timed_floor`). `wrong` is at least 1 whenever the output is not acceptable.
+    `timed_floor`). `moved`, flat: how far rounding alone may move each element. Where that is beyond the
+    element's bound, the bound is ELEMENT_MULTIPLE times as far, and the element is left out of the norm.
+    `wrong` is at least 1 whenever the output is not acceptable.
     """
     if candidate.is_complex():
         candidate = torch.view_as_real(candidate.resolve_conj())
@@ -135,7 +147,7 @@ def compare_with(
     found = _Worst()
     for start in range(0, mine.numel(), CHUNK):
         part, sure = mine[start : start + CHUNK].double(), stick.exact[start : start + CHUNK].double()
-        found.add(part, sure, start, stick, ELEMENT_MULTIPLE * floor)
+        found.add(part, sure, start, stick, ELEMENT_MULTIPLE * floor, moved)
     error_norm = math.sqrt(found.error_squared)
     allowed = max(stick.multiple * stick.reference_norm, floor * stick.truth_norm)
     wrong = found.wrong
@@ -207,18 +219,32 @@ class _Worst:
     got: float | None = None
 
     def add(
-        self, part: torch.Tensor, sure: torch.Tensor, start: int, stick: Yardstick, relative: float
+        self,
+        part: torch.Tensor,
+        sure: torch.Tensor,
+        start: int,
+        stick: Yardstick,
+        relative: float,
+        moved: torch.Tensor | None,
     ) -> None:
         """Takes one chunk: candidate and truth in float64, flat; `start` is its first element's index."""
         error = (part - sure).abs_()
         squared = float(error.square().sum())
-        scale = sure.abs().clamp_(min=stick.rms or 1e-300)
+        scale = sure.abs().clamp_(min=stick.rms)
+        bound = (scale * relative).clamp_(min=stick.multiple * stick.reference_max)
+        loose = None
+        if moved is not None:
+            far = moved[start : start + CHUNK]
+            loose = far > bound
+            bound = torch.where(loose, ELEMENT_MULTIPLE * far, bound)
         if stick.all_finite and math.isfinite(squared):
-            bad = error > (scale * relative).clamp_(min=stick.multiple * stick.reference_max)
+            bad = error > bound
         else:
-            bad = self._careful(part, sure, error, (scale * relative), stick)
+            bad = self._careful(part, sure, error, bound)
             error.nan_to_num_(0.0, 0.0, 0.0)
             squared = float(error.square().sum())
+        if loose is not None:
+            squared = float(error.masked_fill(loose, 0.0).square().sum())
         self.error_squared += squared
         self.wrong += int(bad.sum())
         self.max_abs = max(self.max_abs, float(error.max()))
@@ -234,11 +260,10 @@ class _Worst:
         sure: torch.Tensor,
         error: torch.Tensor,
         bound: torch.Tensor,
-        stick: Yardstick,
     ) -> torch.Tensor:
         """Which elements are bad where NaN or infinities are about: they must stand where the truth's do."""
         self.nan += int((part.isnan() & ~sure.isnan()).sum())
-        within = error <= bound.clamp_(min=stick.multiple * stick.reference_max)
+        within = error <= bound
         same = (part == sure) | (part.isnan() & sure.isnan())
         return torch.where(torch.isfinite(sure), ~within, ~same)
 

@@ -1,9 +1,11 @@
 """How strongly a problem amplifies rounding at given inputs.
 
 Inputs that `get_inputs` would never draw may be ill-conditioned: layer norm of equal values divides what
-rounding left of zero by a small number. There two honest algorithms differ by more than the tolerance, and
-the native reference may have been lucky. So before a candidate is refused on an input variant, the problem's
-own condition there is looked at: the float64 result at inputs that differ by one rounding.
+rounding left of zero by a small number; attention whose scores are millions picks another key where two are
+equal but for rounding. There two honest algorithms differ by more than the tolerance, and the native
+reference may have been lucky. So before a candidate is refused on an input variant, the problem's own
+condition there is looked at: the float64 results at inputs that differ by a step. An honest result is the
+exact one of inputs that are nearly these.
 """
 
 from __future__ import annotations
@@ -14,55 +16,89 @@ from typing import Any
 import torch
 
 from pipeline.referee.answers.problem import LoadedProblem, mapped, outputs_of, truth
+from pipeline.referee.answers.tolerance import norm_floor
 
 WELL_CONDITIONED = 16.0
-"""Beyond this amplification a variant decides nothing. The float32 floor is 840 roundings wide: what is left
+"""Beyond this amplification the tolerance is wider. The float32 floor is 840 roundings wide: what is left
 for the algorithm's own errors, 840 / 16, is that of a sum of thousands of terms in any order."""
-_ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8, torch.float64: 2.0**-53}
+DIRECTIONS = 4
+"""Each there and back: what a step does not turn over in one sense it turns over in the other."""
+_ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 
-def amplification(
-    loaded: LoadedProblem,
-    model: torch.nn.Module,
-    arguments: list[Any],
-    exact: list[torch.Tensor],
-    seed: int,
-) -> float | None:
-    """Largest relative change of an output in norm, over the relative change of the inputs.
+class Condition:
+    """What becomes of a problem's float64 outputs when every element of the inputs is moved by a step.
 
-    `exact`: the float64 outputs at `arguments`. None where the problem has no float64 form.
+    A step is what WELL_CONDITIONED times over gives the norm floor, 52 roundings of float32, or one rounding
+    of a narrower dtype, up or down at random.
     """
-    generator = torch.Generator().manual_seed(seed)
-    change_squared = input_squared = 0.0
 
-    def nudged(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal change_squared, input_squared
-        if not tensor.is_floating_point():
-            return tensor
-        noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float32).to(tensor.device)
-        wide = tensor.double()
-        step = wide * (2 * noise - 1) * _ROUNDING.get(tensor.dtype, 2.0**-24)
-        change_squared += float(step.square().sum())
-        input_squared += float(wide.square().sum())
-        return wide + step
+    def __init__(
+        self,
+        loaded: LoadedProblem,
+        model: torch.nn.Module,
+        arguments: list[Any],
+        exact: list[torch.Tensor],
+        seed: int,
+    ) -> None:
+        """`exact`: the float64 outputs at `arguments`, flat."""
+        self._loaded, self._model, self._arguments = loaded, model, arguments
+        self._exact, self._seed = exact, seed
+        self.amplification = 0.0
+        """Largest relative change of an output in norm so far, over the relative change of the inputs."""
+        self.moved: list[torch.Tensor | None] = [None] * len(exact)
+        """For every element of every floating output, the largest change so far."""
 
-    moved = truth(loaded, model, [mapped(argument, nudged) for argument in arguments], seed)
-    if moved is None or input_squared == 0.0 or change_squared == 0.0:
-        return None
-    relative = math.sqrt(change_squared / input_squared)
-    return (
-        max((_change(a, b) for a, b in zip(exact, _wide(moved, exact), strict=True)), default=0.0) / relative
-    )
+    def look(self, direction: int) -> bool:
+        """Moves the inputs along a direction, and against it.
+
+        False where there is no float64 form, or no memory for it.
+        """
+        try:
+            return all(self._step(self._seed + direction, sense) for sense in (1.0, -1.0))
+        except torch.OutOfMemoryError:
+            return False
+
+    def _step(self, seed: int, sense: float) -> bool:
+        generator: dict[torch.device, torch.Generator] = {}
+        change_squared = input_squared = 0.0
+
+        def nudged(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal change_squared, input_squared
+            if not tensor.is_floating_point():
+                return tensor
+            place = tensor.device
+            if place not in generator:
+                generator[place] = torch.Generator(place).manual_seed(seed)
+            signs = torch.randint(
+                0, 2, tensor.shape, generator=generator[place], dtype=torch.int8, device=place
+            )
+            wide = tensor.double()
+            step = wide * (signs * 2 - 1) * (sense * _step_of(tensor.dtype))
+            change_squared += float(step.square().sum())
+            input_squared += float(wide.square().sum())
+            return wide + step
+
+        arguments = [mapped(argument, nudged) for argument in self._arguments]
+        value = truth(self._loaded, self._model, arguments, self._seed)
+        if value is None or input_squared == 0.0 or change_squared == 0.0:
+            return False
+        relative = math.sqrt(change_squared / input_squared)
+        for output, (before, after) in enumerate(zip(self._exact, _wide(value, self._exact), strict=True)):
+            if before.is_floating_point() and before.numel():
+                step = (after.reshape(-1).double() - before).nan_to_num_(0.0, 0.0, 0.0).abs_()
+                change = float(step.norm()) / max(float(before.double().norm()), 1e-300)
+                self.amplification = max(self.amplification, change / relative)
+                most = self.moved[output]
+                self.moved[output] = step if most is None else torch.maximum(most, step, out=most)
+        return True
+
+
+def _step_of(dtype: torch.dtype) -> float:
+    """How far an element is moved, relative to its size."""
+    return max(_ROUNDING.get(dtype, 0.0), norm_floor(dtype) / WELL_CONDITIONED)
 
 
 def _wide(value: Any, like: list[torch.Tensor]) -> list[torch.Tensor]:
     device = like[0].device if like else torch.device("cpu")
     return [torch.view_as_real(t) if t.is_complex() else t for t in outputs_of(value, device)]
-
-
-def _change(before: torch.Tensor, after: torch.Tensor) -> float:
-    """Relative change in norm; 0 for what is not floating."""
-    if not before.is_floating_point() or before.numel() == 0:
-        return 0.0
-    step = float((after.reshape(-1).double() - before.reshape(-1).double()).norm())
-    return step / max(float(before.double().norm()), 1e-300)

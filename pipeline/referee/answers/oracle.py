@@ -12,7 +12,7 @@ from pipeline.contestant import loop
 from pipeline.nouns import ErrorStatistics
 from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.answer import Answer, answer, compare, may_hold_indices
-from pipeline.referee.answers.conditioning import WELL_CONDITIONED, amplification
+from pipeline.referee.answers.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
 from pipeline.referee.answers.problem import LoadedProblem, outputs_of, truth
 
 GROSS = ("constant", "sparse")
@@ -103,17 +103,28 @@ class Oracle:
         if not expected.forgiving or not any(each.wrong for each in found):
             return Judgement(found)
         exact = [stick.exact for stick in expected.sticks]
-        factor = amplification(self.loaded, self.model, expected.arguments, exact, expected.seed)
-        if factor is None or factor <= WELL_CONDITIONED:
-            return Judgement(found)
-        excused = self._compared(expected, mine, factor / WELL_CONDITIONED)
-        return Judgement(found, None if any(each.wrong for each in excused) else factor)
+        condition = Condition(self.loaded, self.model, expected.arguments, exact, expected.seed)
+        for direction in range(DIRECTIONS):
+            if not condition.look(direction):
+                break
+            excused = self._compared(expected, mine, condition)
+            if not any(each.wrong for each in excused):
+                return Judgement(found, condition.amplification)
+        return Judgement(found)
 
     def _compared(
-        self, expected: Expected, mine: Sequence[torch.Tensor], factor: float = 1.0
+        self, expected: Expected, mine: Sequence[torch.Tensor], condition: Condition | None = None
     ) -> list[ErrorStatistics]:
-        """With floors `factor` times as wide."""
+        """With floors as wide as the problem's condition there asks for."""
         floor = tolerance.gross_floor if expected.name in GROSS else tolerance.norm_floor
+        factor = max(1.0, condition.amplification / WELL_CONDITIONED) if condition else 1.0
         floors = [factor * floor(stick.native.dtype, self._numerics) for stick in expected.sticks]
-        name, numerics = expected.name, self._numerics
-        return compare(expected.native, expected.sticks, mine, floors, trial=name, numerics=numerics)
+        return compare(
+            expected.native,
+            expected.sticks,
+            mine,
+            floors,
+            trial=expected.name,
+            numerics=self._numerics,
+            moved=condition.moved if condition else None,
+        )

@@ -35,7 +35,9 @@ The same numbers name a result's error class: `fp32-equivalent` within the float
 `worse` beyond. The first N in this order that holds for the norm, and 6 N for every element, gives the class.
 
 Norms and rms are relative to the output itself, so small outputs (a softmax over 65,536 elements) are
-judged as strictly as large ones: zeros have a relative error of 1. Integers and booleans are equal or
+judged as strictly as large ones: zeros have a relative error of 1. Only where the truth is nothing but zeros
+is there no size to be relative to (a SiLU far below zero, of which a kernel that keeps its exponent in range
+leaves 1e-28): there the rms counts as VANISHING. Integers and booleans are equal or
 wrong. NaN and infinities must stand where the truth has them, with the same sign.
 """
 
@@ -51,6 +53,8 @@ REFERENCE_MULTIPLE, NARROW_MULTIPLE = 8.0, 4.0
 ELEMENT_MULTIPLE = 6.0
 UNBELIEVABLE = 1000.0
 """A float64 twin this many floors away from the native result (5 % for float32) is not its twin."""
+VANISHING = 2.0**-32
+"""Stands for the root mean square of a truth that is zero everywhere: one element may be 7e-14 in float32."""
 NORM_FLOOR: dict[torch.dtype, float] = {
     torch.float64: 5e-5 * 2.0**-29,
     torch.float32: 5e-5,
@@ -72,7 +76,7 @@ def policy_sha256() -> str:
     floors = {dtype_name(dtype): floor for dtype, floor in NORM_FLOOR.items()}
     classes = [TF32_FLOOR, HALF_FLOOR]
     multiples = [REFERENCE_MULTIPLE, NARROW_MULTIPLE, ELEMENT_MULTIPLE]
-    return sha256_json([*multiples, UNBELIEVABLE, COARSE_FLOOR, floors, classes])
+    return sha256_json([*multiples, UNBELIEVABLE, VANISHING, COARSE_FLOOR, floors, classes])
 
 
 def norm_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
