@@ -43,6 +43,7 @@ class ProblemFacts(NamedTuple):
 
     id: int
     problem_id: str
+    name: str
     sha256: str
     level: int | None
 
@@ -143,7 +144,7 @@ _RUNS = select(
     *(Run.id, Run.name, Run.kind, Run.model, Run.backend, Run.size),
     *(Run.numerics, Run.purity, Run.own_kernel),
 )
-_PROBLEMS = select(Problem.id, Problem.problem_id, Problem.sha256, Problem.level)
+_PROBLEMS = select(Problem.id, Problem.problem_id, Problem.name, Problem.sha256, Problem.level)
 _DEVICES = select(Environment.id, Environment.device_name)
 _ATTEMPTS = select(Attempt.id, Attempt.run_id, Attempt.problem, Attempt.sample, Attempt.turn, Attempt.status)
 _VERDICTS = (
@@ -184,8 +185,10 @@ def _run_passes(run: RunFacts, filters: LeaderboardFilters) -> bool:
 
 
 def _problem_passes(problem: ProblemFacts, filters: LeaderboardFilters) -> bool:
+    folder = problem.problem_id.rpartition("/")[0]
+    ways = [way.lower() for way in (problem.problem_id, problem.name, folder)]
     return (filters.level is None or problem.level == filters.level) and (
-        filters.problem is None or fnmatchcase(problem.problem_id, filters.problem)
+        filters.problem is None or any(fnmatchcase(way, filters.problem.lower()) for way in ways)
     )
 
 

@@ -118,7 +118,7 @@ class LeaderboardFilters(Noun):
     """Which attempts a leaderboard is made of; None lets everything pass."""
 
     problem: str | None = None
-    """Problem id or glob: `level1/23`, `level1/*`."""
+    """Problem id, name, folder or glob, in any case: `level1/23`, `softmax`, `level1`, `*max`."""
     level: int | None = None
     model: str | None = None
     """Part of the model's name, upper and lower case alike."""

@@ -84,7 +84,9 @@ class Toolchain(Noun):
     def lacks(self, *, cuda: bool) -> str | None:
         """What is missing for a build with or without CUDA, and how to get it; None when nothing is."""
         if not _is_program(self.cxx):
-            return "No C++ compiler: install one (Debian and Ubuntu: apt install g++) or set CXX."
+            named = os.environ.get("CXX")
+            what = f"CXX names no program here ({named})" if named else "No C++ compiler"
+            return f"{what}: install one (Debian and Ubuntu: apt install g++) or set CXX."
         if not Path(self.python_include, "Python.h").is_file():
             return (
                 f"Python's headers are missing ({self.python_include}/Python.h): install them "

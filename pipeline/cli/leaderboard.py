@@ -27,7 +27,8 @@ class Kind(StrEnum):
 
 def leaderboard(
     problem: Annotated[
-        str | None, typer.Option(parser=given_text, help="Problem id or glob: level1/23, 'level1/*'.")
+        str | None,
+        typer.Option(parser=given_text, help="Problem id, name, folder or glob: level1/23, level1, '*max'."),
     ] = None,
     level: Annotated[int | None, typer.Option(help="Problems of this level only.")] = None,
     model: Annotated[str | None, typer.Option(parser=given_text, help="Part of the model's name.")] = None,

@@ -13,7 +13,10 @@ from tests.cli.program import Program
 
 QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
 NONE = {"CXX": "/nowhere/g++"}
-SAID = "kernelproof: No C++ compiler: install one (Debian and Ubuntu: apt install g++) or set CXX.\n"
+SAID = (
+    "kernelproof: CXX names no program here (/nowhere/g++): "
+    "install one (Debian and Ubuntu: apt install g++) or set CXX.\n"
+)
 
 
 @pytest.fixture
