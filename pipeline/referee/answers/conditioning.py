@@ -50,14 +50,11 @@ class Condition:
         """For every element of every floating output, the largest change so far."""
 
     def look(self, direction: int) -> bool:
-        """Moves the inputs along a direction, and against it.
+        """Moves the inputs along a direction, and against it. False where there is no float64 form.
 
-        False where there is no float64 form, or no memory for it.
+        Raises torch.OutOfMemoryError.
         """
-        try:
-            return all(self._step(self._seed + direction, sense) for sense in (1.0, -1.0))
-        except torch.OutOfMemoryError:
-            return False
+        return all(self._step(self._seed + direction, sense) for sense in (1.0, -1.0))
 
     def _step(self, seed: int, sense: float) -> bool:
         generator: dict[torch.device, torch.Generator] = {}
@@ -73,11 +70,12 @@ class Condition:
             signs = torch.randint(
                 0, 2, tensor.shape, generator=generator[place], dtype=torch.int8, device=place
             )
-            wide = tensor.double()
-            step = wide * (signs * 2 - 1) * (sense * _step_of(tensor.dtype))
-            change_squared += float(step.square().sum())
-            input_squared += float(wide.square().sum())
-            return wide + step
+            wide, step = tensor.double(), _step_of(tensor.dtype)
+            squared = float(torch.linalg.vector_norm(wide)) ** 2
+            input_squared += squared
+            change_squared += squared * step**2
+            factors = signs.double().mul_(2 * step).add_(1 - step)  # 1 + step or 1 - step
+            return wide * (factors if sense > 0 else factors.neg_().add_(2))
 
         arguments = [mapped(argument, nudged) for argument in self._arguments]
         value = truth(self._loaded, self._model, arguments, self._seed)
@@ -87,7 +85,8 @@ class Condition:
         for output, (before, after) in enumerate(zip(self._exact, _wide(value, self._exact), strict=True)):
             if before.is_floating_point() and before.numel():
                 step = (after.reshape(-1).double() - before).nan_to_num_(0.0, 0.0, 0.0).abs_()
-                change = float(step.norm()) / max(float(before.double().norm()), 1e-300)
+                size = float(torch.linalg.vector_norm(before, dtype=torch.float64))
+                change = float(step.norm()) / max(size, 1e-300)
                 self.amplification = max(self.amplification, change / relative)
                 most = self.moved[output]
                 self.moved[output] = step if most is None else torch.maximum(most, step, out=most)
