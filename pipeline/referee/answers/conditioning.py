@@ -84,12 +84,12 @@ class Condition:
         relative = math.sqrt(change_squared / input_squared)
         for output, (before, after) in enumerate(zip(self._exact, _wide(value, self._exact), strict=True)):
             if before.is_floating_point() and before.numel():
-                step = (after.reshape(-1).double() - before).nan_to_num_(0.0, 0.0, 0.0).abs_()
+                far = (after.reshape(-1).double() - before).nan_to_num_(0.0, 0.0, 0.0).abs_()
                 size = float(torch.linalg.vector_norm(before, dtype=torch.float64))
-                change = float(step.norm()) / max(size, 1e-300)
+                change = float(far.norm()) / max(size, 1e-300)
                 self.amplification = max(self.amplification, change / relative)
                 most = self.moved[output]
-                self.moved[output] = step if most is None else torch.maximum(most, step, out=most)
+                self.moved[output] = far if most is None else torch.maximum(most, far, out=most)
         return True
 
 

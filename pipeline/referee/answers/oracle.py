@@ -40,7 +40,7 @@ class Judgement:
     found: list[ErrorStatistics]
     """Of every output."""
     amplification: float | None = None
-    """By how much the problem amplifies rounding there, if only that excuses what was found."""
+    """By how much the problem amplifies rounding there in norm, if only rounding excuses what was found."""
 
     @property
     def wrong(self) -> ErrorStatistics | None:

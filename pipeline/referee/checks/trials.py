@@ -129,7 +129,9 @@ class Trials:
         name, judged = f"values: {expected.name}", self._oracle.judge(expected, slot.outputs)
         found, factor = judged.found, judged.amplification
         if factor is not None:
-            why = f"the problem amplifies rounding {factor:.3g}-fold on it: right results may differ so"
+            why = (
+                f"the problem amplifies rounding {factor:.3g}-fold in norm there: right results may differ so"
+            )
             self._ledger.skipped(name, _VALUES, why, {"amplification": factor})
             return
         self._ledger.errors.extend(found)
