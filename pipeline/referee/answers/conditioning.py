@@ -11,11 +11,13 @@ exact one of inputs that are nearly these.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from pipeline.referee.answers.problem import LoadedProblem, mapped, outputs_of, truth
+from pipeline.referee.answers.comparing import Yardstick
+from pipeline.referee.answers.problem import LoadedProblem, mapped, outputs_of, tensors, truth
 from pipeline.referee.answers.tolerance import norm_floor
 
 WELL_CONDITIONED = 16.0
@@ -38,15 +40,16 @@ class Condition:
         loaded: LoadedProblem,
         model: torch.nn.Module,
         arguments: list[Any],
-        exact: list[torch.Tensor],
+        sticks: Sequence[Yardstick],
         seed: int,
     ) -> None:
-        """`exact`: the float64 outputs at `arguments`, flat."""
+        """`sticks`: what outputs at `arguments` are held against, one at least, on the arguments' device."""
         self._loaded, self._model, self._arguments = loaded, model, arguments
-        self._exact, self._seed = exact, seed
+        self._sticks, self._seed, self._device = sticks, seed, sticks[0].exact.device
+        self._relative = _relative_step(arguments)
         self.amplification = 0.0
         """Largest relative change of an output in norm so far, over the relative change of the inputs."""
-        self.moved: list[torch.Tensor | None] = [None] * len(exact)
+        self.moved: list[torch.Tensor | None] = [None] * len(sticks)
         """For every element of every floating output, the largest change so far."""
 
     def look(self, direction: int) -> bool:
@@ -54,50 +57,45 @@ class Condition:
 
         Raises torch.OutOfMemoryError.
         """
-        return all(self._step(self._seed + direction, sense) for sense in (1.0, -1.0))
+        if self._relative == 0.0:
+            return False
+        return all(self._step(self._seed + direction, sense) for sense in (1, -1))
 
-    def _step(self, seed: int, sense: float) -> bool:
-        generator: dict[torch.device, torch.Generator] = {}
-        change_squared = input_squared = 0.0
+    def _step(self, seed: int, sense: int) -> bool:
+        generator = torch.Generator(self._device).manual_seed(seed)
 
         def nudged(tensor: torch.Tensor) -> torch.Tensor:
-            nonlocal change_squared, input_squared
             if not tensor.is_floating_point():
                 return tensor
-            place = tensor.device
-            if place not in generator:
-                generator[place] = torch.Generator(place).manual_seed(seed)
-            signs = torch.randint(
-                0, 2, tensor.shape, generator=generator[place], dtype=torch.int8, device=place
-            )
-            wide, step = tensor.double(), _step_of(tensor.dtype)
-            squared = float(torch.linalg.vector_norm(wide)) ** 2
-            input_squared += squared
-            change_squared += squared * step**2
-            factors = signs.double().mul_(2 * step).add_(1 - step)  # 1 + step or 1 - step
-            return wide * (factors if sense > 0 else factors.neg_().add_(2))
+            up = torch.randint(0, 2, tensor.shape, generator=generator, dtype=torch.int8, device=self._device)
+            step = sense * _step_of(tensor.dtype)
+            return tensor.double() * up.double().mul_(2 * step).add_(1 - step)  # by 1 + step or 1 - step
 
         arguments = [mapped(argument, nudged) for argument in self._arguments]
         value = truth(self._loaded, self._model, arguments, self._seed)
-        if value is None or input_squared == 0.0 or change_squared == 0.0:
+        if value is None:
             return False
-        relative = math.sqrt(change_squared / input_squared)
-        for output, (before, after) in enumerate(zip(self._exact, _wide(value, self._exact), strict=True)):
-            if before.is_floating_point() and before.numel():
-                far = (after.reshape(-1).double() - before).nan_to_num_(0.0, 0.0, 0.0).abs_()
-                size = float(torch.linalg.vector_norm(before, dtype=torch.float64))
-                change = float(far.norm()) / max(size, 1e-300)
-                self.amplification = max(self.amplification, change / relative)
+        outputs = outputs_of(value, self._device)
+        for output, (stick, after) in enumerate(zip(self._sticks, outputs, strict=True)):
+            if after.is_complex():
+                after = torch.view_as_real(after)
+            if stick.exact.is_floating_point():
+                far = (after.reshape(-1).double() - stick.exact).nan_to_num_(0.0, 0.0, 0.0).abs_()
+                change = float(far.norm()) / stick.truth_norm
+                self.amplification = max(self.amplification, change / self._relative)
                 most = self.moved[output]
                 self.moved[output] = far if most is None else torch.maximum(most, far, out=most)
         return True
 
 
+def _relative_step(arguments: list[Any]) -> float:
+    """How far all floating inputs are moved together, relative to their norm; 0 where there are none."""
+    floating = [tensor for tensor in tensors(arguments) if tensor.is_floating_point()]
+    norms = [float(torch.linalg.vector_norm(tensor.double())) for tensor in floating]
+    steps = [norm * _step_of(tensor.dtype) for norm, tensor in zip(norms, floating, strict=True)]
+    return math.hypot(*steps) / math.hypot(*norms) if any(norms) else 0.0
+
+
 def _step_of(dtype: torch.dtype) -> float:
     """How far an element is moved, relative to its size."""
     return max(_ROUNDING.get(dtype, 0.0), norm_floor(dtype) / WELL_CONDITIONED)
-
-
-def _wide(value: Any, like: list[torch.Tensor]) -> list[torch.Tensor]:
-    device = like[0].device if like else torch.device("cpu")
-    return [torch.view_as_real(t) if t.is_complex() else t for t in outputs_of(value, device)]

@@ -102,8 +102,7 @@ class Oracle:
         found = self._compared(expected, mine)
         if not expected.forgiving or not any(each.wrong for each in found):
             return Judgement(found)
-        exact = [stick.exact for stick in expected.sticks]
-        condition = Condition(self.loaded, self.model, expected.arguments, exact, expected.seed)
+        condition = Condition(self.loaded, self.model, expected.arguments, expected.sticks, expected.seed)
         for direction in range(DIRECTIONS):
             if not condition.look(direction):
                 break
