@@ -65,6 +65,13 @@ _UNWATCHED = "code pages are not watched"
 _MADV_DONTNEED = 4
 _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ +(/.+)$")
 
+_ALLOCATIONS = re.compile(
+    r"cuda(?:Malloc|Free|HostAlloc|HostRegister|HostUnregister|MemPool)\w*"
+    r"|cuMem(?:Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap|Address|SetAccess|Pool)\w*"
+)
+_VERSION = re.compile(r"(?:_v\d+)?(?:_pt[sd][zs])?$")
+"""What CUPTI appends to the names of CUDA's functions."""
+
 Totals = dict[tuple[str, str], tuple[int, int]]
 """(kind, name) to count and nanoseconds."""
 
@@ -140,6 +147,7 @@ class Watched:
         kernels: Totals = {}
         events = results.events() if results is not None else []
         operators = {e.correlation_id(): e.name() for e in events if e.device_type() == DeviceType.CPU}
+        allocations: Counter[str] = Counter()
         for event in events:
             name = event.name()
             if event.is_user_annotation() and not name.startswith(_MARK):
@@ -149,6 +157,7 @@ class Watched:
                 kind = BY_TORCH if launcher.partition("::")[0] in LIBRARY_NAMESPACES else "kernel"
                 _add(kernels, (kind, name), 1, event.duration_ns())
             elif event.device_type() == DeviceType.CPU:
+                allocations.update(allocation(name))
                 start = event.start_ns()
                 spans.append(Span(name, start, start + event.duration_ns(), event.start_thread_id()))
         host = calls(spans)
@@ -157,6 +166,7 @@ class Watched:
             if key in host and host[key][0] <= times:
                 del host[key]
         self.report["host"] = self._listed(host)
+        self.report["allocations"] = [list(item) for item in allocations.most_common(MAX_ENTRIES)]
         if self._device.type == "cuda":
             if self._releases:
                 self._release()
@@ -247,6 +257,12 @@ class _CodePages:
 
 def _lines(path: str) -> list[str]:
     return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def allocation(name: str) -> tuple[str, ...]:
+    """The function of CUDA's that takes memory or gives it back, if an event of this name is a call of one."""
+    base = _VERSION.sub("", name)
+    return (base,) if _ALLOCATIONS.fullmatch(base) else ()
 
 
 def calls(spans: Iterable[Span]) -> Totals:

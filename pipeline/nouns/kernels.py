@@ -42,6 +42,9 @@ class Kernels(Noun):
     """Compute operators of torch that were dispatched, e.g. `aten.mm`; views and allocations apart."""
     own_share: float | None = Field(default=None, ge=0, le=1)
     """Share of the device time in launches of origin `own` and `jit`; None where times are not known."""
+    allocations: dict[str, int] = Field(default_factory=dict)
+    """Functions of CUDA's that took memory or gave it back in that call, e.g. `cudaMallocAsync`, and how many
+    calls of each there were. What stays in torch's own pool calls none."""
     trouble: str = ""
     """Why there is no profile, or only a part of one."""
     raised: bool = False

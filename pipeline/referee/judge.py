@@ -20,7 +20,7 @@ from pipeline.nouns import Status, Verification
 from pipeline.referee.answers.inputs import describe
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, outputs_of, tensors
-from pipeline.referee.checks.kernels import check_kernels
+from pipeline.referee.checks.kernels import check_kernels, kernels_matter
 from pipeline.referee.checks.probes import Probes
 from pipeline.referee.checks.state import State
 from pipeline.referee.checks.trials import Trials
@@ -189,10 +189,9 @@ class Bench:
             state.check_unchanged(candidate)
             state.check_updated(candidate, slots[0], self._device)
         candidate.take_builds()
-        # A look at whose kernels run follows the timed calls: a candidate that computes itself until it is
-        # timed does not know how many calls that takes. Who built nothing is looked at before as well.
-        if not (settings.measure and ledger.builds):
-            self._check_kernels(loaded, slots[0], timed_next=settings.measure)
+        # Who has no kernels of its own is not timed. The timed calls are followed by another look: a candidate
+        # that computes itself until it is timed does not know how many calls that takes.
+        self._check_kernels(loaded, slots[0], timed_next=settings.measure)
         probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:
             with ledger.stage("probes"):
@@ -260,7 +259,8 @@ class Bench:
         with ledger.stage("timing"):
             self._require().contestant.resume()
             measuring.replays(self._require(), self._seated())
-        self._check_kernels(loaded, measuring.slots[0], timed_next=False)
+        if kernels_matter(self._settings):
+            self._check_kernels(loaded, measuring.slots[0], timed_next=False)
         with ledger.stage("probes"):
             probes.run(self._require())
         with ledger.stage("timing"):

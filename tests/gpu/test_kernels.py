@@ -161,6 +161,15 @@ def test_no_kernel_of_torch_is_taken_for_the_candidates(engine: Engine, problem_
     assert [launch.name for launch in launches(verdict, Origin.OWN, Origin.JIT, Origin.INDUCTOR)] == []
 
 
+def test_calls_that_take_memory_are_counted(engine: Engine) -> None:
+    member = next(m for m in members("cuda") if m.name == "cuda_histogram_stream_memory")
+    settings = member.settings.model_copy(update={"measure": False})
+    verdict = engine.verify(member.source, member.problem, settings)
+    assert verdict.status is Status.CORRECT, verdict.reason
+    assert verdict.kernels is not None
+    assert {"cudaMallocAsync", "cudaFreeAsync"} <= verdict.kernels.allocations.keys()
+
+
 def test_copies_and_fills_are_no_compute(engine: Engine) -> None:
     body = """
 class ModelNew(nn.Module):

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Span, Watched, calls
+from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Span, Watched, allocation, calls
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin
 from pipeline.referee.checks import kernels
 from pipeline.referee.checks.kernels import lacking, library_compute, origin, read
@@ -180,6 +180,47 @@ def test_a_trace_in_which_nothing_ran_shows_no_kernel(tmp_path: Path) -> None:
     assert lacking(empty, [build(tmp_path / "lib.so")]) != ""
 
 
+def test_what_took_memory_is_counted() -> None:
+    calls_made = [["cudaMallocAsync", 3], ["cudaFreeAsync", 2]]
+    found = read({"profile": {"host": [], "allocations": calls_made, "trouble": ""}}, [])
+    assert found.allocations == {"cudaMallocAsync": 3, "cudaFreeAsync": 2}
+    assert read({"profile": {"host": [], "trouble": ""}}, []).allocations == {}
+
+
+@pytest.mark.parametrize(
+    "calls_made",
+    [
+        pytest.param([["forgery", 1]], id="no function of CUDA's"),
+        pytest.param([["cudaMalloc", -1]], id="a negative count"),
+        pytest.param([["cudaMalloc", True]], id="no number"),
+        pytest.param([["cudaMalloc" + "x" * MAX_NAME, 1]], id="a long name"),
+        pytest.param([["cudaMalloc", 1]] * (MAX_ENTRIES + 1), id="a flood"),
+        pytest.param({"cudaMalloc": 1}, id="no list"),
+    ],
+)
+def test_nonsense_among_what_took_memory_is_trouble(calls_made: Any) -> None:
+    found = read({"profile": {"host": [], "allocations": calls_made, "trouble": ""}}, [])
+    assert "allocations" in found.trouble and found.allocations == {}
+
+
+@pytest.mark.parametrize(
+    ("event", "functions"),
+    [
+        ("cudaMallocAsync", ("cudaMallocAsync",)),
+        ("cudaMallocFromPoolAsync_v11020", ("cudaMallocFromPoolAsync",)),
+        ("cudaFreeAsync_ptsz", ("cudaFreeAsync",)),
+        ("cuMemAllocAsync_ptsz", ("cuMemAllocAsync",)),
+        ("cuMemCreate", ("cuMemCreate",)),
+        ("cudaLaunchKernel", ()),
+        ("cudaMemcpyAsync", ()),
+        ("cuMemcpyDtoDAsync_v2", ()),
+        ("aten::empty", ()),
+    ],
+)
+def test_functions_that_take_memory_are_told_by_their_names(event: str, functions: tuple[str, ...]) -> None:
+    assert allocation(event) == functions
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=MAX_NAME + 5),
     lambda children: (
@@ -190,7 +231,13 @@ JSON = st.recursive(
 ROWS = st.lists(st.tuples(JSON, JSON, JSON, JSON).map(list) | JSON, max_size=3)
 REPORTS = st.fixed_dictionaries(
     {},
-    optional={"device": ROWS | JSON, "host": ROWS | JSON, "code": JSON, "trouble": st.text() | JSON},
+    optional={
+        "device": ROWS | JSON,
+        "host": ROWS | JSON,
+        "code": JSON,
+        "allocations": JSON,
+        "trouble": st.text() | JSON,
+    },
 )
 
 

@@ -13,7 +13,13 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.profiling import BY_TORCH, LIBRARY_NAMESPACES, MAX_ENTRIES, MAX_NAME
+from pipeline.contestant.profiling import (
+    BY_TORCH,
+    LIBRARY_NAMESPACES,
+    MAX_ENTRIES,
+    MAX_NAME,
+    allocation,
+)
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin, Status, VerifySettings
 from pipeline.referee.checks.libraries import holds_kernel
 from pipeline.referee.checks.names import kernel_name
@@ -78,6 +84,11 @@ class Malformed(ValueError):
     """The contestant's report is not one."""
 
 
+def kernels_matter(settings: VerifySettings) -> bool:
+    """Whether anything depends on whose kernels ran; else they are only noted."""
+    return settings.own_kernel or settings.purity != "any"
+
+
 def check_kernels(
     ask: Ask,
     slot: SharedSlot,
@@ -112,7 +123,8 @@ def check_kernels(
     if kernels.raised:
         ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)  # who raises here too, raises
         kernels = traced()
-    ledger.kernels = ledger.kernels or kernels
+    if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
+        ledger.kernels = kernels
     figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
     if settings.own_kernel:
         why = lacking(kernels, ledger.builds)
@@ -204,6 +216,7 @@ def _read(report: object, builds: Sequence[Build]) -> Kernels:
         launches=tuple(launches[:MAX_ENTRIES]),
         operators=tuple(launch.name for launch in host if launch.origin is Origin.LIBRARY),
         own_share=_own_share(launches),
+        allocations=_allocations(report.get("allocations")),
         trouble=clean(trouble)[:1000],
     )
 
@@ -223,6 +236,21 @@ def _row(item: object) -> tuple[str, str, int, float]:
             if 0 < len(name) <= MAX_NAME and 0 < count < 1 << 40 and 0 <= ms < 1e12:
                 return kind, clean(name), count, float(ms)
     raise Malformed("a line of what ran is none")
+
+
+def _allocations(value: object) -> dict[str, int]:
+    """Names of functions and how often each was called; nothing for None. Raises Malformed."""
+    found: dict[str, int] = {}
+    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
+        raise Malformed("the list of allocations is none, or too long")
+    for item in value or ():
+        match item:
+            case [str(name), int(count)] if allocation(name) == (name,) and 0 < count < 1 << 40:
+                if not isinstance(count, bool) and len(name) <= MAX_NAME:
+                    found[name] = count
+                    continue
+        raise Malformed("a line of the allocations is none")
+    return found
 
 
 def _host(
