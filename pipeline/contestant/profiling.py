@@ -67,7 +67,7 @@ _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ +(/.+)$")
 
 _ALLOCATIONS = re.compile(
     r"cuda(?:Malloc|Free|HostAlloc|HostRegister|HostUnregister|MemPool)\w*"
-    r"|cuMem(?:Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap|Address|SetAccess|Pool)\w*"
+    r"|cuMem(?:Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap|Address|Pool)\w*"
 )
 _VERSION = re.compile(r"(?:_v\d+)?(?:_pt[sd][zs])?$")
 """What CUPTI appends to the names of CUDA's functions."""
@@ -260,7 +260,7 @@ def _lines(path: str) -> list[str]:
 
 
 def allocation(name: str) -> tuple[str, ...]:
-    """The function of CUDA's that takes memory or gives it back, if an event of this name is a call of one."""
+    """The function of CUDA's that takes memory or frees it, if an event of this name is a call of one."""
     base = _VERSION.sub("", name)
     return (base,) if _ALLOCATIONS.fullmatch(base) else ()
 

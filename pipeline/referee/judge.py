@@ -189,8 +189,8 @@ class Bench:
             state.check_unchanged(candidate)
             state.check_updated(candidate, slots[0], self._device)
         candidate.take_builds()
-        # Who has no kernels of its own is not timed. The timed calls are followed by another look: a candidate
-        # that computes itself until it is timed does not know how many calls that takes.
+        # Who has no kernels of its own is not timed. Another look follows the timed calls: a candidate that
+        # computes itself until it is timed does not know how many calls that takes.
         self._check_kernels(loaded, slots[0], timed_next=settings.measure)
         probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:
