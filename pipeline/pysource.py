@@ -153,17 +153,71 @@ def bound_names(tree: ast.AST) -> set[str]:
     return names
 
 
-def undefined_names(tree: ast.Module) -> dict[str, int]:
+def undefined_names(tree: ast.Module, within: Iterable[ast.AST] | None = None) -> dict[str, int]:
     """Names that are used and bound nowhere, with the first line that uses each.
 
     Scopes are ignored, so a name bound in one function and used in another is not reported; a star
-    import may bind anything, so nothing is reported beside one.
+    import may bind anything, so nothing is reported beside one. With `within`, only uses in these parts of
+    the tree count.
     """
     if "*" in (bound := bound_names(tree)):
         return {}
     known = bound | _MODULE_NAMES
     undefined: dict[str, int] = {}
-    for node in ast.walk(tree):
+    for node in (node for part in ((tree,) if within is None else within) for node in ast.walk(part)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in known:
             undefined[node.id] = min(node.lineno, undefined.get(node.id, node.lineno))
     return dict(sorted(undefined.items(), key=lambda item: (item[1], item[0])))
+
+
+def reached_from(tree: ast.Module, name: str) -> list[ast.AST]:
+    """The parts of the tree that importing it and using `name` reach.
+
+    That is what runs on import, and the functions and classes whose names are read there or in what is
+    reached so, `name` first. `get_inputs` beside a ModelNew is not reached, nor is what only it calls, nor
+    what a main guard runs. A class is reached with all its methods.
+    """
+    reached: list[ast.AST] = []
+    waiting: dict[str, list[ast.AST]] = {}
+    for statement in import_time(tree.body):
+        if isinstance(statement, Function | ast.ClassDef):
+            waiting.setdefault(statement.name, []).append(statement)
+            reached.extend(_run_by_definition(statement))
+        elif isinstance(statement, ast.If | ast.While):
+            if not is_main_guard(statement):
+                reached.append(statement.test)
+        elif _nested(statement):  # these come by themselves; here what a `with` or a `for` reads
+            reached.extend(part for part in ast.iter_child_nodes(statement) if isinstance(part, _READ))
+        else:
+            reached.append(statement)
+    todo = [name]
+    position = 0
+    while todo:
+        reached.extend(waiting.pop(todo.pop(), ()))
+        for part in reached[position:]:
+            todo.extend(
+                node.id for node in ast.walk(part) if isinstance(node, ast.Name) and node.id in waiting
+            )
+        position = len(reached)
+    return reached
+
+
+_READ = (ast.expr, ast.withitem)
+
+
+def _run_by_definition(statement: Function | ast.ClassDef) -> Iterator[ast.AST]:
+    """What runs when a function or class is defined: decorators, a function's defaults and annotations, a
+    class's bases and body."""
+    yield from statement.decorator_list
+    if isinstance(statement, ast.ClassDef):
+        yield from (*statement.bases, *statement.keywords)
+        for inner in import_time(statement.body):
+            if isinstance(inner, Function | ast.ClassDef):
+                yield from _run_by_definition(inner)
+            elif not _nested(inner):
+                yield inner
+    else:
+        yield from (part for part in ast.iter_child_nodes(statement.args) if not isinstance(part, ast.arg))
+        every = [node for node in ast.walk(statement.args) if isinstance(node, ast.arg)]
+        annotations = (*(each.annotation for each in every), statement.returns)
+        yield from (annotation for annotation in annotations if annotation is not None)

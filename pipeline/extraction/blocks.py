@@ -49,6 +49,22 @@ def language_of(info: str) -> str:
     return "diff" if word in {"diff", "patch", "udiff"} else word
 
 
+# Blank lines and comments, then what starts no prose: a docstring, an import, a definition, an assignment.
+_FIRST_CODE = re.compile(
+    r"(?:[ \t]*(?:\#[^\n]*)?\n)*"
+    r"(?:[rRbBfFuU]{0,2}(?:\"\"\"|\'\'\')"
+    r"|import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+)?[ \t]*(?:[,;\#\\][^\n]*)?(?:\n|\Z)"
+    r"|from[ \t]+\.*[\w.]*[ \t]+import[ \t]+[\w(*]"
+    r"|(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|@\w[\w.]*(?:\(|[ \t]*\n)"
+    r"|[A-Za-z_][\w.]*[ \t]*=(?!=))"
+)
+
+
+def begins_as_program(text: str) -> bool:
+    """True when the first line that is no comment is one of Python and not of prose, JSON or a fence."""
+    return _FIRST_CODE.match(text) is not None
+
+
 def fenced(text: str) -> list[Block]:
     """The fenced blocks of the answer, in order, as CommonMark reads them."""
     lines = text.split("\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 
+from pipeline.extraction.blocks import begins_as_program
 from pipeline.extraction.budget import Budget
 from pipeline.extraction.judge import NAME
 from pipeline.extraction.normalise import normalise
@@ -19,6 +21,10 @@ _LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"
 _FILTERED = frozenset(
     {"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation"}
 )
+
+
+_LONE_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[ \t]*(?:python3?|py)?[ \t]*\n")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
 def extract(response: Response) -> Extraction:
@@ -56,7 +62,8 @@ def extract_source(text: str) -> Extraction:
     """The program in a user's file: a Python file is taken unchanged, else the file is a raw response.
 
     A Python file without ModelNew, or with a syntax error, is taken too, with a warning: what is wrong with
-    it is for the policy to say.
+    it is for the policy to say. It is never `truncated`: where a file's string, bracket or fence is not
+    closed, nobody says that a server cut it off.
     """
     tree = parse(text)
     if not isinstance(tree, SyntaxError) and find_class(tree, NAME) is not None:
@@ -64,8 +71,15 @@ def extract_source(text: str) -> Extraction:
     clean, warnings = normalise(text)
     found = extract(Response(text=clean))
     if _is_file(tree, clean, found):
-        notes = found.warnings if found.candidate else (remark("no_model_new"),)
-        return _extraction(Found(clean, "file"), text, (*warnings, *notes))
+        fault = "does_not_parse" if isinstance(parse(clean), SyntaxError) else "no_model_new"
+        return _extraction(
+            Found(clean, "file"),
+            text,
+            (*warnings, *(found.warnings if found.candidate else ()), remark(fault)),
+        )
+    if found.candidate is None and (code := _after_lone_fence(clean)) is not None:
+        notes = (*warnings, remark("unclosed_fence"), remark("does_not_parse"))
+        return _extraction(Found(code, "fence"), text, notes)
     span = found.span if clean == text else None
     return found.model_copy(update={"warnings": (*warnings, *found.warnings), "span": span})
 
@@ -73,14 +87,27 @@ def extract_source(text: str) -> Extraction:
 def _is_file(tree: ast.Module | SyntaxError, text: str, found: Extraction) -> bool:
     """True for Python without a usable ModelNew, and for Python whose only fault is a syntax error.
 
-    In the second case nothing but comments and docstrings may stand before the program that was found.
+    In the second case nothing but comments and docstrings may stand before the program that was found; and
+    where no program was found that parses, the text must begin as a program does.
     """
-    if found.candidate is None:
-        return isinstance(tree, ast.Module) and "import" in text
-    if found.method != "bare":
-        return False
-    before = parse(text[: found.span[0]]) if found.span else tree
-    return isinstance(tree, ast.Module) or isinstance(before, ast.Module)
+    if isinstance(tree, ast.Module) and found.candidate is None:
+        return "import" in text or begins_as_program(text)
+    if found.method == "bare":
+        before = parse(text[: found.span[0]]) if found.span else tree
+        if isinstance(tree, ast.Module) or isinstance(before, ast.Module):
+            return True
+    usable = found.candidate is not None and isinstance(parse(found.candidate.source), ast.Module)
+    return begins_as_program(text) and (not usable or found.method == "bare")
+
+
+def _after_lone_fence(text: str) -> str | None:
+    """The program after a fence that opens the text, where no other fence closes it and it is Python that
+    does not parse; else None."""
+    opened = _LONE_FENCE.match(text)
+    if opened is None or _FENCE.search(text, opened.end()):
+        return None
+    code = text[opened.end() :]
+    return code if begins_as_program(code) and isinstance(parse(code), SyntaxError) else None
 
 
 def _answer(text: str, budget: Budget) -> Answer:

@@ -6,36 +6,24 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pipeline.extraction.blocks import Block, Spans, fenced
 from pipeline.extraction.budget import Budget
 from pipeline.extraction.judge import DEFINES, NAME, Kind, Program, judge, stops_in_the_middle
+from pipeline.extraction.needs import IMPORTED, is_edit_of, is_native, needs, stands_for_native
 from pipeline.extraction.normalise import normalise
 from pipeline.extraction.remarks import remark
 from pipeline.extraction.thinking import set_thinking_aside
 from pipeline.nouns import Status
-from pipeline.pysource import undefined_names
 
-# Names that a program without imports lacks: no other block need have been meant to define them.
-_IMPORTED = {
-    "torch",
-    "nn",
-    "F",
-    "os",
-    "math",
-    "time",
-    "np",
-    "load",
-    "load_inline",
-    "Tensor",
-    "Optional",
-    "textwrap",
-}
 _REFERENCE = re.compile(r"^[ \t]*class[ \t]+Model\b", re.MULTILINE)
 _CODE_START = re.compile(r"^[ \t]*(?:import \w|from [\w.]+ import |class \w+\s*[(:])", re.MULTILINE)
 _REASONING_KEYS = frozenset({"reasoning", "reasoning_content", "reasoning_details", "thinking", "thoughts"})
 _MAX_JSON_STRINGS = 8
+_MAX_VERSIONS = 6
+"""So many complete programs, from the last on, are looked at to see which of them are edits of which."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +55,7 @@ class Search:
         chosen = self._last([self._judge(block) for block in self._blocks])
         rest = chosen.block.end if chosen else 0
         if DEFINES.search(self._text, rest):
-            later = self._loosely(Spans(self._text[rest:], NAME))
+            later = self._loosely(Spans(self._text[rest:], NAME), after=chosen)
             if later is not None:
                 return self._take(later, "lenient_fence")
         if chosen is not None:
@@ -88,23 +76,39 @@ class Search:
         return program
 
     def _last(self, programs: list[Program]) -> Program | None:
-        """The last complete program that needs nothing from other blocks."""
-        return next((program for program in reversed(programs) if self._is_whole(program)), None)
+        """The last complete program that needs nothing from other blocks.
+
+        One that lacks its imports, or reads what only an earlier version's `__init__` sets, is an edit of
+        that version: it cannot run, so the last whole one wins over it.
+        """
+        whole = list(islice((p for p in reversed(programs) if self._is_whole(p)), _MAX_VERSIONS))
+        for index, later in enumerate(whole):
+            if not any(is_edit_of(later, earlier) for earlier in whole[index + 1 :]):
+                return later
+        return None
 
     def _is_whole(self, program: Program) -> bool:
+        """Whether it needs nothing from elsewhere: only importing it and ModelNew count, since its own
+        get_inputs, and what else nobody calls, are never run."""
         if program.kind is not Kind.COMPLETE or program.tree is None:
             return False
-        missing = [name for name in undefined_names(program.tree) if name not in _IMPORTED]
+        missing = [name for name in needs(program.tree) if name not in IMPORTED]
         if not missing:
             return True
         elsewhere = self._text.replace(program.block.code, "\n", 1)
-        native = any(block.language == "native" for block in self._blocks)
-        split = {name for name in missing[:20] if native or _binds(elsewhere, name)}
+        others = (block for block in self._blocks if block.code != program.block.code)
+        native = any(is_native(block) for block in others)
+        split = {
+            name
+            for name in missing[:20]
+            if _binds(elsewhere, name) or (native and stands_for_native(program.tree, name))
+        }
         self._split |= split
         return not split
 
-    def _loosely(self, spans: Spans, *, trim: bool = False) -> Program | None:
-        """The last complete program between loose fences. One inside another's span is part of it."""
+    def _loosely(self, spans: Spans, *, trim: bool = False, after: Program | None = None) -> Program | None:
+        """The last complete program between loose fences that is no edit of the one before, if there is one.
+        One inside another's span is part of it."""
         found: Program | None = None
         end = -1
         for blocks in spans.fenced():
@@ -112,7 +116,7 @@ class Search:
                 if block.start < end:
                     break
                 program = self._judge(block, trim=trim)
-                if self._is_whole(program):
+                if self._is_whole(program) and not (after and is_edit_of(program, after)):
                     found, end = program, block.end
                     break
         return found

@@ -60,11 +60,15 @@ def children() -> list[psutil.Process]:
 def test_candidates_are_drawn_as_results_are_taken(place: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "right.py"
     file.write_text(material.right())
+    cut = tmp_path / "cut.py"
+    cut.write_text(material.right()[: material.right().index("PYBIND11_MODULE")])
     candidates = [
         Mine(file, "relu", "correct"),
         Mine(material.wrong(), "level1/1", "wrong_output"),
         Mine(material.right(), place["suite"] / "level1" / "1_relu.py", "correct"),
         Mine("no program", "relu", "syntax_error"),
+        Mine(cut, "relu", "syntax_error"),
+        Mine(cut.read_text(), "relu", "syntax_error"),
         Mine(material.right(), "relu", "correct"),
     ]
     drawn = 0

@@ -38,6 +38,19 @@ def test_a_correct_candidate(program: Program, relu: tuple[object, ...], tmp_pat
     assert program.left_after() == {} and program.scratch() == []
 
 
+def test_a_file_that_never_ends(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    cut = material.right()[: material.right().index("y[i] = value")]
+    for text in (cut, f"```python\n{cut}"):
+        file = written(tmp_path / "cut.py", text)
+        done = program.run("verify", file, *relu, *QUICK, code=1)
+        assert "syntax_error: Python cannot parse this: unterminated triple-quoted" in done.stdout
+    written(tmp_path / "relu.py", cut)
+    lines = written(tmp_path / "all.jsonl", json.dumps({"problem": "relu", "source": cut}) + "\n")
+    for many in (tmp_path, lines):
+        done = program.run("verify", many, *relu, *QUICK, code=1)
+        assert "syntax_error" in done.stdout and "truncated" not in done.stdout
+
+
 def test_a_wrong_candidate_as_json(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     file = written(tmp_path / "wrong.py", material.wrong())
     found = json.loads(program.run("verify", file, *relu, *QUICK, "--json", code=1).stdout)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UsageError
-from pipeline.execution.candidates import Given, read_candidates, refuse_others
+from pipeline.execution.candidates import Given, given_text, read_candidates, refuse_others
 from pipeline.nouns import Status
 from pipeline.problems import Suite, open_suite
 from tests.cli import material
@@ -122,6 +122,24 @@ def test_lines(tmp_path: Path, suite: Suite) -> None:
 def test_a_problem_for_all_lines(tmp_path: Path, suite: Suite) -> None:
     found = read(tmp_path, suite, {"source": "x"}, {"problem": "sines", "source": "y"}, problem="level1/2")
     assert [one.problem.id for one in found] == ["level1/2", "level1/2"]
+
+
+def test_python_that_never_ends_is_a_program_through_every_door(tmp_path: Path, suite: Suite) -> None:
+    cut = material.right()[: material.right().index("y[i] = value")]
+    put(tmp_path / "given" / "relu" / "cut.py", cut)
+    (in_folder,) = read_candidates(tmp_path / "given", suite, None)
+    source, response, fenced = read(
+        tmp_path,
+        suite,
+        {"problem": "relu", "source": cut},
+        {"problem": "relu", "response": cut},
+        {"problem": "relu", "source": f"```python\n{cut}"},
+    )
+    alone = given_text("cut.py", cut, suite.find("relu"))
+    for found in (in_folder, source, fenced, alone):
+        assert found.extraction.candidate is not None
+        assert found.extraction.candidate.source == cut
+    assert response.extraction.status is Status.TRUNCATED
 
 
 BAD = {

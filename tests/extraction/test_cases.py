@@ -54,6 +54,26 @@ GUARDED = IMPORTS + EXTENSION + '\nif __name__ == "__main__":' + CLASS.replace("
 NESTED = IMPORTS + EXTENSION + "\ndef make():" + CLASS.replace("\n", "\n    ") + "return ModelNew\n"
 TEST_CODE = GOOD + "\nmodel = ModelNew()\nprint(model(torch.rand(8)))\n"
 BOTH = GOOD + REFERENCE.split("\n\n\n")[1] + "\n"
+SIZED = GOOD + "\n\ndef get_inputs():\n    return [torch.rand(BATCH, 8)]\n"
+MAIN = SIZED + (
+    "\n\ndef try_it():\n    torch.manual_seed(SEED)\n    return ModelNew()(*get_inputs())\n"
+    '\n\nif __name__ == "__main__":\n    print(try_it(), BATCH)\n'
+)
+TYPO = GOOD.replace(
+    "        super().__init__()\n", "        super().__init__()\n        self.n = BATCH * 2\n"
+)
+HELPED = GOOD.replace("return ext.scale(x)", "return scaled(x)") + (
+    "\n\ndef scaled(x):\n    return ext.scale(x[:BATCH])\n"
+)
+FROM_FILE = GOOD.replace("cuda_source = r", "unused = r").replace(
+    "cuda_sources=cuda_source", 'cuda_sources=open("scale.cu").read()'
+)
+LAZY = (
+    GOOD.replace("ext = load", "def build():\n    return load")
+    .replace("    super().__init__()\n", "    super().__init__()\n        self.ops = build()\n")
+    .replace("ext.scale", "self.ops.scale")
+)
+EDIT = "class ModelNew(nn.Module):\n    def forward(self, x):\n        return self.ops.scale(x)\n"
 PLACEHOLDER = "class ModelNew(nn.Module):\n    # as above\n    pass\n"
 PARTIAL = (
     "class ModelNew(nn.Module):\n    def forward(self, x):\n        ...  # unchanged\n        return x\n"
@@ -179,6 +199,60 @@ CASES = [
         Status.NO_CODE,
         "split_over_blocks: cuda_source",
     ),
+    yes("case24_program_beside_a_sketch", fence(CUDA, "cpp") + fence(SIZED), source=SIZED),
+    yes("case24_program_before_a_sketch", fence(SIZED) + "In C++:\n" + fence(CUDA, "cpp"), source=SIZED),
+    yes("case24_program_in_an_unlabelled_fence", fence(CUDA, "") + fence(SIZED, ""), source=SIZED),
+    yes("case24_program_in_a_native_fence", fence(CUDA, "cpp") + fence(SIZED, "cuda"), source=SIZED),
+    yes(
+        "case24_sizes_bound_by_the_echoed_reference",
+        fence("BATCH = 16\n" + REFERENCE) + fence(CUDA, "cpp") + fence(SIZED),
+        "reference_echoed",
+        source=SIZED,
+    ),
+    yes(
+        "case24_only_a_main_guard_and_a_helper_lack_names",
+        fence(CUDA, "cpp") + fence("BATCH = 16\nSEED = 1\n") + fence(MAIN),
+        source=MAIN,
+    ),
+    yes("case24_a_size_that_forward_lacks", fence(CUDA, "cpp") + fence(TYPO), source=TYPO),
+    no(
+        "case24_a_size_that_init_lacks_and_another_block_has",
+        fence("BATCH = 16\n") + fence(TYPO),
+        Status.NO_CODE,
+        "split_over_blocks: BATCH",
+    ),
+    no(
+        "case24_a_helper_that_forward_calls_is_elsewhere",
+        fence("BATCH = 16\n") + fence(HELPED),
+        Status.NO_CODE,
+        "split_over_blocks: BATCH",
+    ),
+    no(
+        "case24_a_test_that_runs_on_import_is_elsewhere",
+        fence("BATCH = 16\n") + fence(SIZED + "\nprint(ModelNew()(*get_inputs()))\n"),
+        Status.NO_CODE,
+        "split_over_blocks: BATCH",
+    ),
+    no(
+        "case24_kernel_in_an_unlabelled_fence",
+        fence(CUDA, "") + fence(IMPORTS + EXTENSION.partition('"""\n\n')[2] + CLASS),
+        Status.NO_CODE,
+        "split_over_blocks: cuda_source",
+    ),
+    no(
+        "case24_bindings_in_a_cpp_block",
+        fence(CUDA, "cpp") + fence(IMPORTS + CLASS),
+        Status.NO_CODE,
+        "split_over_blocks: ext",
+    ),
+    yes(
+        "case24_kernel_read_from_a_file",
+        fence(CUDA, "cuda") + fence(FROM_FILE),
+        source=FROM_FILE,
+    ),
+    yes("case24_edit_without_imports_after", f"{FINAL}{fence(EDIT)}", "later_version_incomplete"),
+    yes("case24_edit_of_forward_after", f"{fence(LAZY)}{fence(IMPORTS + EDIT)}", source=LAZY),
+    yes("case24_edit_in_a_loose_fence_after", f"{fence(LAZY)}Then:\n```python {EDIT}```\n", source=LAZY),
     yes("case25_reference_echoed", f"Given:\n{fence(REFERENCE)}Mine:\n{FINAL}", "reference_echoed"),
     yes("case25_reference_in_the_same_block", fence(BOTH), "reference_echoed", source=BOTH),
     no("case25_only_the_reference", fence(REFERENCE), Status.NO_CODE),
