@@ -44,8 +44,9 @@ def prebuild(builder: Builder, cache: Path, source: str, settings: VerifySetting
     def build(request: BuildRequest) -> Build:
         return builder.build(request, seconds=settings.build_seconds)
 
-    shown = tuple(map(build, foreseen(source) or ()))
-    if shown and all(each.state is BuildState.OK for each in shown):
+    seen = foreseen(source)
+    shown = tuple(map(build, seen.requests))
+    if seen.complete and shown and all(each.state is BuildState.OK for each in shown):
         return Prebuilt(shown, None)
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:

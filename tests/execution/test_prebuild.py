@@ -11,7 +11,7 @@ from pipeline.sandbox import Group
 
 SOURCE = """
 from torch.utils.cpp_extension import load_inline
-for name in ("one", "two"):
+for name in map(str, ("one", "two")):
     load_inline(name, 'extern "C" int ' + name + '() { return 1; }',
                 no_implicit_headers=True, is_python_module=False)
 """
