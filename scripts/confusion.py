@@ -1,13 +1,17 @@
 """Judges every member of the corpus and prints the confusion table: kind of candidate against status.
 
     .venv/bin/python scripts/confusion.py --device cuda --json table.json
-    CUDA_VISIBLE_DEVICES=1 .venv/bin/python scripts/confusion.py --device cuda --share 1/4
+    CUDA_VISIBLE_DEVICES=1 .venv/bin/python scripts/confusion.py --device cuda --share 1/4 --json part1.json
+    .venv/bin/python scripts/confusion.py --add part0.json part1.json part2.json part3.json
 
 With --json each record is written as it comes. What the file already holds is not judged again, but counted:
-so a run that was stopped goes on (--fresh forgets it; do that when the verifier has changed).
+so a run that was stopped goes on (--fresh forgets it; do that when the verifier has changed). A member whose
+file has changed since is judged again. --add judges nobody: it adds up files of --json from any runs and
+machines, and --json then keeps them all in one.
 
 Exit code 1 when a cheat, a wrong or a faulty candidate is accepted, an honest one refused, or any member ends
-otherwise than its header says.
+otherwise than its header says; with --add also when a member is missing. Exit code 2 for parts that do not
+fit together: several verifiers or policies (unless --mixed), several devices (unless --device says which).
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from pipeline.sandbox import Group, probe
 from pipeline.workspace import cache_directory
 from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members, miss
 from tests.referee.court import Court
+from tests.referee.parts import PartsError, add, code, read_part, the_device, wording
 
 FIGURES = {
     "speedup",
@@ -48,9 +53,11 @@ FIGURES = {
 def main() -> int:
     """Judges the chosen members in turn and prints what came of them."""
     arguments = parse()
+    if arguments.add:
+        return added(arguments)
     probe()  # without a sandbox nobody is judged
-    chosen, cache = choose(arguments), cache_directory()
-    records = [] if arguments.fresh or not arguments.json else earlier(arguments.json)
+    chosen, cache = choose(arguments, arguments.device or "cpu"), cache_directory()
+    records = [] if arguments.fresh or not arguments.json else earlier(arguments.json, chosen)
     known = {f"{record['kind']}/{record['name']}" for record in records}
     left = [member for member in chosen if member.id not in known]
     began = time.monotonic()
@@ -78,9 +85,23 @@ def main() -> int:
     return 0 if told(records, {member.id: member for member in chosen}) else 1
 
 
-def earlier(path: Path) -> list[dict[str, Any]]:
-    """The records of a run that is to go on."""
-    return json.loads(path.read_text()) if path.exists() else []
+def added(arguments: argparse.Namespace) -> int:
+    """Adds up files of earlier runs and prints what they come to. Raises PartsError."""
+    records = [record for path in arguments.add for record in read_part(path)]
+    device = the_device(records, arguments.device)
+    chosen = {member.id: member for member in choose(arguments, device)}
+    total = add(records, chosen, device, mixed=arguments.mixed)
+    print("\n".join(total.lines()))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(records, indent=1) + "\n")
+    return 0 if total.faultless else 1
+
+
+def earlier(path: Path, chosen: list[Member]) -> list[dict[str, Any]]:
+    """The records of a run that is to go on, less those of members of another wording. Raises PartsError."""
+    now = {member.id: wording(member) for member in chosen}
+    records = read_part(path) if path.exists() else []
+    return [r for r in records if now.get(f"{r['kind']}/{r['name']}", r["candidate"]) == r["candidate"]]
 
 
 def show(place: str, record: dict[str, Any]) -> None:
@@ -113,7 +134,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", choices=DEVICES, default="cpu")
+    parser.add_argument(
+        "--device", choices=DEVICES, help="cpu if nothing is said; with --add, the parts' own"
+    )
     parser.add_argument("--kind", choices=KINDS, action="append", help="only this kind; may be repeated")
     parser.add_argument(
         "--only",
@@ -132,6 +155,14 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--fresh", action="store_true", help="forget what --json holds")
     parser.add_argument("--seconds-budget", type=float, metavar="S", help="begin no member after so long")
+    parser.add_argument(
+        "--add",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="judge nobody; add up what --json wrote in earlier runs",
+    )
+    parser.add_argument("--mixed", action="store_true", help="add verdicts of several verifiers or policies")
     return parser.parse_args()
 
 
@@ -146,12 +177,12 @@ def share(text: str) -> tuple[int, int]:
     return index, count
 
 
-def choose(arguments: argparse.Namespace) -> list[Member]:
+def choose(arguments: argparse.Namespace, device: str) -> list[Member]:
     """The members that the command line asks for."""
     index, count = arguments.share
     found = [
         member
-        for member in members(arguments.device)
+        for member in members(device)
         if (not arguments.kind or member.kind in arguments.kind)
         and (not arguments.only or any(fnmatch.fnmatch(member.id, only) for only in arguments.only))
     ]
@@ -163,12 +194,14 @@ def judge(court: Court, member: Member) -> dict[str, Any]:
     began, before = time.monotonic(), court.left_over()
     record: dict[str, Any] = {"kind": member.kind, "name": member.name, "device": member.device}
     record |= {"expected": list(member.expected), "caught_by": list(member.caught_by)}
+    record["candidate"] = wording(member)
     # Who leaves something behind is not told from processes in reserve: faults are judged without any.
     ahead = member.device == "cuda" and member.kind != "faults"
     try:
         verdict = court.judge(member.request, ahead=ahead)
     except KernelproofError as error:
         found: dict[str, Any] = {"status": "lost", "failed_check": None, "miss": f"no verdict: {error}"}
+        found |= {"verifier": None, "place": None}
     else:
         found = described(verdict) | {"miss": miss(member, verdict)}
     found["left_over"] = [] if ahead else [item for item in court.left_over() if item not in before]
@@ -187,14 +220,26 @@ def described(verdict: Verification) -> dict[str, Any]:
         "details": verdict.details[-2000:],
         "measured": measured.model_dump(mode="json", include=FIGURES) if measured else None,
         "stage_seconds": verdict.stage_seconds,
-        "verifier": verdict.verifier,
+        "verifier": f"{verdict.verifier} code:{code()[:12]}",
+        "place": place(verdict),
         "tier": verdict.sandbox.tier if verdict.sandbox else None,
     }
+
+
+def place(verdict: Verification) -> str | None:
+    """The GPU or the processor that a verdict comes from."""
+    where = verdict.environment
+    if where is None:
+        return None
+    return where.gpu.name if where.gpu else where.cpu
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
+    except PartsError as error:
+        print(f"confusion.py: {error}", file=sys.stderr)
+        sys.exit(2)
     except SandboxError as error:
         print(f"confusion.py: {error}", file=sys.stderr)
         sys.exit(3)

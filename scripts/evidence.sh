@@ -27,11 +27,7 @@ for gpu in gpus(): print(gpu.uuid)')
             --builders $((builders > 0 ? builders : 1)) --seconds-budget "$each" --json "$out/confusion.$n.json" &
     done
     wait
-    "$python" -c 'import json, pathlib, sys
-found = [record for name in sys.argv[2:] for record in json.loads(pathlib.Path(name).read_text())]
-pathlib.Path(sys.argv[1]).write_text(json.dumps(found, indent=1))' "$out/confusion.json" "$out"/confusion.[0-9]*.json
-    # Nothing is judged that the file holds: this is the table of them all.
-    "$python" scripts/confusion.py --device cuda --seconds-budget 0.001 --json "$out/confusion.json"
+    "$python" scripts/confusion.py --device cuda --json "$out/confusion.json" --add "$out"/confusion.[0-9]*.json
 }
 
 # The command of a step, in `command`. False for a name that is none.

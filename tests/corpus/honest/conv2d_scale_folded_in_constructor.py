@@ -1,0 +1,21 @@
+# problem: level2/1
+# expected: correct
+# settings: {"measure": false}
+"""Mechanism: multiplies the scale into the convolution's weight and bias in `__init__`, under their own names.
+
+Surface: weights of the reference's names and shapes whose values are not the reference's.
+"""
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, in_channels, out_channels, kernel_size, scale):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+        with torch.no_grad():
+            self.conv.weight.mul_(scale)
+            self.conv.bias.mul_(scale)
+
+    def forward(self, x):
+        return self.conv(x).amin(dim=1, keepdim=True)

@@ -1,0 +1,71 @@
+# problem: unit_norm
+# expected: correct
+# devices: cuda
+# settings: {"own_kernel": true}
+"""Mechanism: a workspace from cudaMalloc, kept in a static of the extension, cleared by a memset in each call.
+
+Surface: device memory that torch knows nothing of lives on between calls and holds a result of earlier inputs.
+"""
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <algorithm>
+
+__global__ void add_squares(const float* __restrict__ x, double* total, int64_t n) {
+    double squares = 0.0;
+    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
+        squares += double(x[i]) * x[i];
+    }
+    for (int offset = 16; offset > 0; offset >>= 1) {
+        squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(total, squares);
+    }
+}
+
+__global__ void divide(const float* __restrict__ x, float* __restrict__ y, const double* total, int64_t n) {
+    const float norm = static_cast<float>(sqrt(*total));
+    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
+        y[i] = x[i] / norm;
+    }
+}
+
+torch::Tensor unit_norm(torch::Tensor x) {
+    TORCH_CHECK(x.is_cuda() && x.scalar_type() == at::kFloat, "unit_norm: float32 on a CUDA device");
+    static double* total = nullptr;
+    if (total == nullptr) {
+        C10_CUDA_CHECK(cudaMalloc(&total, sizeof(double)));
+    }
+    x = x.contiguous();
+    auto y = at::empty_like(x);
+    if (const int64_t n = x.numel()) {
+        const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+        const int blocks = static_cast<int>(std::min<int64_t>((n + 255) / 256, 1056));
+        C10_CUDA_CHECK(cudaMemsetAsync(total, 0, sizeof(double), stream));
+        add_squares<<<blocks, 256, 0, stream>>>(x.data_ptr<float>(), total, n);
+        C10_CUDA_KERNEL_LAUNCH_CHECK();
+        divide<<<blocks, 256, 0, stream>>>(x.data_ptr<float>(), y.data_ptr<float>(), total, n);
+        C10_CUDA_KERNEL_LAUNCH_CHECK();
+    }
+    return y;
+}
+"""
+
+extension = load_inline(
+    name="unit_norm_static",
+    cpp_sources="torch::Tensor unit_norm(torch::Tensor x);",
+    cuda_sources=cuda_source,
+    functions=["unit_norm"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.unit_norm(x)
