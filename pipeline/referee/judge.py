@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,6 +21,7 @@ from pipeline.nouns import Status, Verification
 from pipeline.referee.answers.inputs import describe
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, outputs_of, tensors
+from pipeline.referee.checks.folding import first_trial
 from pipeline.referee.checks.kernels import check_kernels, kernels_matter
 from pipeline.referee.checks.probes import Probes
 from pipeline.referee.checks.state import State
@@ -156,6 +158,8 @@ class Bench:
         self._baseline: Contestant | None = None
         self._seating = ThreadPoolExecutor(1, thread_name_prefix="baseline")
         self._weights_seed = ledger.seed("weights")
+        self._kept_weights: frozenset[str] = frozenset()
+        """Names of the candidate's tensors that stay as it made them."""
 
     def run(self) -> None:
         """All stages; returns when the candidate is correct, raises Ended otherwise."""
@@ -180,8 +184,8 @@ class Bench:
         with ledger.stage("correctness"):
             progress("correctness")
             oracle = Oracle(loaded, model, form, self._device, settings.numerics)
-            trials = Trials(oracle, slots, form, settings, self._device, ledger, candidate.ask)
-            trials.first()
+            trials = Trials(oracle, slots, form, settings, self._device, ledger, self._ask)
+            candidate = self._first_trial(trials, loaded, model, weights, pristine)
             if settings.measure:  # seated while the candidate is tried further
                 seated = self._seated_soon(loaded, pristine)
             trials.run(aliased=aliased)
@@ -335,11 +339,43 @@ class Bench:
             self._baseline.close()
         candidate = self._started()
         seated = self._seated_soon(loaded, pristine)
+        self._load_again(candidate, loaded, weights, pristine)
+        seated.result()
+
+    def _ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
+        """Asks the candidate's process, whichever it is by now."""
+        return self._require().ask(message, seconds, failure)
+
+    def _first_trial(
+        self,
+        trials: Trials,
+        loaded: LoadedProblem,
+        model: torch.nn.Module,
+        weights: SharedWeights,
+        pristine: SharedWeights,
+    ) -> Candidate:
+        """The first trial; afterwards it is settled which weights are the candidate's own. Raises Ended."""
+
+        def afresh(keep: Collection[str]) -> None:
+            self._require().close()
+            self._kept_weights = frozenset(keep)
+            with torch.no_grad():  # a reference with a state begins anew as well
+                for name, tensor in model.state_dict().items():
+                    tensor.copy_(pristine.views[name])
+            self._load_again(self._started(), loaded, weights, pristine)
+
+        self._kept_weights = first_trial(trials, self._ledger, self._require().differed, afresh)
+        return self._require()
+
+    def _load_again(
+        self, candidate: Candidate, loaded: LoadedProblem, weights: SharedWeights, pristine: SharedWeights
+    ) -> None:
+        """Seats the candidate in a process that takes the place of the one before."""
         candidate.sit()
         for name, view in weights.views.items():
             view.copy_(pristine.views[name])
-        candidate.load(self._request.source, loaded, self._weights_seed, weights, pristine)
-        seated.result()
+        source, seed = self._request.source, self._weights_seed
+        candidate.load(source, loaded, seed, weights, pristine, self._kept_weights)
 
     def _seat_baseline(self, loaded: LoadedProblem, pristine: SharedWeights) -> None:
         seat.seat_baseline(
@@ -363,7 +399,7 @@ class Bench:
             behind.wait()
         model = loaded.construct(self._weights_seed, device)
         arguments = loaded.draw(ledger.seed("layout"), device)
-        sample = loaded.run(model, arguments, 0)
+        sample = loaded.tried(model, arguments, 0)
         ledger.inputs = describe(arguments)
         outputs, form = outputs_of(sample, device), loop.describe(sample)
         places = {t.untyped_storage().data_ptr() for t in tensors(arguments)}

@@ -131,6 +131,12 @@ class Ledger:
         said, numbers = clean(seen), {key: _cleaned(value) for key, value in (figures or {}).items()}
         self.checks.append(Check(name=name, outcome=outcome, asked=asked, seen=said, figures=numbers))
 
+    def since(self, checks: int, errors: int) -> tuple[list[Check], list[ErrorStatistics]]:
+        """Takes back the checks and error statistics after the first so many of each, and returns them."""
+        taken = self.checks[checks:], self.errors[errors:]
+        del self.checks[checks:], self.errors[errors:]
+        return taken
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Adds the wall seconds spent inside to the stage's."""

@@ -85,6 +85,18 @@ class LoadedProblem:
         with torch.no_grad():
             return self._guarded("forward", lambda: model(*arguments))
 
+    def tried(self, model: torch.nn.Module, arguments: list[Any], seed: int) -> Any:
+        """As `run`, and afterwards the model's buffers are what they were: it stays as it was constructed.
+
+        A result that lies in a buffer changes with it.
+        """
+        before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+        value = self.run(model, arguments, seed)
+        for name, buffer in model.named_buffers():
+            if name in before and before[name].shape == buffer.shape:
+                buffer.copy_(before[name])
+        return value
+
     def _execute(self) -> types.ModuleType:
         name = f"problem_{next(_counter)}"
         filename = f"<{self.problem.id}>"

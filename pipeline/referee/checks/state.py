@@ -45,7 +45,10 @@ class State:
         """What the reference itself changes."""
 
     def check_unchanged(self, candidate: Candidate) -> None:
-        """Whether what matched is as it was, where the reference left it alone. Raises Ended."""
+        """Whether what matched is as it was, where the reference left it alone. Raises Ended.
+
+        It was as the reference's, or as ModelNew made it where that was kept.
+        """
         kept = candidate.shared - self._moving
         if not kept:
             why = "no tensor matched by name" if not candidate.shared else "the reference changes its own"
@@ -53,7 +56,8 @@ class State:
             return
         missing = candidate.read_state(kept, Status.RUNTIME_ERROR)
         for name in sorted(kept - missing):
-            if not same_bits(self._weights.views[name], self._pristine.views[name]):
+            before = candidate.made.get(name, self._pristine.views[name])
+            if not same_bits(self._weights.views[name].to(before.device), before):
                 seen = f"{name} was changed by forward"
                 raise self._ledger.failed(
                     Status.MUTATED_INPUT, "state_unchanged", _UNCHANGED, seen, {"name": name}
@@ -68,7 +72,7 @@ class State:
         """
         if not self._moving:
             return
-        there = self._moving & candidate.shared
+        there = self._moving & candidate.shared - candidate.made.keys()  # who starts elsewhere ends elsewhere
         there -= candidate.read_state(there, Status.RUNTIME_ERROR)
         state = self._stepped(candidate, there, slot, device)
         there -= candidate.read_state(there, Status.RUNTIME_ERROR)

@@ -32,6 +32,10 @@ class Candidate:
         self.contestant = contestant
         self._shared: dict[str, dict[str, Any]] = {}
         """Specs of the weights that reference and candidate have in common, by name."""
+        self.differed: frozenset[str] = frozenset()
+        """Names of those that ModelNew made with other values than the reference's."""
+        self.made: dict[str, torch.Tensor] = {}
+        """Those that keep the values that ModelNew made, with a copy of these in host memory."""
 
     def sit(self) -> None:
         """Waits for the process and gives it device and memory."""
@@ -45,10 +49,12 @@ class Candidate:
         seed: int,
         weights: SharedWeights,
         pristine: SharedWeights,
+        keep: Collection[str] = (),
     ) -> None:
         """Imports the candidate, constructs ModelNew, and lets its weights start where the reference's do.
 
-        `weights` lies where the candidate can write, `pristine` does not.
+        `weights` lies where the candidate can write, `pristine` does not. Tensors named in `keep` stay as
+        ModelNew made them.
         """
         seconds = self._settings.load_seconds
         self.ask({"op": "load", "source": source, "seed": seed}, seconds, Status.LOAD_ERROR)
@@ -62,24 +68,33 @@ class Candidate:
             for name, spec in weights.specs.items()
             if mine.get(name) == [spec["dtype"], spec["shape"]]
         }
-        equal = 0
+        self.differed, self.made = frozenset(), {}
         if self._shared:
             self.read_state(self._shared, Status.LOAD_ERROR, seconds)
-            equal = sum(same_bits(weights.views[name], pristine.views[name]) for name in self._shared)
-            self.write_state(self._shared, weights, pristine, Status.LOAD_ERROR, seconds)
-        figures = {
-            "reference": len(weights.specs),
-            "candidate": len(mine),
-            "matched": len(self._shared),
-            "equal_before": equal,
-        }
-        if not weights.specs:
+            self.differed = frozenset(
+                name for name in self._shared if not same_bits(weights.views[name], pristine.views[name])
+            )
+            kept = self._shared.keys() & set(keep)
+            self.made = {name: weights.views[name].to("cpu", copy=True) for name in kept}
+            self.write_state(self._shared.keys() - kept, weights, pristine, Status.LOAD_ERROR, seconds)
+        self._said(len(weights.specs), len(mine))
+
+    def _said(self, of: int, mine: int) -> None:
+        """Records what came of the weights: the reference has `of` tensors, the candidate `mine`."""
+        matched, equal = len(self._shared), len(self._shared) - len(self.differed)
+        figures = {"reference": of, "candidate": mine, "matched": matched, "equal_before": equal}
+        if not of:
             self._ledger.skipped("weights", _WEIGHTS, "the reference has no parameters", figures)
             return
         seen = (
-            f"{len(self._shared)} of {len(weights.specs)} tensors match by name and shape; "
-            f"{equal} held the reference's values already, the others got them now"
+            f"{matched} of {of} tensors match by name and shape; {equal} held the reference's values already"
         )
+        if self.made:
+            figures["kept"] = len(self.made)
+            names = ", ".join(sorted(self.made)[:5]) + (", ..." if len(self.made) > 5 else "")
+            seen += f"; folded: kept {len(self.made)} as ModelNew made them ({names})"
+        else:
+            seen += ", the others got them now"
         self._ledger.passed("weights", _WEIGHTS, seen, figures)
 
     @property
