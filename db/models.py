@@ -269,7 +269,9 @@ class Verification(Base):
     )
     inputs: Mapped[list[dict[str, Any]]] = json("Shape, dtype and strides of each input tensor.")
     errors: Mapped[list[dict[str, Any]]] = json("Error statistics, one entry a trial and output.")
-    details_sha256: Mapped[str | None] = text_key("Traceback or process output of a failed candidate.")
+    details_sha256: Mapped[str | None] = text_key(
+        "Traceback of a failed candidate, else what its processes wrote."
+    )
     exit: Mapped[str | None] = words("How the candidate's process ended by itself.")
     stage_seconds: Mapped[dict[str, float]] = json("Wall seconds by stage.")
     error_class: Mapped[str | None] = symbol(

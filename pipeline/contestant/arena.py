@@ -1,8 +1,9 @@
 """Arenas: blocks of memory that referee and contestant both see, and tensors laid out in them.
 
 On the CPU an arena is a `memfd` that both map; its descriptor travels over the socket. On a GPU it is
-one `cudaMalloc` of the referee's that the contestant opens through CUDA IPC; the 64-byte handle travels
-in a message. A tensor in an arena is a spec: arena, byte offset, dtype, shape, stride (in elements).
+one `cudaMalloc` of the referee's, in whole segments, that the contestant opens through CUDA IPC; the
+64-byte handle travels in a message. A tensor in an arena is a spec: arena, byte offset, dtype, shape, stride
+(in elements).
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from pipeline.contestant.wire import WireError, dtype_name, dtype_of
 
 ALIGNMENT = 512
 """Bytes: every tensor starts on such a boundary, as torch's own CUDA allocations do."""
+
+SEGMENT = 2 << 20
+"""Bytes: `cudaMalloc` gives multiples of this a block of their own. Smaller requests share one, and a CUDA
+IPC handle opens the whole block: whoever has it would see, and could change, what lies beside its arena."""
 
 _PERSISTING_L2_LIMIT = 6
 """cudaLimitPersistingL2CacheSize."""
@@ -133,10 +138,16 @@ class _DeviceBlock:
             self._runtime.call(self._release, ctypes.c_void_p(pointer))
 
 
+def device_bytes(nbytes: int) -> int:
+    """What is asked of `cudaMalloc` for a GPU arena of so many bytes: whole segments, one at least."""
+    return max(1, -(-nbytes // SEGMENT)) * SEGMENT
+
+
 def create_device(name: str, nbytes: int, device: torch.device) -> tuple[Arena, str]:
-    """A GPU arena in this process and the IPC handle, as hex, to send along."""
+    """A GPU arena in this process and the IPC handle, as hex, to send along. It shares no memory that the
+    handle opens with anything else."""
     torch.cuda.init()  # type: ignore[no-untyped-call]
-    nbytes = max(nbytes, ALIGNMENT)
+    nbytes = device_bytes(nbytes)
     with torch.cuda.device(device):
         runtime, pointer, handle = _CudaRuntime(), ctypes.c_void_p(), _CudaRuntime.Handle()
         torch.empty(1, device=device)  # makes the context current for the runtime calls below

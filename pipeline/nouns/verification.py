@@ -204,7 +204,8 @@ class Verification(Noun):
     inputs: tuple[dict[str, Any], ...] = ()
     """Shape, dtype, strides of each input tensor."""
     details: str = ""
-    """Traceback or process output of a failed candidate, cleaned, at most 20,000 characters."""
+    """Traceback of a failed candidate, else what its processes wrote to stdout and stderr (the last 4,000
+    characters of each where it did not crash), cleaned, at most 20,000 characters."""
     exit: str | None = None
     """How the candidate's process ended when it did so by itself: `signal SIGSEGV`, `exit 0` ..."""
     stage_seconds: dict[str, float] = Field(default_factory=dict)

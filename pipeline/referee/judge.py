@@ -22,6 +22,7 @@ from pipeline.referee.answers.inputs import describe
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, outputs_of, tensors
 from pipeline.referee.checks.folding import first_trial
+from pipeline.referee.checks.holding import check_held
 from pipeline.referee.checks.kernels import check_kernels, kernels_matter
 from pipeline.referee.checks.probes import Probes
 from pipeline.referee.checks.state import State
@@ -254,11 +255,11 @@ class Bench:
             self._tools.kept.settle()
         with ledger.stage("timing"):
             progress("timing")
-            measuring.pair(self._require(), self._seated(), 0)
+            self._pair(measuring, 0)
             pairs = 1
             while measuring.wants_pair(pairs):
                 self._reseat(loaded, weights, pristine)
-                measuring.pair(self._require(), self._seated(), pairs)
+                self._pair(measuring, pairs)
                 pairs += 1
         with ledger.stage("timing"):
             self._require().contestant.resume()
@@ -274,12 +275,17 @@ class Bench:
                 measuring.slowed_by_force()
             ):  # the machine itself may have changed: another pair must show it too
                 self._reseat(loaded, weights, pristine)
-                measuring.pair(self._require(), self._seated(), pairs)
+                self._pair(measuring, pairs)
                 self._require().close()
                 measuring.alone(pairs)
             measuring.conclude(self._seated())
         with ledger.stage("baselines"):
             measuring.further_baselines(self._seated(), progress)
+
+    def _pair(self, measuring: Measuring, number: int) -> None:
+        """Times the pair of this number, both seated, and judges whether the candidate waited its turns."""
+        measuring.pair(self._require(), self._seated(), number)
+        check_held(self._require().contestant, self._ledger, number)
 
     def blamed(self, ended: Ended) -> Ended:
         """How it ended, when what failed on our side did so because the candidate keeps the GPU's memory."""
@@ -296,6 +302,8 @@ class Bench:
 
     def close(self) -> None:
         """Ends the contestants and gives all memory back; behind the verdict, if another one is to follow."""
+        if self._candidate is not None:
+            self._candidate.take_output()
         self._tools.kept.behind.later(self._end, self._memory.nbytes)
         if not self._tools.more:
             self._tools.kept.behind.wait()

@@ -65,6 +65,8 @@ class Ledger:
         self.sandbox: SandboxReport | None = None
         self.measurement: Measurement | None = None
         self.exit: str | None = None
+        self.said = ""
+        """What the candidate's processes wrote to stdout and stderr: untrusted text."""
         self.error_class: ErrorClass | None = None
         self.determinism: Determinism | None = None
         self.flags: set[Flag] = set()
@@ -154,7 +156,7 @@ class Ledger:
         return None
 
     def close(self, status: Status, reason: str, details: str = "") -> Verification:
-        """The finished record."""
+        """The finished record. Without `details` it has what the candidate's processes wrote."""
         request = self._request
         ranked = status in (Status.CORRECT, Status.CHEATING)
         return Verification(
@@ -172,7 +174,7 @@ class Ledger:
             measurement=self.measurement if ranked else None,
             seeds=self.seeds,
             inputs=self.inputs,
-            details=clean(details)[:20_000],
+            details=clean(details or self.said)[:20_000],
             exit=self.exit,
             error_class=self.error_class,
             determinism=self.determinism,

@@ -2,7 +2,7 @@
 
 from pipeline.sandbox.affinity import on_cores
 from pipeline.sandbox.group import Group
-from pipeline.sandbox.model import Confinement, Job, Limits, Outcome, State, Tier
+from pipeline.sandbox.model import Confinement, Held, Job, Limits, Outcome, State, Tier
 from pipeline.sandbox.paths import python_paths, read_result, remove_scratch
 from pipeline.sandbox.probe import probe
 from pipeline.sandbox.process import Process, run, start
@@ -11,6 +11,7 @@ from pipeline.sandbox.scratch import Scratch, sweep
 __all__ = [
     "Confinement",
     "Group",
+    "Held",
     "Job",
     "Limits",
     "Outcome",

@@ -12,10 +12,11 @@ import time
 
 from pipeline.errors import SandboxError
 from pipeline.sandbox import bwrap, procfs, seccomp, slots, sweeping
+from pipeline.sandbox.freezer import Freezer
 from pipeline.sandbox.gate import START_S, Gate
 from pipeline.sandbox.model import Job, Tier
 from pipeline.sandbox.spawner import spawn
-from pipeline.sandbox.tree import Ended
+from pipeline.sandbox.tree import Ended, freezer_for
 
 
 class BwrapTree:
@@ -29,6 +30,7 @@ class BwrapTree:
         """Starts the job and lets it go. Raises `SandboxError` with bwrap's own words when it cannot."""
         self._slot = slot
         self._init_fd = -1
+        self.freezer: Freezer | None = None
         with Gate() as gate:
             self._child, self._status_fd = _spawn(job, tier, slot, gate)
             assert self._child.stdout is not None and self._child.stderr is not None
@@ -42,6 +44,7 @@ class BwrapTree:
                 first_line = os.read(self._status_fd, 4096).split(b"\n")[0]
                 self._init_fd = os.pidfd_open(json.loads(first_line)["child-pid"])
                 procfs.step_back(self.root, job.nice, killed_first=True)
+                self.freezer = freezer_for(job, self.root)
                 gate.let_go()
             except BaseException:
                 self.end(START_S)
@@ -77,6 +80,8 @@ class BwrapTree:
         for descriptor in (self.exit_fd, self._status_fd, self._init_fd):
             if descriptor >= 0:
                 os.close(descriptor)
+        if self.freezer is not None:
+            self.freezer.close()
 
 
 def _spawn(job: Job, tier: Tier, slot: slots.Slot | None, gate: Gate) -> tuple[subprocess.Popen[bytes], int]:

@@ -81,8 +81,22 @@ class Job:
     limits: Limits = Limits()
     cores: tuple[int, ...] = ()
     """Processors that it runs on from its start; none named: as `spawner.spawn` has it."""
+    pausable: bool = False
+    """Whether it will be paused: it gets a control group of its own then, where there is one to be had."""
     nice: int = 0
     """By how much it gives way to others on those processors, 0 to 19 (nice(2))."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Whether a job was still whenever it was paused."""
+
+    holds: int
+    """How often it was looked."""
+    ran_ms: float
+    """Processor milliseconds that it used while it was paused: none, but for what taking a signal costs."""
+    woken: int
+    """How often a process was found awake that had been stopped."""
 
 
 State = Literal["ok", "error", "crash", "timeout", "memory", "cpu", "output", "killed", "unkillable"]

@@ -1,4 +1,9 @@
-"""Holding a job still from outside, and letting it go on: nothing of it runs while it is paused."""
+"""Holding a job still from outside, letting it go on, and telling whether any of it ran meanwhile.
+
+Where the job has a control group the kernel freezes it. Elsewhere every process gets SIGSTOP, which the
+kernel undoes for whoever sends SIGCONT, be it a timer. `seccomp` refuses the calls that could do so, and in
+any case the processor time of each process is read when all of it is at rest, and again before it goes on.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +11,106 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable, Mapping
 
 from pipeline.sandbox import procfs
+from pipeline.sandbox.freezer import Freezer
 
 PATIENCE_S = 2.0
 """Most seconds until every process of a tree has stopped; a tree that grows faster is no honest job's."""
 
 
-def pause(root: int) -> set[int] | None:
-    """Stops all processes below `root`, new ones too, and returns them; None when some go on.
+class Holder:
+    """Pauses and resumes one job. Calls come from one thread at a time."""
 
-    `root` itself is ours (bwrap, or the warden) and must go on: it kills the tree if we die.
-    """
-    deadline = time.monotonic() + PATIENCE_S
-    stopped: set[int] = set()
-    while time.monotonic() < deadline:
-        new = set(procfs.descendants(root)) - stopped - {root}
-        # A stopped process starts no other: when all that were there have stopped, no new one can come.
-        # One that another let go on meanwhile is no different from a new one.
-        new |= {pid for pid in stopped if not procfs.at_rest(pid)}
-        if not new:
-            return stopped
-        for pid in new:
-            _signal(pid, signal.SIGSTOP)
-        while not all(map(procfs.at_rest, new)):
-            if time.monotonic() > deadline:
+    def __init__(self, root: int, freezer: Freezer | None) -> None:
+        """`root`: the process that all others descend from. It is ours (bwrap, or the warden) and must go
+        on: it kills the tree if we die."""
+        self._root, self._freezer = root, freezer
+        self.held: frozenset[int] = frozenset()
+        """The processes that are paused now."""
+        self.holds = 0
+        """How often it was looked whether it stayed still."""
+        self.ran_ns = 0
+        """Processor nanoseconds that it used while it was paused, all times together."""
+        self.woken = 0
+        """How often a process was found awake that had been stopped."""
+        self._spent: Mapping[int, int] | None = None
+
+    def pause(self, *, brief: bool = False) -> bool:
+        """Stops all processes of the job, new ones too; False when some go on.
+
+        `brief`: it is not looked whether it stays still, nor waited for threads that do nothing.
+        """
+        if self._spent is not None:  # paused already: what it did so far counts
+            self._look()
+        found = self._frozen() if self._freezer is not None else self._stopped(threads=not brief)
+        self.held = frozenset(found or ())
+        self._spent = None if found is None or brief else procfs.spent_ns(self.held)
+        return found is not None
+
+    def resume(self) -> None:
+        """Lets it go on. Only a few calls of the kernel, for a clock may run."""
+        if self._spent is not None:
+            self._look()
+        if self._freezer is not None:
+            self._freezer.thaw()
+        else:
+            for pid in self.held:
+                _signal(pid, signal.SIGCONT)
+        self.held, self._spent = frozenset(), None
+
+    def _look(self) -> None:
+        assert self._spent is not None
+        now = self.held | (self._freezer.pids() if self._freezer is not None else set())
+        spent = procfs.spent_ns(now)
+        self.ran_ns += sum(used - self._spent.get(pid, 0) for pid, used in spent.items())
+        # The kernel brings a running thread's time up to date a few hundred times a second only.
+        if self._freezer is None:
+            self.woken += sum(not procfs.at_rest(pid) for pid in self._spent)
+        self.holds += 1
+        self._spent = spent
+
+    def _frozen(self) -> set[int] | None:
+        assert self._freezer is not None
+        try:
+            if self._freezer.freeze(time.monotonic() + PATIENCE_S):
+                return self._freezer.pids()
+        except OSError:  # the job is over, and its group removed
+            return set()
+        return None
+
+    def _stopped(self, *, threads: bool) -> set[int] | None:
+        deadline = time.monotonic() + PATIENCE_S
+        stopped: set[int] = set()
+        while time.monotonic() < deadline:
+            new = set(procfs.descendants(self._root)) - stopped - {self._root}
+            # A stopped process starts no other: when all that were there have stopped, no new one can come.
+            # One that another let go on meanwhile is no different from a new one.
+            new |= {pid for pid in stopped if not procfs.at_rest(pid)}
+            if not new:
+                return stopped
+            for pid in new:
+                _signal(pid, signal.SIGSTOP)
+            if not _rest(new, deadline, threads=threads):
                 return None
+            stopped |= new
+        return None
+
+
+def _rest(pids: Iterable[int], deadline: float, *, threads: bool) -> bool:
+    """Waits until all of these are at rest, their `threads` too; False when they are not at the deadline.
+
+    A process counts as stopped when its first thread is. Others may be on their way: what they still use
+    would look as if they had gone on.
+    """
+    at_rest = procfs.threads_at_rest if threads else procfs.at_rest
+    for pid in pids:
+        while not at_rest(pid):
+            if time.monotonic() > deadline:
+                return False
             time.sleep(0.0001)
-        stopped |= new
-    return None
-
-
-def resume(stopped: set[int]) -> None:
-    """Lets the processes that `pause` stopped go on: a few signals, no search, so that it takes no time."""
-    for pid in stopped:
-        _signal(pid, signal.SIGCONT)
+    return True
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

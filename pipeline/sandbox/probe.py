@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import SandboxError
-from pipeline.sandbox import bwrap, landlock, slots
+from pipeline.sandbox import bwrap, freezer, landlock, slots
 from pipeline.sandbox.launch import launch
 from pipeline.sandbox.model import Confinement, Job, Tier
 from pipeline.sandbox.paths import python_paths
@@ -184,6 +184,7 @@ def _layers(tier: Tier) -> dict[str, str]:
         "seccomp": "filter",
         "uid": "one of the job's own" if own_uid else "the caller's",
         "no_new_privs": "set",
+        "pause": "cgroup v2 freezer" if tier is not Tier.D and freezer.offered() else "SIGSTOP",
         "processes": "RLIMIT_NPROC"
         + (" for the job alone" if own_uid or tier is Tier.B else ", weak: all of the user's count"),
     }

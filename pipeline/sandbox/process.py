@@ -12,9 +12,10 @@ import time
 from types import TracebackType
 from typing import Self
 
-from pipeline.sandbox import pausing, procfs
+from pipeline.sandbox import procfs
 from pipeline.sandbox.launch import launch
-from pipeline.sandbox.model import Confinement, Job, Outcome, State
+from pipeline.sandbox.model import Confinement, Held, Job, Outcome, State
+from pipeline.sandbox.pausing import PATIENCE_S, Holder
 from pipeline.sandbox.probe import probe
 from pipeline.sandbox.tree import Tree
 
@@ -56,7 +57,7 @@ class Process:
         self._output = {tree.stdout: bytearray(), tree.stderr: bytearray()}
         self._flowed = dict.fromkeys(self._output, 0)
         self._kill_reason: str | None = None
-        self._paused: set[int] = set()
+        self._holder = Holder(tree.root, tree.freezer)
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._lock = threading.Lock()
         self._done = threading.Event()
@@ -73,23 +74,33 @@ class Process:
         """Sets another limit on the memory of the tree: for a job whose work is known after its start."""
         self._memory_bytes = nbytes
 
+    def output(self) -> tuple[str, str]:
+        """What it has written so far to stdout and stderr, as in `Outcome`."""
+        stdout, stderr = (plain_text(bytes(data)) for data in self._output.values())
+        return stdout, stderr
+
     def pids(self) -> tuple[int, ...]:
         """The job's processes now; without a search while it is paused."""
-        if self._paused:
-            return tuple(self._paused)
+        if self._holder.held:
+            return tuple(self._holder.held)
         return tuple(pid for pid in procfs.descendants(self.pid) if pid != self.pid)
 
-    def pause(self) -> None:
-        """Holds every process of the job still; one that cannot be held is killed."""
-        stopped = set() if self._done.is_set() else pausing.pause(self._tree.root)
-        if stopped is None:
-            self.kill("it could not be paused")
-        self._paused = stopped or set()
+    def pause(self, *, brief: bool = False) -> None:
+        """Holds every process of the job still; one that cannot be held is killed.
+
+        `brief`: for less than a millisecond or so: it is not looked whether it stays still (`held_still`).
+        """
+        if not self._done.is_set() and not self._holder.pause(brief=brief):
+            self.kill(f"it could not be held still within {PATIENCE_S:g} s")
 
     def resume(self) -> None:
         """Lets a paused job go on."""
-        pausing.resume(self._paused)
-        self._paused = set()
+        self._holder.resume()
+
+    def held_still(self) -> Held:
+        """What it did while it was paused, all times together that are over or begun anew."""
+        holder = self._holder
+        return Held(holds=holder.holds, ran_ms=holder.ran_ns / 1e6, woken=holder.woken)
 
     def kill(self, reason: str = "killed") -> Outcome:
         """Ends the whole tree and returns the outcome: of the job itself where it ended before."""
@@ -197,7 +208,7 @@ class Process:
                 self._drain(descriptor)
                 if self._flowed[descriptor] == before:
                     break
-        stdout, stderr = (plain_text(bytes(data)) for data in self._output.values())
+        stdout, stderr = self.output()
         self._tree.close()
         exit_code, number = ended.exit_code, ended.signal
         if ended.left:

@@ -2,6 +2,11 @@
 
 The program is the same in every tier but for unix sockets. It refuses what reaches other processes, the
 kernel or new namespaces; `clone3` and io_uring are reported as absent, so that the C library falls back.
+
+It also refuses every way to have the kernel send SIGCONT later on, which would let a stopped job go on:
+timers and queues that notify by a signal of one's choice, such a signal for descriptors that become ready,
+and SIGCONT at the end of a child or of a parent. Interval timers and alarms stay: their signals are others,
+and wait until the job is let go on. So do all other signals, and timers that are read from a descriptor.
 """
 
 from __future__ import annotations
@@ -58,6 +63,8 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
+    # a signal later on
+    "mq_notify": (244, 184),
     # memory that no watchdog sees and no kill frees
     "shmget": (29, 194),
     "semget": (64, 190),
@@ -84,17 +91,23 @@ _SOCKET = (41, 198)
 _SOCKETPAIR = (53, 199)
 _PRCTL = (157, 167)
 _PRLIMIT = (302, 261)
+_FCNTL = (72, 25)
+_TIMER_CREATE = (222, 107)
 _AUDIT_ARCH = (0xC000003E, 0xC00000B7)
 _MACHINES = ("x86_64", "aarch64")
 
 _X32_BIT = 0x40000000
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
 _PR_SET_DUMPABLE = 4  # a process that is not dumpable would hide its descriptors from the watchdog
+_PR_SET_PDEATHSIG = 1
+_F_SETSIG = 10
 _AF_UNIX = 1
+_SIGCONT = 18
+_SIGNAL_AT_END = 0xFF  # the bits of clone's flags that name the signal for the parent
 
-_LOAD, _IF_EQUAL, _IF_BITS, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _IF_EQUAL, _IF_BITS, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x54, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_AT_NUMBER, _AT_ARCH, _AT_ARGUMENT_0 = 0, 4, 16
+_AT_NUMBER, _AT_ARCH = 0, 4
 
 
 def _op(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
@@ -105,10 +118,35 @@ def _refuse(number: int, error: int) -> bytes:
     return _op(_IF_EQUAL, number, 0, 1) + _op(_RETURN, _ERRNO | error)
 
 
-def _on_argument_0(number: int, body: bytes) -> bytes:
-    """Runs `body` with argument 0 loaded when the call is `number`; afterwards the number is loaded again."""
-    body = _op(_LOAD, _AT_ARGUMENT_0) + body + _op(_LOAD, _AT_NUMBER)
-    return _op(_IF_EQUAL, number, 0, len(body) // 8) + body
+def _argument(index: int, *, upper: bool = False) -> bytes:
+    """Loads the lower half of an argument, or the upper one."""
+    return _op(_LOAD, 16 + 8 * index + 4 * upper)
+
+
+def _on(number: int, *body: bytes) -> bytes:
+    """Runs `body` when the call is `number`; afterwards the number is loaded again."""
+    code = b"".join(body) + _op(_LOAD, _AT_NUMBER)
+    return _op(_IF_EQUAL, number, 0, len(code) // 8) + code
+
+
+def _later_signals(column: int) -> bytes:
+    """Refuses what has the kernel send SIGCONT, or what cannot be told from it, at some later time."""
+    refuse = _op(_RETURN, _ERRNO | errno.EPERM)
+    refuse_sigcont = _op(_IF_EQUAL, _SIGCONT, 0, 1) + refuse
+    refuse_pointer = _op(_IF_EQUAL, 0, 1, 0) + refuse
+    return (
+        # What it points to names the signal, and a filter cannot look there; without it, it is SIGALRM.
+        _on(_TIMER_CREATE[column], _argument(1), refuse_pointer, _argument(1, upper=True), refuse_pointer)
+        + _on(_FCNTL[column], _argument(1), _op(_IF_EQUAL, _F_SETSIG, 0, 1), refuse)
+        + _on(_CLONE[column], _argument(0), _op(_AND, _SIGNAL_AT_END), refuse_sigcont)
+        + _on(
+            _PRCTL[column],
+            _argument(0),
+            _op(_IF_EQUAL, _PR_SET_PDEATHSIG, 0, 3),
+            _argument(1),
+            refuse_sigcont,
+        )
+    )
 
 
 def program(*, unix_sockets: bool, signals: bool = True) -> bytes:
@@ -135,14 +173,12 @@ def program(*, unix_sockets: bool, signals: bool = True) -> bytes:
             code += _refuse(numbers[column], error)
     not_unix = _op(_IF_EQUAL, _AF_UNIX, 1, 0) + _op(_RETURN, _ERRNO | errno.EACCES)
     no_socket = not_unix if unix_sockets else _op(_RETURN, _ERRNO | errno.EACCES)
-    code += _on_argument_0(_SOCKET[column], no_socket)
-    code += _on_argument_0(_SOCKETPAIR[column], not_unix)
-    code += _on_argument_0(
-        _CLONE[column], _op(_IF_BITS, _NEW_NAMESPACES, 0, 1) + _op(_RETURN, _ERRNO | errno.EPERM)
-    )
-    code += _on_argument_0(
-        _PRCTL[column], _op(_IF_EQUAL, _PR_SET_DUMPABLE, 0, 1) + _op(_RETURN, _ERRNO | errno.EPERM)
-    )
+    refuse = _op(_RETURN, _ERRNO | errno.EPERM)
+    first = _argument(0)
+    code += _on(_SOCKET[column], first, no_socket)
+    code += _on(_SOCKETPAIR[column], first, not_unix)
+    code += _on(_CLONE[column], first, _op(_IF_BITS, _NEW_NAMESPACES, 0, 1), refuse)
+    code += _on(_PRCTL[column], first, _op(_IF_EQUAL, _PR_SET_DUMPABLE, 0, 1), refuse)
     # prlimit(2) on another process of the same user could end it
-    code += _on_argument_0(_PRLIMIT[column], _op(_IF_EQUAL, 0, 1, 0) + _op(_RETURN, _ERRNO | errno.EPERM))
-    return code + _op(_RETURN, _ALLOW)
+    code += _on(_PRLIMIT[column], first, _op(_IF_EQUAL, 0, 1, 0), refuse)
+    return code + _later_signals(column) + _op(_RETURN, _ALLOW)

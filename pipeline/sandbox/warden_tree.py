@@ -15,10 +15,11 @@ from typing import Any
 
 from pipeline.errors import SandboxError
 from pipeline.sandbox import bwrap, landlock, procfs, seccomp, slots
+from pipeline.sandbox.freezer import Freezer
 from pipeline.sandbox.gate import Gate
 from pipeline.sandbox.model import Job, Tier
 from pipeline.sandbox.spawner import spawn
-from pipeline.sandbox.tree import Ended
+from pipeline.sandbox.tree import Ended, freezer_for
 
 WARDEN = Path(__file__).with_name("warden.py")
 WARDEN_GRACE_S = 9.0
@@ -31,6 +32,7 @@ class WardenTree:
     def __init__(self, job: Job, tier: Tier, slot: slots.Slot | None) -> None:
         """Starts the job and lets it go. Raises `SandboxError` when it cannot be confined in this tier."""
         self._slot = slot
+        self.freezer: Freezer | None = None
         plan = _plan(job, tier, slot)
         with Gate() as gate:
             self._child, self.exit_fd, self._lifeline = _spawn(job, plan, gate)
@@ -42,6 +44,8 @@ class WardenTree:
             try:
                 gate.await_ready(self.stderr, self.exit_fd)
                 procfs.step_back(self.root, job.nice)
+                if tier is not Tier.D:  # there it could leave a group that the caller's user may change
+                    self.freezer = freezer_for(job, self.root)
                 gate.let_go()
             except BaseException:
                 self.end(2 * WARDEN_GRACE_S)
@@ -72,6 +76,8 @@ class WardenTree:
             if stream is not None:
                 stream.close()
         os.close(self.exit_fd)
+        if self.freezer is not None:
+            self.freezer.close()
 
     def _release_lifeline(self) -> None:
         if self._lifeline >= 0:

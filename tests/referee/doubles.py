@@ -18,7 +18,7 @@ import pytest
 
 from pipeline.contestant.main import Runner
 from pipeline.contestant.wire import WireError
-from pipeline.sandbox import Confinement, Group, Job, Outcome, Tier
+from pipeline.sandbox import Confinement, Group, Held, Job, Outcome, Tier
 
 Serve = Callable[[socket.socket], None]
 Rewrite = Callable[[dict[str, Any], bytes], list[bytes | None]]
@@ -67,11 +67,17 @@ class Double:
         self._sock.close()
         return ENDED
 
+    def output(self) -> tuple[str, str]:
+        return "", ""
+
     def pids(self) -> tuple[int, ...]:
         return ()
 
-    def pause(self) -> None:
+    def pause(self, *, brief: bool = False) -> None:
         pass
+
+    def held_still(self) -> Held:
+        return Held(holds=0, ran_ms=0.0, woken=0)
 
     def resume(self) -> None:
         pass

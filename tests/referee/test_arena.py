@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -177,11 +178,60 @@ def test_a_slot_that_awaits_anothers_inputs_has_all_but_their_values() -> None:
 
     decoded = [wire.decode(item, view) for item in place.arguments]
     assert decoded[1] == 3
-    assert not decoded[0].any() and not decoded[2]["mask"].any()
+    assert not same_bits(decoded, drawn)
+    assert bool(torch.isin(decoded[0], drawn[0]).all())  # nothing about a single value tells that it is early
+    assert bool(torch.isin(decoded[2]["mask"], drawn[2]["mask"]).all())
     for here, there in pairs:
         view(here).copy_(view(there))
     assert same_bits(decoded, drawn)
     assert same_bits(source.values(), drawn)
+
+
+def test_until_inputs_come_another_draw_lies_in_their_place() -> None:
+    memory = SharedMemory(CPU)
+    drawn, other = ([torch.randn(6, 4).t(), number] for number in (3, 5))
+    source, place = lay_out(memory, drawn, [torch.zeros(3)], 2)
+    source.fill(drawn)
+    place.await_from(source, other)
+    assert same_bits(list(place.views), other)
+    assert place.values()[1] == 3
+    assert same_bits(source.values(), drawn)
+
+
+@given(st.lists(strided(), min_size=1, max_size=3))
+@settings(max_examples=40)
+def test_whatever_an_input_is_its_place_holds_values_like_its_own(drawn: list[torch.Tensor]) -> None:
+    memory = SharedMemory(CPU)
+    source, place = lay_out(memory, list(drawn), [torch.zeros(3)], 2)
+    source.fill(list(drawn))
+    place.await_from(source)
+    for here, there in zip(place.views, drawn, strict=True):
+        assert set(here.reshape(-1).tolist()) <= set(there.reshape(-1).tolist())
+    del source, place, here
+    memory.close()
+
+
+@given(st.integers(0, 1 << 40))
+def test_an_arena_on_a_gpu_has_its_segments_to_itself(nbytes: int) -> None:
+    asked = arenas.device_bytes(nbytes)
+    assert asked % (2 << 20) == 0
+    assert max(nbytes, 1) <= asked < nbytes + (2 << 20) + (nbytes == 0)
+
+
+@pytest.mark.gpu
+def test_small_arenas_on_a_gpu_lie_segments_apart() -> None:
+    """Requests of less than a mebibyte lay side by side in one block of two, which a handle opened whole."""
+    memory = SharedMemory(torch.device("cuda"))
+    sizes = (512, 4096, 0, 100_000, 1 << 20, (2 << 20) + 1)
+    made = [memory.arena(str(number), nbytes) for number, nbytes in enumerate(sizes)]
+    others = [torch.zeros(16, device="cuda") for _ in range(100)]
+    begins = sorted((arena.data.data_ptr(), arena.nbytes) for arena in made)
+    assert all(nbytes % (2 << 20) == 0 for _, nbytes in begins)
+    for (begin, nbytes), (following, _) in itertools.pairwise(begins):
+        assert begin + nbytes <= following
+    for begin, nbytes in begins:
+        assert not any(begin <= other.data_ptr() < begin + nbytes for other in others)
+    memory.close()
 
 
 def test_the_baselines_results_are_not_in_the_candidates_memory() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from pipeline.sandbox import Job, python_paths, start
+from pipeline.sandbox import Job, probe, python_paths, start
 
 TICKING = """
 import os, threading, time
@@ -40,10 +42,27 @@ def wait_for_growth(scratch: Path, before: list[int]) -> None:
     pytest.fail(f"it does not run: {before} then, {sizes(scratch)} now")
 
 
-def test_nothing_of_a_paused_job_runs(tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
+def job_of(code: str, folder: Path, *, pausable: bool = False) -> Job:
+    """`pausable`: it has a control group of its own, where there is one to be had."""
+    scratch = folder / "scratch"
     scratch.mkdir()
-    job = Job(argv=(sys.executable, "-I", "-c", TICKING), scratch=scratch, read_only=python_paths())
+    argv = (sys.executable, "-I", "-c", code)
+    return Job(argv=argv, scratch=scratch, read_only=python_paths(), pausable=pausable)
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not file.exists():
+        assert time.monotonic() < deadline, f"no {file.name} came"
+        time.sleep(0.01)
+
+
+both_ways = pytest.mark.parametrize("pausable", [True, False], ids=["group", "signals"])
+
+
+@both_ways
+def test_nothing_of_a_paused_job_runs(tmp_path: Path, pausable: bool) -> None:
+    job, scratch = job_of(TICKING, tmp_path, pausable=pausable), tmp_path / "scratch"
     with start(job) as process:
         wait_for_growth(scratch, [0, 0, 0])
         for _ in range(3):
@@ -53,6 +72,9 @@ def test_nothing_of_a_paused_job_runs(tmp_path: Path) -> None:
             assert sizes(scratch) == held
             process.resume()
             wait_for_growth(scratch, held)
+        held_still = process.held_still()
+        assert (held_still.holds, held_still.woken) == (3, 0)
+        assert held_still.ran_ms < 0.1
         process.pause()
         outcome = process.kill()
     assert outcome.state == "killed"
@@ -84,15 +106,147 @@ while True:
 """
 
 
-def test_a_job_that_wakes_itself_and_forks_is_held_or_killed(tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    job = Job(argv=(sys.executable, "-I", "-c", RESTLESS), scratch=scratch, read_only=python_paths())
+@both_ways
+def test_a_job_that_wakes_itself_and_forks_is_held_or_killed(tmp_path: Path, pausable: bool) -> None:
+    job, scratch = job_of(RESTLESS, tmp_path, pausable=pausable), tmp_path / "scratch"
     with start(job) as process:
-        deadline = time.monotonic() + 20
-        while not (scratch / "thread").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(scratch / "thread")
         process.pause()
         held = (scratch / "thread").stat().st_size
         time.sleep(0.2)
         assert (scratch / "thread").stat().st_size == held
+
+
+BUSY = """
+with open("begun", "w"):
+    pass
+while True:
+    sum(range(1000))
+"""
+
+
+def test_who_goes_on_while_held_is_seen(tmp_path: Path) -> None:
+    """As if it had a way to have SIGCONT sent that the filter does not know: here we send it."""
+    with start(job_of(BUSY, tmp_path)) as process:
+        wait_for(tmp_path / "scratch" / "begun")
+        process.pause()
+        for pid in process.pids():
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.3)
+        process.resume()
+        held = process.held_still()
+    assert held.holds == 1
+    assert held.woken >= 1
+    assert held.ran_ms > 20
+
+
+def test_who_goes_on_and_stops_again_is_seen(tmp_path: Path) -> None:
+    with start(job_of(BUSY, tmp_path)) as process:
+        wait_for(tmp_path / "scratch" / "begun")
+        process.pause()
+        before = process.held_still()
+        for number in (signal.SIGCONT, signal.SIGSTOP):
+            for pid in process.pids():
+                os.kill(pid, number)
+            time.sleep(0.2)
+        process.pause()  # a second look, while it is paused
+        held = process.held_still()
+        process.resume()
+    assert (before.holds, before.ran_ms, before.woken) == (0, 0.0, 0)
+    assert (held.holds, held.woken) == (1, 0)
+    assert held.ran_ms > 20
+
+
+def test_a_group_of_its_own_is_not_let_go_on_by_a_signal(tmp_path: Path) -> None:
+    if probe().layers["pause"] == "SIGSTOP":
+        pytest.skip("no control group can be made here")
+    with start(job_of(BUSY, tmp_path, pausable=True)) as process:
+        wait_for(tmp_path / "scratch" / "begun")
+        process.pause()
+        for pid in process.pids():
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.3)
+        process.resume()
+        held = process.held_still()
+    assert held.ran_ms < 1
+
+
+THREADS_WITHOUT_THE_FIRST = """
+import ctypes, os, platform, threading
+
+def work():
+    with open("begun", "w"):
+        pass
+    while True:
+        sum(range(1000))
+
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # ends this thread alone
+"""
+
+
+@both_ways
+def test_a_process_whose_first_thread_has_ended_is_held(tmp_path: Path, pausable: bool) -> None:
+    with start(job_of(THREADS_WITHOUT_THE_FIRST, tmp_path, pausable=pausable)) as process:
+        wait_for(tmp_path / "scratch" / "begun")
+        for _ in range(10):
+            process.pause()
+            time.sleep(0.01)
+            process.resume()
+            time.sleep(0.01)
+        held = process.held_still()
+    assert (held.holds, held.woken) == (10, 0)
+    assert held.ran_ms < 1
+
+
+MANY_SLEEPERS = """
+import signal, threading, time
+
+def work():
+    while True:
+        time.sleep(0.0003)
+
+for _ in range(100):
+    threading.Thread(target=work, daemon=True).start()
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+with open("begun", "w"):
+    pass
+while True:
+    time.sleep(0.001)
+"""
+
+
+@both_ways
+def test_threads_that_sleep_and_timers_are_no_running(tmp_path: Path, pausable: bool) -> None:
+    with start(job_of(MANY_SLEEPERS, tmp_path, pausable=pausable)) as process:
+        wait_for(tmp_path / "scratch" / "begun")
+        for _ in range(20):
+            process.pause()
+            time.sleep(0.01)
+            process.resume()
+            time.sleep(0.01)
+        held = process.held_still()
+    assert (held.holds, held.woken) == (20, 0)
+    assert held.ran_ms < 0.5 + 0.01 * held.holds  # what the referee allows
+
+
+def test_nobody_looks_at_a_brief_pause(tmp_path: Path) -> None:
+    with start(job_of(BUSY, tmp_path)) as process:
+        process.pause(brief=True)
+        process.resume()
+        assert process.held_still().holds == 0
+
+
+def test_control_groups_are_removed(tmp_path: Path) -> None:
+    with start(job_of(BUSY, tmp_path, pausable=True)) as process:
+        groups = {Path(f"/proc/{pid}/cgroup").read_text() for pid in process.pids()}
+        process.pause()
+        process.kill()
+    own = Path("/proc/self/cgroup").read_text()
+    if probe().layers["pause"] == "SIGSTOP":
+        assert groups == {own}
+        return
+    (group,) = (line for line in groups.pop().splitlines() if line.startswith("0::"))
+    assert not groups and group not in own.splitlines()
+    assert not list(Path("/sys/fs/cgroup").rglob(group.rpartition("/")[2]))

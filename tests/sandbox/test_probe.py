@@ -15,7 +15,7 @@ from pipeline.sandbox import Tier, bwrap, probe
 
 NAMES = (
     *("user_namespace", "pid_namespace", "network", "mounts", "seccomp", "landlock", "uid", "no_new_privs"),
-    *("memory", "processes", "files", "kill"),
+    *("memory", "processes", "files", "kill", "pause"),
 )
 bubblewrap = pytest.mark.skipif(bwrap.find() is None, reason="bubblewrap is not installed")
 

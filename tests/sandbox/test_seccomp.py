@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import platform
+import signal
 import struct
 
 import pytest
@@ -21,7 +22,12 @@ SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
 CLONE = {"x86_64": 56, "aarch64": 220}
 READ = {"x86_64": 0, "aarch64": 63}
 KILL_CALL = {"x86_64": 62, "aarch64": 129}
+TIMER_CREATE = {"x86_64": 222, "aarch64": 107}
+FCNTL = {"x86_64": 72, "aarch64": 25}
+MQ_NOTIFY = {"x86_64": 244, "aarch64": 184}
+PRCTL = {"x86_64": 157, "aarch64": 167}
 CLONE_NEWUSER, CLONE_THREAD = 0x10000000, 0x10000
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, F_SETFD, F_SETSIG = 1, 4, 2, 10
 
 machines = pytest.mark.parametrize("machine", ARCHITECTURES)
 
@@ -32,9 +38,9 @@ def _machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(platform, "machine", lambda: request.getfixturevalue("machine"))
 
 
-def verdict(program: bytes, architecture: int, number: int, argument: int = 0) -> int:
+def verdict(program: bytes, architecture: int, number: int, argument: int = 0, second: int = 0) -> int:
     """What the kernel would return: jumps only go forward, so this ends."""
-    data = struct.pack("<IIQQ", number, architecture, 0, argument)
+    data = struct.pack("<IIQQQ", number, architecture, 0, argument, second)
     code, accumulator, place = list(struct.iter_unpack("<HBBI", program)), 0, 0
     while True:
         operation, then, otherwise, value = code[place]
@@ -44,14 +50,17 @@ def verdict(program: bytes, architecture: int, number: int, argument: int = 0) -
         if operation == 0x20:
             accumulator = struct.unpack_from("<I", data, value)[0]
             continue
+        if operation == 0x54:
+            accumulator &= value
+            continue
         holds = {0x15: accumulator == value, 0x45: accumulator & value != 0, 0x35: accumulator >= value}
         place += then if holds[operation] else otherwise
 
 
-def refusing(machine: str, number: int, argument: int = 0, **settings: bool) -> int | None:
+def refusing(machine: str, number: int, argument: int = 0, second: int = 0, **settings: bool) -> int | None:
     """The error that a call gets; None when it is allowed."""
     program = seccomp.program(unix_sockets=settings.pop("unix_sockets", False), **settings)
-    answer = verdict(program, ARCHITECTURES[machine], number, argument)
+    answer = verdict(program, ARCHITECTURES[machine], number, argument, second)
     return None if answer == ALLOW else answer - ERRNO
 
 
@@ -77,6 +86,24 @@ def test_namespaces_and_signals(machine: str) -> None:
     assert refusing(machine, CLONE[machine], CLONE_NEWUSER | 17) == errno.EPERM
     assert refusing(machine, CLONE3) == errno.ENOSYS
     assert refusing(machine, KILL_CALL[machine], signals=False) == errno.EPERM
+
+
+@machines
+def test_no_signal_of_ones_choice_comes_later(machine: str) -> None:
+    """A stopped job would go on when the kernel sends it SIGCONT."""
+    assert refusing(machine, TIMER_CREATE[machine], 1, 0) is None
+    for pointer in (0x7FFF12345678, 0x100, 1 << 40):
+        assert refusing(machine, TIMER_CREATE[machine], 1, pointer) == errno.EPERM
+    assert refusing(machine, MQ_NOTIFY[machine], 3) == errno.EPERM
+    assert refusing(machine, FCNTL[machine], 3, F_SETSIG) == errno.EPERM
+    assert refusing(machine, FCNTL[machine], F_SETSIG, F_SETFD) is None
+    assert refusing(machine, CLONE[machine], signal.SIGCONT) == errno.EPERM
+    assert refusing(machine, CLONE[machine], 0x4100 | signal.SIGCONT) == errno.EPERM
+    assert refusing(machine, CLONE[machine], 0x1200000 | signal.SIGCHLD) is None
+    assert refusing(machine, PRCTL[machine], PR_SET_PDEATHSIG, signal.SIGCONT) == errno.EPERM
+    assert refusing(machine, PRCTL[machine], PR_SET_PDEATHSIG, signal.SIGKILL) is None
+    assert refusing(machine, PRCTL[machine], 15, signal.SIGCONT) is None
+    assert refusing(machine, PRCTL[machine], PR_SET_DUMPABLE) == errno.EPERM
 
 
 @machines

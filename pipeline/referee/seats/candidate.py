@@ -147,7 +147,8 @@ class Candidate:
             ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
             self._ledger.exit = ending
         else:
-            ending = "stopped by us" if outcome.state == "killed" else outcome.reason
+            ours = outcome.state == "killed" and outcome.reason in ("closed", "killed")
+            ending = "stopped by us" if ours else outcome.reason
         details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
         if error.timed_out:
             return Ended(Status.TIMEOUT, "it did not answer within its time limit", details)
@@ -168,7 +169,12 @@ class Candidate:
         """Notes what the candidate had built so far."""
         self._ledger.builds[:] = self.contestant.builds
 
+    def take_output(self) -> None:
+        """Notes what its processes have written."""
+        self._ledger.said = self.contestant.output() or self._ledger.said
+
     def close(self) -> None:
         """Ends the process."""
         self.take_builds()
         self.contestant.close()
+        self.take_output()

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from pipeline.contestant import wire
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport
-from pipeline.sandbox import Group, Job, Limits, Outcome, Scratch, python_paths
+from pipeline.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 
 BuildService = Callable[[BuildRequest], Build]
 
@@ -29,6 +29,8 @@ START_SECONDS = 120.0
 """Most seconds for Python and torch to start inside the sandbox: a slow disk, not a candidate."""
 MAX_BUILDS = 64
 """Most extensions one candidate may ask for."""
+OUTPUT_KEPT = 4000
+"""Characters of each of stdout and stderr that a record keeps of a candidate which did not fail."""
 EVEN_GROUND = {
     # OpenMP threads sleep between parallel regions. The two take turns on the same cores; a thread that
     # spins would hold one that the other side is timed on.
@@ -39,6 +41,8 @@ EVEN_GROUND = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
 }
 """Variables that referee and contestant both start with, so that neither is timed on better terms."""
+_SILENT = "6"
+"""For torch's profiler, which else writes to stderr that it begins and ends: no word of the candidate's."""
 _SCRIPT = """
 import sys, types
 from importlib.util import module_from_spec, spec_from_file_location
@@ -157,6 +161,7 @@ class Contestant:
             gpus=tuple(gpus),
             env={**contestant_environment(), **_pools_for(self.cores), **equipment.env},
             pass_fds=(descriptor,),
+            pausable=True,
             limits=Limits(
                 wall_s=None, cpu_s=equipment.cpu_s, memory_bytes=memory, processes=equipment.processes
             ),
@@ -257,13 +262,27 @@ class Contestant:
         """All its processes now, as this process numbers them."""
         return self._process.pids()
 
-    def pause(self) -> None:
-        """Holds the candidate still: no thread of it runs until `resume`."""
-        self._process.pause()
+    def pause(self, *, brief: bool = False) -> None:
+        """Holds the candidate still: no thread of it runs until `resume`.
+
+        `brief`: while a clock runs around it. That it stays still is not looked at then (`held_still`), which
+        would take some 15 us for each thread.
+        """
+        self._process.pause(brief=brief)
 
     def resume(self) -> None:
         """Lets the candidate go on."""
         self._process.resume()
+
+    def output(self) -> str:
+        """The last of what its processes have written to stdout and stderr, up to OUTPUT_KEPT characters of
+        each: untrusted text. Empty when they wrote nothing."""
+        said = zip(("stdout", "stderr"), self._process.output(), strict=True)
+        return "\n".join(f"[{name}]\n{text[-OUTPUT_KEPT:].strip()}" for name, text in said if text.strip())
+
+    def held_still(self) -> Held:
+        """What it did while it was held, in all holds so far that were not brief."""
+        return self._process.held_still()
 
     def close(self) -> Outcome:
         """Kills whatever is left and removes the scratch directory. Safe to call twice, from any thread.
@@ -364,7 +383,11 @@ class _Deadlined:
 def contestant_environment() -> dict[str, str]:
     """The few variables of ours that a contestant needs: where CUDA's libraries are, nothing else."""
     kept = ("LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
-    return EVEN_GROUND | {name: os.environ[name] for name in kept if name in os.environ}
+    return (
+        EVEN_GROUND
+        | {"KINETO_LOG_LEVEL": _SILENT}
+        | {name: os.environ[name] for name in kept if name in os.environ}
+    )
 
 
 def _pools_for(cores: Sequence[int]) -> dict[str, str]:
