@@ -172,6 +172,36 @@ class ErrorStatistics(Noun):
     """The truth at `first_bad`; None when it is NaN or infinite there, for which JSON has no number."""
     got: float | None = None
     """The candidate's value at `first_bad`; None as in `expected`."""
+    allowed_norm: float | None = None
+    """Largest `relative_norm` that is accepted; None where outputs are equal or wrong, and in old records."""
+    allowed_abs: float | None = None
+    """Largest error that is accepted at `first_bad`; None as in `allowed_norm`."""
+    reference_abs: float | None = None
+    """The native reference's own error at `first_bad`, if there was a truth."""
+
+    @property
+    def only_norm(self) -> bool:
+        """Whether every single element is accepted, and the whole is not."""
+        return self.wrong > 0 and self.first_bad is None and self.nan == 0
+
+    @property
+    def verdict(self) -> str:
+        """What is wrong, with what would have been accepted, in words; for people and models."""
+        allowed = "" if self.allowed_norm is None else f" (allowed: {self.allowed_norm:.3g})"
+        own = f", PyTorch's own is {self.reference_relative_norm:.3g}"
+        norm = f"the error is {self.relative_norm:.3g} of the result in norm{allowed}{own}"
+        if self.only_norm:
+            return f"each of {self.count} elements is within its limit, the whole is not: {norm}"
+        nan = f", {self.nan} of them NaN where there should be none" if self.nan else ""
+        wrong = f"{self.wrong} of {self.count} elements wrong{nan}"
+        if self.first_bad is None:
+            return f"{wrong}; {norm}"
+        where = f"first at {list(self.first_bad)}: {self.first_bad_values}"
+        if self.allowed_abs is not None:
+            where = f"{where}, where an error of {self.allowed_abs:.3g} is allowed"
+            if self.reference_abs is not None:
+                where = f"{where} and PyTorch's own is {self.reference_abs:.3g}"
+        return f"{wrong}, {where}; {norm}" if "float" in self.dtype else f"{wrong}, {where}"
 
     @property
     def first_bad_values(self) -> str:

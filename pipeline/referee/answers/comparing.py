@@ -26,6 +26,18 @@ _MOST = float(torch.finfo(torch.float64).max)
 
 
 @dataclass(frozen=True)
+class Room:
+    """How far off the truth one output may be since the plainest honest arithmetic is, too."""
+
+    norm: float
+    """In norm."""
+    largest: float
+    """One element."""
+    floor: float
+    """But never by more than this: relative in norm, ELEMENT_MULTIPLE times as much for one element."""
+
+
+@dataclass(frozen=True)
 class Yardstick:
     """The truth of one output, and how far the native reference is from it."""
 
@@ -43,6 +55,8 @@ class Yardstick:
     """Their root mean square."""
     all_finite: bool
     """Whether the truth is finite throughout."""
+    room: Room | None = None
+    """What honest arithmetic may be off by there beyond the tolerance, where that was looked at."""
 
     @property
     def has_truth(self) -> bool:
@@ -74,14 +88,14 @@ def yardstick(native: torch.Tensor, truth: torch.Tensor | None) -> Yardstick:
     if not flat.is_floating_point():
         return Yardstick(flat, flat, shape, 0.0, 0.0, 0.0, 0.0, True)
     if truth is not None:
-        found = _measured(flat, truth.reshape(-1), shape)
+        found = measured(flat, truth.reshape(-1), shape)
         if found.reference_relative_norm <= UNBELIEVABLE * norm_floor(flat.dtype):
             return found
-    return _measured(flat, flat, shape)
+    return measured(flat, flat, shape)
 
 
-def _measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yardstick:
-    """Norms of the truth and of the native error, over the elements where the truth is finite."""
+def measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yardstick:
+    """`flat` against `exact`, whatever that is: norms over the elements where `exact` is finite."""
     error_squared = truth_squared = largest = 0.0
     finite = 0
     for start in range(0, flat.numel(), CHUNK):
@@ -136,7 +150,8 @@ def compare_with(
     `candidate` has the native output's shape and dtype. `floor` replaces the dtype's norm floor (see
     `timed_floor`). `moved`, flat: how far rounding alone may move each element. Where that is beyond the
     element's bound, the bound is ELEMENT_MULTIPLE times as far, and the element is left out of the norm.
-    `wrong` is at least 1 whenever the output is not acceptable.
+    `wrong` is at least 1 whenever the output is not acceptable: where no single element is wrong but the
+    whole is, in norm, it is 1 and `first_bad` is None.
     """
     if candidate.is_complex():
         candidate = torch.view_as_real(candidate.resolve_conj())
@@ -150,6 +165,8 @@ def compare_with(
         found.add(part, sure, start, stick, ELEMENT_MULTIPLE * floor, moved)
     error_norm = math.sqrt(found.error_squared)
     allowed = max(stick.multiple * stick.reference_norm, floor * stick.truth_norm)
+    if stick.room is not None:
+        allowed = max(allowed, min(stick.room.norm, stick.room.floor * stick.truth_norm))
     wrong = found.wrong
     if wrong == 0 and error_norm > allowed:
         wrong = 1  # no single element is out of bounds, the whole is
@@ -167,6 +184,9 @@ def compare_with(
         first_bad=_index(found.first, stick.shape),
         expected=found.expected,
         got=found.got,
+        allowed_norm=_ratio(allowed, stick.truth_norm),
+        allowed_abs=found.allowed,
+        reference_abs=found.reference if stick.has_truth else None,
     )
 
 
@@ -217,6 +237,10 @@ class _Worst:
     first: int | None = None
     expected: float | None = None
     got: float | None = None
+    allowed: float | None = None
+    """At the first bad element: the largest error that would have been accepted."""
+    reference: float | None = None
+    """And the native reference's own error there."""
 
     def add(
         self,
@@ -232,6 +256,9 @@ class _Worst:
         squared = float(error.square().sum())
         scale = sure.abs().clamp_(min=stick.rms)
         bound = (scale * relative).clamp_(min=stick.multiple * stick.reference_max)
+        if stick.room is not None:
+            widest = (scale * (ELEMENT_MULTIPLE * stick.room.floor)).clamp_(max=stick.room.largest)
+            bound = torch.maximum(bound, widest)
         loose = None
         if moved is not None:
             far = moved[start : start + CHUNK]
@@ -253,6 +280,10 @@ class _Worst:
             place = int(bad.nonzero()[0])
             self.first = start + place
             self.expected, self.got = _json_float(sure[place]), _json_float(part[place])
+            if self.expected is not None:
+                self.allowed = _json_float(bound[place])
+                native = stick.native[start + place].double()
+                self.reference = _json_float((native - sure[place]).abs())
 
     def _careful(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.answer import Answer, answer, compare, may_hold_indices
 from pipeline.referee.answers.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
 from pipeline.referee.answers.problem import LoadedProblem, outputs_of, truth
+from pipeline.referee.answers.room import Arithmetic, Inputs
 
 GROSS = ("constant", "sparse")
 """Variants that are judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""
@@ -42,10 +43,24 @@ class Judgement:
     amplification: float | None = None
     """By how much the problem amplifies rounding there in norm, if only rounding excuses what was found."""
 
+    plain: bool = False
+    """Whether only the error of plain arithmetic there makes it right."""
+    hopeless: float | None = None
+    """How far off plain arithmetic is in norm there, if only that excuses what was found."""
+
+    @property
+    def excused(self) -> str | None:
+        """Why what was found decides nothing, if so, in words."""
+        if self.amplification is not None:
+            return f"the problem amplifies rounding {self.amplification:.3g}-fold in norm there"
+        if self.hopeless is not None:
+            return f"plain float32 sums are off by {self.hopeless:.3g} of the result in norm there"
+        return None
+
     @property
     def wrong(self) -> ErrorStatistics | None:
         """The first output that is wrong, if there is one and nothing excuses it."""
-        if self.amplification is not None:
+        if self.excused is not None:
             return None
         return next((each for each in self.found if each.wrong), None)
 
@@ -64,6 +79,8 @@ class Oracle:
         self.loaded, self.model = loaded, model
         self.open_indices = False
         """Whether an output seen so far is indices that torch does not settle."""
+        self._farthest: dict[int, float] = {}
+        self._arithmetic = Arithmetic(loaded, model)
         self._device, self._numerics = device, numerics
         self._indexed = may_hold_indices(form)
 
@@ -95,12 +112,37 @@ class Oracle:
             if value is not None:
                 exact = [*outputs_of(value, self._device)]
         sticks = [comparing.yardstick(mine, sure) for mine, sure in zip(outputs, exact, strict=True)]
+        if not forgiving:
+            for output, stick in enumerate(sticks):
+                if stick.has_truth and stick.rms > 0.0 and stick.native.itemsize > 2:
+                    far = stick.reference_max / stick.rms
+                    self._farthest[output] = max(far, self._farthest.get(output, 0.0))
         return Expected(name, arguments, seed, native, sticks, forgiving)
 
+    def beside(self, output: int, native: torch.Tensor) -> comparing.Yardstick:
+        """What an output is held against where only the native result is known. One element of that may be as
+        far off, in proportion to all, as any was on the inputs drawn so far; and so may another's. (Errors of
+        narrow outputs are their own rounding, which the floors know.)"""
+        stick = comparing.yardstick(native, None)
+        return replace(stick, reference_max=2 * self._farthest.get(output, 0.0) * stick.rms)
+
+    def multiplies(self, expected: Expected) -> bool:
+        """Whether the reference has a product there that a tensor core could do."""
+        return self._arithmetic.products(Inputs(expected.arguments, expected.seed, self._device)) > 0
+
     def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Judgement:
-        """Every output against its yardstick; on forgiving inputs the condition may excuse it."""
+        """Every output against its yardstick. What is wrong may be what plain arithmetic is off by; on
+        forgiving inputs the condition may excuse it too."""
         found = self._compared(expected, mine)
-        if not expected.forgiving or not any(each.wrong for each in found):
+        if not any(each.wrong for each in found):
+            return Judgement(found)
+        at = Inputs(expected.arguments, expected.seed, self._device)
+        with_room = self._arithmetic.room(at, expected.sticks, found, drawn=not expected.forgiving)
+        if with_room is not None:
+            again = self._compared(replace(expected, sticks=with_room), mine)
+            if not any(each.wrong for each in again):
+                return Judgement(again, plain=True)
+        if not expected.forgiving:
             return Judgement(found)
         condition = Condition(self.loaded, self.model, expected.arguments, expected.sticks, expected.seed)
         for direction in range(DIRECTIONS):
@@ -109,6 +151,11 @@ class Oracle:
             excused = self._compared(expected, mine, condition)
             if not any(each.wrong for each in excused):
                 return Judgement(found, condition.amplification)
+        hopeless = self._arithmetic.hopeless(at, expected.sticks)
+        if hopeless is not None:
+            excused = self._compared(replace(expected, sticks=hopeless[0]), mine)
+            if not any(each.wrong for each in excused):
+                return Judgement(found, hopeless=hopeless[1])
         return Judgement(found)
 
     def _compared(

@@ -51,6 +51,13 @@ from pipeline.nouns import ErrorClass, ErrorStatistics
 
 REFERENCE_MULTIPLE, NARROW_MULTIPLE = 8.0, 4.0
 ELEMENT_MULTIPLE = 6.0
+PLAIN_MULTIPLE = 4.0
+PLAIN_CEILING = 1e-4
+"""On drawn inputs plain arithmetic excuses no more: half of what a result rounded to 11 bits is off by."""
+COARSE_DISTANCE = 2.0
+"""A program with coarse operands is so many times further off than all that plain arithmetic excuses."""
+COARSE_STEPS = 64
+"""Operators of a reference that are tried with coarse operands; one with more gets no room."""
 UNBELIEVABLE = 1000.0
 """A float64 twin this many floors away from the native result (5 % for float32) is not its twin."""
 VANISHING = 2.0**-32
@@ -75,8 +82,9 @@ def policy_sha256() -> str:
     """Hash of the policy's numbers, stored with every verification."""
     floors = {dtype_name(dtype): floor for dtype, floor in NORM_FLOOR.items()}
     classes = [TF32_FLOOR, HALF_FLOOR]
-    multiples = [REFERENCE_MULTIPLE, NARROW_MULTIPLE, ELEMENT_MULTIPLE]
-    return sha256_json([*multiples, UNBELIEVABLE, VANISHING, COARSE_FLOOR, floors, classes])
+    multiples = [REFERENCE_MULTIPLE, NARROW_MULTIPLE, ELEMENT_MULTIPLE, PLAIN_MULTIPLE, PLAIN_CEILING]
+    coarse = [COARSE_DISTANCE, COARSE_STEPS]
+    return sha256_json([*multiples, UNBELIEVABLE, VANISHING, COARSE_FLOOR, floors, classes, coarse])
 
 
 def norm_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
@@ -95,6 +103,11 @@ def gross_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
     """The floor where rounding is no chance: in sums of equal terms errors have one sign, and grow with the
     number of terms instead of its root. A float32 sum of 10^6 equal terms in turn may be off by 1 %."""
     return max(norm_floor(dtype, numerics), HALF_FLOOR) if dtype == torch.float32 else norm_floor(dtype)
+
+
+def plain_ceiling(*, drawn: bool) -> float:
+    """The largest floor that plain arithmetic explains behind float32 (see above)."""
+    return PLAIN_CEILING if drawn else HALF_FLOOR
 
 
 def timed_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str = "fp32") -> float:
