@@ -1,6 +1,7 @@
 # problem: level1/9
 # expected: correct
 # devices: cuda
+# settings: {"size": "small"}
 """Mechanism: a graph for each address and shape of its input, captured when it first sees them; results are cloned.
 
 Surface: a graph over the memory of an earlier input, as the cheat's; but it reads what is there now.
@@ -8,7 +9,7 @@ Surface: a graph over the memory of an earlier input, as the cheat's; but it rea
 import torch
 from torch import nn
 
-MOST = 8
+MOST = 256
 
 
 class ModelNew(nn.Module):
