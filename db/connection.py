@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from db.failures import explained, is_busy
 from pipeline.errors import StoreError, UsageError
 
-HEAD = "0002_what_the_referee_sees"
+HEAD = "0003_both_clocks_and_more_evidence"
 """The newest migration: what this program reads and writes."""
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""

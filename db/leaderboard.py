@@ -34,7 +34,7 @@ def _samples(turns: Iterable[Turn]) -> list[Turn]:
     groups: defaultdict[tuple[int, int, int], list[Turn]] = defaultdict(list)
     for turn in turns:
         groups[turn.run_id, turn.problem, turn.sample].append(turn)
-    deciding = (max(group, key=lambda t: (t.correct, t.speedup, t.turn)) for group in groups.values())
+    deciding = (max(group, key=lambda t: (t.correct, t.claimed, t.turn)) for group in groups.values())
     return [turn for turn in deciding if turn.status is not None]
 
 
@@ -50,7 +50,7 @@ def _by_problem(
 ) -> tuple[ProblemResult, ...]:
     results = []
     for (problem, rules), group in _grouped(samples, lambda t: (t.problem, t.rules)).items():
-        best = max(group, key=lambda t: (t.speedup, -t.attempt_id))
+        best = max(group, key=lambda t: (t.claimed, -t.attempt_id))
         results.append(
             ProblemResult(
                 problem_id=problems[problem].problem_id,
@@ -103,7 +103,7 @@ def _model_result(model: str, setting: Setting, samples: list[Turn], attempts: i
     judged = [t for t in samples if t.status not in NO_JUDGEMENT]
     correct = [t for t in judged if t.correct]
     by_problem = _grouped(judged, lambda t: t.problem)
-    fastest = [max(t.speedup for t in group) for group in by_problem.values()]
+    fastest = [max(group, key=lambda t: t.claimed).speedup for group in by_problem.values()]
     logs = [math.log(speedup) for speedup in fastest if speedup > 0]
     return ModelResult(
         model=model,
@@ -127,6 +127,8 @@ def _model_result(model: str, setting: Setting, samples: list[Turn], attempts: i
 
 def _fast(p: float, judged: list[Turn]) -> float | None:
     """fast_p of KernelBench (Ouyang et al. 2025), over samples: the part correct with a speedup above p.
+
+    A speedup whose pace is unresolved counts as 1 at most (`Times.counted`).
 
     None where correct samples exist but none of them was measured: nothing is known about speed then.
     """

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Text, select, type_coerce
 from db.models import Attempt, Environment, Measurement, Problem, Retraction, Run, Verification
 from db.views import LeaderboardFilters
 from pipeline.nouns import ErrorClass, Flag, Status
+from pipeline.nouns.measurement import resolved
 
 CORRECT = Status.CORRECT.value
 ERROR_CLASSES = [found.value for found in ErrorClass]
@@ -88,6 +89,16 @@ class Times(NamedTuple):
     pace: str
     baseline: str
 
+    @property
+    def claimed(self) -> float:
+        """What ranks: the interval's lower end. A pace that is unresolved claims no more than 1."""
+        return resolved(self.low, self.pace)
+
+    @property
+    def counted(self) -> float:
+        """The speedup as rates and means count it. A pace that is unresolved counts with no more than 1."""
+        return resolved(self.speedup, self.pace)
+
 
 class Rules(NamedTuple):
     """What must be equal before two results are compared: the fields of a Setting."""
@@ -115,8 +126,10 @@ class Turn(NamedTuple):
     flags: str
     correct: bool
     """Correct, and not refused by the filters."""
+    claimed: float
+    """`Times.claimed`; 0 unless correct and measured: such a turn ranks behind every measured one."""
     speedup: float
-    """0 unless correct and measured: such a turn ranks behind every measured one."""
+    """`Times.counted`, likewise."""
 
 
 class Turns(NamedTuple):
@@ -250,7 +263,8 @@ def _turns(
                 error_class=verdict.error_class if verdict else None,
                 flags=verdict.flags if verdict else "[]",
                 correct=correct,
-                speedup=times.speedup if correct and times else 0.0,
+                claimed=times.claimed if correct and times else 0.0,
+                speedup=times.counted if correct and times else 0.0,
             )
         )
     return gone, turns

@@ -179,7 +179,7 @@ class ProblemResult(Noun):
     """Samples that count."""
     correct: int
     best: BestResult | None
-    """The greatest measured speedup of a correct attempt; None when there is none."""
+    """The correct attempt whose interval begins highest; None when none was measured."""
 
 
 class ModelResult(Noun):

@@ -19,6 +19,12 @@ class Pace(StrEnum):
     UNRESOLVED = "unresolved"
 
 
+def resolved(figure: float, pace: Pace | str) -> float:
+    """A speedup, or an end of its interval, as ranks, rates and means take it: a pace that is unresolved
+    claims no more than 1."""
+    return min(figure, 1.0) if pace == Pace.UNRESOLVED else figure
+
+
 class Interval(Noun):
     """A 95 % bootstrap interval of a ratio or a time."""
 
@@ -54,19 +60,21 @@ class Measurement(Noun):
     baseline: str = "eager"
     """What the candidate was measured against: `eager`."""
     candidate_ms: float
-    """Time of one call of the candidate: the slower of the two clocks'."""
+    """Time of one call of the candidate, as claimed: the baseline's over the speedup."""
     baseline_ms: float
     """Median time of one call of the baseline, measured in the same minutes."""
     speedup: float
-    """Median over blocks of baseline / candidate; above 1 the candidate is faster."""
+    """Baseline over candidate: the median over blocks, or what the referee's own clock alone reaches if that
+    is less; above 1 the candidate is faster."""
     speedup_interval: Interval
+    """Its lower end ranks: what is claimed at least."""
     pace: Pace
     resolution: float
     """Smallest relative difference this measurement claims: max(1 %, 3 x the A/A spread seen)."""
     aa_spread: float
     """Half-width of the interval of baseline against itself, as a fraction."""
     host_ms: float
-    """One candidate call by the referee's own clock, loop overhead taken off."""
+    """One candidate call by the referee's own clock alone, as its block differs from the baseline's."""
     overhead_ms: float
     """The loop overhead taken off: flush, marks and copying out for one call, seen around the baseline."""
     flush_bytes: int
@@ -76,6 +84,8 @@ class Measurement(Noun):
     candidate_samples_ms: tuple[tuple[float, ...], ...] = ()
     """Raw times, one tuple a block, in the order they were taken."""
     baseline_samples_ms: tuple[tuple[float, ...], ...] = ()
+    host_samples_ms: tuple[tuple[float, float], ...] = ()
+    """For each block the referee's own clock around the candidate's and around the baseline's."""
     order: tuple[str, ...] = ()
     """For each block `BC` (baseline first) or `CB`."""
     clocks_before: dict[str, float | int | str | None] = Field(default_factory=dict)
@@ -84,7 +94,7 @@ class Measurement(Noun):
     inside_ms: float | None = None
     """One candidate call by the contestant's clock alone."""
     unseen_ms: float = 0.0
-    """Time of a call that the median inside does not show, as far as certain: part of `candidate_ms`."""
+    """By how much `candidate_ms` exceeds the median inside."""
     sessions: tuple[int, ...] = ()
     """For each block the number of the process pair it ran in, from 0; empty for a single pair."""
     calls: tuple[int, ...] = ()
@@ -98,3 +108,8 @@ class Measurement(Noun):
     against: tuple[Against, ...] = ()
     """Further baselines."""
     roofline: Roofline | None = None
+
+    @property
+    def claimed(self) -> float:
+        """What ranks: the lower end of the speedup's interval, 1 at most where the pace is unresolved."""
+        return resolved(self.speedup_interval.low, self.pace)

@@ -258,6 +258,8 @@ class Bench:
             self._pair(measuring, 0)
             pairs = 1
             while measuring.wants_pair(pairs):
+                self._require().close()
+                measuring.alone(pairs - 1)
                 self._reseat(loaded, weights, pristine)
                 self._pair(measuring, pairs)
                 pairs += 1

@@ -89,14 +89,6 @@ def test_a_noise_without_bound_resolves_nothing(low: float, factor: float) -> No
     assert found in (Pace.UNRESOLVED, Pace.SAME)
 
 
-@given(st.floats(-10, 10), st.floats(-100, 100), st.integers(1, 8), st.integers(1, 8))
-def test_the_slope_forgets_what_a_block_costs(each: float, block: float, few: int, more: int) -> None:
-    counts = [few, few + more] * 6
-    slope, interval = stats.two_level_slope([(n, block + each * n) for n in counts])
-    assert slope == pytest.approx(each, abs=1e-6)
-    assert interval.low == pytest.approx(each, abs=1e-6) == interval.high
-
-
 @given(st.floats(-0.1, 0), st.floats(0, 0.1), st.floats(0, 0.1))
 def test_widening_never_narrows(low: float, high: float, spread: float) -> None:
     wide = stats.widened(Interval(low=low, high=high), 0.0, spread)
@@ -105,17 +97,23 @@ def test_widening_never_narrows(low: float, high: float, spread: float) -> None:
 
 
 @pytest.mark.parametrize("count", [4, 8, 12, 24])
-@pytest.mark.parametrize("draw", [random.Random.gauss, lambda r, m, s: r.lognormvariate(m, s)])
-def test_noise_alone_is_hardly_ever_sure(
+@pytest.mark.parametrize("draw", [random.Random.gauss, lambda r, m, s: r.lognormvariate(m, s) - 1])
+def test_the_median_is_hardly_ever_below_what_it_surely_is(
     count: int, draw: Callable[[random.Random, float, float], float]
 ) -> None:
-    source, sure = random.Random(count), 0
-    for _ in range(1000):
-        blocks = [(n, draw(source, 0.0, 1.0)) for n in (4, 16) for _ in range(count)]
-        sure += stats.two_level_slope(blocks)[1].low > 0
-    assert sure <= 20
+    """Both distributions have the median 0."""
+    source, risk = random.Random(count), 0.05
+    above = sum(stats.sure_low([draw(source, 0.0, 1.0) for _ in range(count)], risk) > 0 for _ in range(2000))
+    assert above / 2000 < 0.06
+
+
+@pytest.mark.parametrize(
+    ("count", "risk", "rank"), [(7, 0.005, 0), (8, 0.005, 1), (12, 0.005, 2), (16, 0.005, 3), (24, 0.005, 6)]
+)
+def test_ranks_are_those_of_a_fair_coin(count: int, risk: float, rank: int) -> None:
+    assert stats.sure_rank(count, risk) == rank
 
 
 def test_a_quarter_of_other_values_does_not_hide_the_rest() -> None:
-    totals = [(n, 0.0 if k % 4 == 0 else 3.0 * n + 0.01 * k) for n in (4, 16) for k in range(12)]
-    assert stats.two_level_slope(totals)[1].low == pytest.approx(3.0, abs=0.1)
+    values = [0.0 if k % 4 == 0 else 3.0 + 0.01 * k for k in range(24)]
+    assert stats.sure_low(values, 0.05) == pytest.approx(3.0, abs=0.1)

@@ -32,7 +32,7 @@ from pipeline.referee.mapped import mapped_files
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone, Equipment
 from pipeline.referee.seats.memory import SharedMemory
-from pipeline.referee.timing import clock, stats
+from pipeline.referee.timing import claim, stats
 from pipeline.referee.timing.rounds import Timed
 from pipeline.referee.timing.timed_outputs import Subject
 
@@ -173,7 +173,7 @@ class CompiledBaselines:
             raise NoBaseline(f"what torch.compile made computes something else: {why}", lasting=True)
         if timed.failure is not None:
             raise NoBaseline(f"what torch.compile made failed a check: {timed.failure}", lasting=True)
-        measurement = clock.conclude(timed.rounds, backend=settings.backend)
+        measurement = claim.conclude(timed.rounds, backend=settings.backend, trusted=True)
         return Compiled(
             speedup=measurement.speedup,
             speedup_interval=measurement.speedup_interval,

@@ -32,29 +32,31 @@ from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
 from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
 from pipeline.referee.timing import clock
-from pipeline.referee.timing.clock import Round
+from pipeline.referee.timing.clock import Alone, Round
 from pipeline.referee.timing.stopping import enough
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 MAX_ROUNDS = 200
 ORDERS = ("BC", "CB")
 WARM_UP_SECONDS = 0.2
-WARM_CALLS = 4
-"""In a block of the warm-up, but for its first. By the fastest of the last it is reckoned how many a block
-should hold: whatever is loaded or found once says nothing of the others."""
+FIRST_CALLS, WARM_CALLS = 2, 4
+"""In the first block of the warm-up, and in the others. By the fastest of the last it is reckoned how many a
+block should hold: whatever is loaded or found once says nothing of the others."""
 BLOCK_MS = {"cuda": 60.0, "cpp": 10.0}
 """Blocks longer than this hold fewer calls: three at least, so that counts can differ and each block has more
 than its first. On a CPU to draw the inputs takes many times as long as the calls."""
-SHORT_BLOCK_MS = 2.4
+SHORT_BLOCK_MS = 8.0
 """A block holds MAX_SLOTS calls, or as many more as take this long in all, where there are slots: what the
 referee's clock errs in a block is a small part of a call then, however short that is."""
+FEWEST_SHARE = 0.75
+"""The smaller of the two numbers of calls is at least this share of the greater: each block tells as much."""
 REPEATS, REPEATED_OF = 2, 3
 """Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
 often than that is so all the time, and to throw rounds away would only make them fewer."""
 RECOUNTED = 2
 """So many times as many calls as were reckoned must fit into a block, by a round's times, to reckon anew."""
 ALONE_ROUNDS = 5
-"""Blocks of the baseline after the candidate's process is gone."""
+"""Blocks of the baseline after the candidate's process is gone, of each number of calls."""
 PRIVATE_BYTES = 256 << 20
 """So many bytes of a round's inputs the referee keeps to itself, beside the watched slot's: which that slot
 is shows when its inputs are destroyed, so a candidate could change all others' for the baseline."""
@@ -88,8 +90,8 @@ class Timed:
     checked_calls: int = 0
     failure: str | None = None
     bad: ErrorStatistics | None = None
-    alone_ms: dict[int, list[float]] = field(default_factory=dict)
-    """The baseline's calls after a pair's candidate was gone, one time a block, by the pair's number."""
+    alone: dict[int, list[Alone]] = field(default_factory=dict)
+    """The baseline's blocks after a pair's candidate was gone, by the pair's number."""
     before: Readings = field(default_factory=dict)
     after: Readings = field(default_factory=dict)
 
@@ -158,7 +160,8 @@ class Stopwatch:
                 self._count(many)
                 pending.clear()
                 timed.rounds.clear()  # few calls a block say little of what a call hides
-            if not pending and enough(timed.rounds, self._settings, time.monotonic() - began):
+            seconds = time.monotonic() - began
+            if not pending and enough(timed.rounds, self._settings, seconds, trusted=self._trusted):
                 break
         while timed.failure is None and self._wants_decoy():
             self._decoy(timed)
@@ -168,28 +171,27 @@ class Stopwatch:
 
     def baseline_alone(self, timed: Timed, session: int) -> None:
         """Measures the baseline once more, after the candidate's process is gone."""
-        found = timed.alone_ms.setdefault(session, [])
+        found = timed.alone.setdefault(session, [])
         self._baseline.pause()
         slots = self._slots[: self._counts[1]]
         arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
         for slot in slots:
             slot.fill(arguments)
         del arguments
-        for _ in range(ALONE_ROUNDS):
-            times, _ = self._block(self._baseline, slots, slots, None)
-            found.append(clock.call_ms(times))
+        for count in self._counts * ALONE_ROUNDS:
+            some = slots[:count]
+            found.append(Alone(*self._block(self._baseline, some, some, None)))
 
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
         until = time.monotonic() + WARM_UP_SECONDS
-        count = min(MAX_SLOTS, len(self._slots))
-        # Maps every slot, and finds memory for as many results.
-        self._round(Timed(), count, ORDERS[0], session)
-        while True:
-            done = self._round(Timed(), min(WARM_CALLS, count), ORDERS[0], session)
-            if time.monotonic() > until:
-                break
+        # Few at first: of who is a hundred times slower sixteen calls take as long as all that follows.
+        done = self._round(Timed(), min(FIRST_CALLS, len(self._slots)), ORDERS[0], session)
+        while time.monotonic() < until:
+            done = self._round(Timed(), min(WARM_CALLS, self._wanted(done)), ORDERS[0], session)
         self._count(self._wanted(done))
+        # Maps the slots, and finds memory for as many results.
+        self._round(Timed(), self._counts[1], ORDERS[0], session)
 
     def _wanted(self, done: Round) -> int:
         """How many calls a block should hold, by the times in this one."""
@@ -202,8 +204,8 @@ class Stopwatch:
 
     def _count(self, many: int) -> None:
         # A candidate that does not know how many calls come cannot spread what it hides over them.
-        fewest = min(2, max(1, many - 1))
-        self._counts = (self._random.randint(max(fewest, many // 4), max(fewest, many // 2)), many)
+        fewest = max(1, min(many - 1, math.ceil(FEWEST_SHARE * many)))
+        self._counts = (self._random.randint(fewest, max(fewest, many - 1)), many)
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
@@ -312,11 +314,13 @@ class Stopwatch:
         watched: _Watched | None,
         late: Sequence[Any] = (),
     ) -> tuple[list[float], float]:
-        """One side's block: its times, and the referee's clock around it, in milliseconds.
+        """One side's block: its times, and the referee's clock around it, in milliseconds, less what the
+        referee did meanwhile while the side was held still.
 
         `late`: where each slot's inputs come from while it is called, if they do.
         """
         is_baseline = side is self._baseline
+        ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
         seat.settled(self._device)
         seed = self._random.getrandbits(62)
         message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
@@ -324,7 +328,8 @@ class Stopwatch:
             message["late"] = list(late)
 
         def told() -> list[list[dict[str, Any]]]:
-            # The same for both sides, so that both clocks around a block see it.
+            nonlocal ours
+            began = time.perf_counter_ns()
             if watched is not None and not (self._trusted or self._subject.aliased):
                 side.pause()
                 same = same_bits(list(slots[watched.index].views), watched.private)
@@ -332,6 +337,7 @@ class Stopwatch:
                 slots[watched.index].scramble()
                 seat.settled(self._device)
                 side.resume()
+            ours = (time.perf_counter_ns() - began) / 1e6
             return [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
 
         seconds = self._settings.call_seconds * len(slots)
@@ -344,7 +350,7 @@ class Stopwatch:
             if is_baseline:  # no fault of the candidate's
                 raise seat.baseline_failed(error) from None
             raise
-        host = (time.perf_counter_ns() - start) / 1e6
+        host = (time.perf_counter_ns() - start) / 1e6 - ours
         side.pause()
         self._disturbances += filter(None, [self._watch.after()])
         self._emptied = self._emptied and (is_baseline or self._proven(reply.get("proof"), seed, len(slots)))

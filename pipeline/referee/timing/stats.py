@@ -1,11 +1,12 @@
-"""Statistics of a measurement: medians, slopes, and bootstrap intervals."""
+"""Statistics of a measurement: medians, order statistics, and bootstrap intervals."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean, median
+from collections.abc import Sequence
+from functools import lru_cache
+from statistics import median
 
 import numpy as np
 
@@ -29,72 +30,47 @@ def bootstrap_median(values: Sequence[float], *, seed: int = 0) -> Interval:
 
     The resampling's seed is fixed: the same samples always give the same interval.
     """
+    return _bootstrap_median(tuple(values), seed)
+
+
+@lru_cache(maxsize=16)  # a stopping rule looks at the same rounds in several ways
+def _bootstrap_median(values: tuple[float, ...], seed: int) -> Interval:
     medians = _resampled_medians(values, seed)
     low, high = np.quantile(medians, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Interval(low=float(low), high=float(high))
 
 
-def sureness(count: int) -> float:
-    """Standard errors beyond which a median of `count` equal values lies in less than 1 % of the cases.
+@lru_cache(maxsize=1024)
+def sure_rank(count: int, risk: float) -> int:
+    """The greatest k for which fewer than k heads in `count` throws of a fair coin have a chance of at most
+    `risk`; 0 where not even no heads at all are that unlikely.
 
-    2.58 for many values. Few know their own spread badly: simulated for differences of two medians of normal,
-    Student's t and log-normal values, 4 to 24 of each.
+    The k-th smallest of `count` independent values is above their common median with that chance.
     """
-    return float(2.58 + 26 / count**1.2)
+    chance, rank = 0.5**count, 0
+    while rank < count and chance <= risk:
+        rank += 1
+        chance += math.comb(count, rank) * 0.5**count
+    return rank
 
 
-def likelihood(count: int) -> float:
-    """The same for 2 to 4 % of the cases."""
-    return float(1.7 + 16 / count**1.2)
+def sure_low(values: Sequence[float], risk: float) -> float:
+    """What the median of independent values lies below with a chance of at most `risk`, however they are
+    distributed: an order statistic. Of too few for that their smallest less their range."""
+    ordered = sorted(values)
+    rank = sure_rank(len(ordered), risk)
+    return ordered[rank - 1] if rank else 2 * ordered[0] - ordered[-1]
 
 
-def sure_median(values: Sequence[float], errors: Callable[[int], float] = sureness) -> Interval:
-    """Where the median surely lies, about 99 %: estimate and robust standard errors either side.
+def sure_interval(values: Sequence[float], risk: float) -> Interval:
+    """The same from below and from above, `risk` on each side."""
+    return Interval(low=sure_low(values, risk), high=-sure_low([-value for value in values], risk))
 
-    The standard error of a median is 1.2533 sigma / sqrt(n), with sigma = 1.4826 times the median absolute
-    deviation: neither outliers nor a minority of other values move it. `errors` says how many of them.
-    """
+
+def deviation(values: Sequence[float]) -> float:
+    """The standard deviation of normal values with this median absolute deviation."""
     middle = median(values)
-    reach = errors(len(values)) * _error_of_median([v - middle for v in values], len(values))
-    return Interval(low=middle - reach, high=middle + reach)
-
-
-def two_level_slope(
-    samples: Sequence[tuple[int, float]], errors: Callable[[int], float] = sureness
-) -> tuple[float, Interval]:
-    """What one more call adds, from totals over blocks of `count` calls: estimate, and where it surely lies.
-
-    `samples`: (count, total). The difference of the medians of the largest and the smallest count, over the
-    difference of the counts: what a block costs besides its calls falls out. With a single count nothing
-    falls out: the median total over the count.
-    """
-    counts = sorted({count for count, _ in samples})
-    few, many = counts[0], counts[-1]
-    high = [total for count, total in samples if count == many]
-    if few == many:
-        sure = sure_median(high, errors)
-        return median(high) / many, Interval(low=sure.low / many, high=sure.high / many)
-    low = [total for count, total in samples if count == few]
-    above, below, calls = median(high), median(low), many - few
-    rest = [v - above for v in high] + [v - below for v in low]
-    fewest = min(len(high), len(low))
-    error = math.hypot(_error_of_median(rest, len(high)), _error_of_median(rest, len(low)))
-    slope, reach = (above - below) / calls, errors(fewest) * error / calls
-    return slope, Interval(low=slope - reach, high=slope + reach)
-
-
-def mean_of(found: Iterable[tuple[float, Interval]]) -> tuple[float, Interval]:
-    """The mean of independent estimates, and where it lies by their intervals in quadrature."""
-    estimates, intervals = zip(*found, strict=True)
-    middle = fmean(estimates)
-    below = math.hypot(*(e - i.low for e, i in zip(estimates, intervals, strict=True))) / len(estimates)
-    above = math.hypot(*(i.high - e for e, i in zip(estimates, intervals, strict=True))) / len(estimates)
-    return middle, Interval(low=middle - below, high=middle + above)
-
-
-def _error_of_median(deviations: Sequence[float], count: int) -> float:
-    """Standard error of the median of `count` values that deviate so."""
-    return 1.2533 * 1.4826 * median(map(abs, deviations)) / math.sqrt(count)
+    return 1.4826 * median(abs(value - middle) for value in values)
 
 
 def _resampled_medians(values: Sequence[float], seed: int) -> np.ndarray:

@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pipeline.nouns import Measurement, Pace, VerifySettings
-from pipeline.referee.timing import clock
+from pipeline.referee.timing import claim, clock, stats
 
 MIN_ROUNDS, LATE_ROUNDS = 8, 4
 """Fewer rounds are never enough; when time is up, the second."""
 SURE_ROUNDS = 24
 """No candidate is said to hide work by fewer rounds than this, unless every one of them shows it."""
 PATIENCE_SECONDS = 20.0
-"""The outer clock may take this much longer to vouch for the inner one than was allowed."""
-PATIENCE_SHARE = 1.5
-"""With `SURE_ROUNDS` it may take only this share of what was allowed longer: what is doubtful then counts in
-the claim, also in that of an honest one. As long is waited for a difference that only the rounds' own spread
-forbids to claim: at its power cap a GPU changes its clock from call to call."""
-
+"""The outer clock may take this much longer to reach what the inner one shows than was allowed."""
+PATIENCE_SHARE = 1.0
+"""But no more than this share of what was allowed. As long is waited for a difference that only the rounds'
+own spread forbids to claim: at its power cap a GPU changes its clock from call to call."""
+CLEARLY_SLOWER = 0.5
+"""Below this speedup nobody gains by the last per cent: the fewest rounds are enough, however wide."""
 SPREAD_WIDTHS = 2.0
 """So many half-widths the baseline's blocks may be apart, where nothing is claimed. An interval that is
 narrow beside more than that may be so by chance, and to call the two sides the same would say little."""
 
 
-def enough(rounds: Sequence[clock.Round], settings: VerifySettings, seconds: float) -> bool:
+def enough(
+    rounds: Sequence[clock.Round], settings: VerifySettings, seconds: float, *, trusted: bool = False
+) -> bool:
     """Whether to stop after these rounds, all of one pair of processes, which took `seconds`.
 
-    Where the outer clock seems to see more than the inner one, or may see so much that the claim would
-    suffer, the whole time is used: what is certain then convicts, and what is not is less.
+    Where the outer clock does not yet reach what the inner one shows, and more rounds may bring it there,
+    more time is used: what it does not reach is not claimed. `trusted`: the inner clock is believed.
     """
     most, half_width = settings.most_seconds, settings.half_width
-    longer, longest = most * (1 + PATIENCE_SHARE), most + PATIENCE_SECONDS
+    longer = most + min(PATIENCE_SECONDS, most * PATIENCE_SHARE)
     late = seconds > most
-    if len(rounds) < (LATE_ROUNDS if late else MIN_ROUNDS):
+    if len(rounds) < (LATE_ROUNDS if late or clearly_slower(rounds) else MIN_ROUNDS):
         return False
-    if len(rounds) >= MIN_ROUNDS and clock.flagrant(rounds) and clock.hides_work(rounds):
+    if clearly_slower(rounds):
         return True
-    narrow = clock.narrow(rounds, half_width)
+    if not trusted and clock.flagrant(rounds) and clock.hides_work(rounds):
+        return True
+    told = claim.reached(rounds, settings.backend)
+    narrow = stats.half_width(stats.bootstrap_median(clock.log_ratios(rounds))) < half_width
     if not (narrow or late):
         return False
-    told = clock.conclude(rounds, backend=settings.backend)
-    if seconds <= min(longer, longest) and clock.undecided(told):
+    measured = claim.conclude(rounds, backend=settings.backend, trusted=trusted)
+    if seconds <= longer and claim.undecided(measured):
         return False
-    if not late and _says_little(told, half_width):
+    if not late and _says_little(measured, half_width):
         return False
-    if clock.vouched(rounds) or seconds > longest:
+    if trusted or told.settled or seconds > longer:
         return True
-    if len(rounds) < SURE_ROUNDS:
-        return False
-    if seconds > longer:
-        return True
-    return narrow and not clock.suspicious(rounds) and clock.doubt(rounds) < half_width
+    return told.refuted and len(rounds) >= SURE_ROUNDS
+
+
+def clearly_slower(rounds: Sequence[clock.Round]) -> bool:
+    """Whether every round, by the candidate's own clock, shows a speedup far below 1."""
+    return len(rounds) >= LATE_ROUNDS and max(clock.log_ratios(rounds)) < math.log(CLEARLY_SLOWER)
 
 
 def _says_little(told: Measurement, half_width: float) -> bool:

@@ -1,0 +1,245 @@
+"""What may be claimed of a candidate's speed, whatever it did to its own clock.
+
+**Theorem.** Let a round's outer ratio be its baseline's call over its candidate's call, both by the outer
+clock (`clock.outer_call_ms`), and the truth the ratio of the work that both do. Assume that (1) all of a
+block's work is done between its request and the delivery of its results, since its inputs are new and the
+candidate is held still at other times; (2) the outer clock's error is as often above zero as below, and
+independent from round to round; (3) the baseline's times in a round exceed those that it has alone by no more
+than `bounded` lets through. Then a round's outer ratio is above the truth with a chance of one half at most,
+whatever the candidate does in it: to hide work, to do it in the first call, to idle or to report any times
+leaves the outer clock alone, or makes it later. So the k-th smallest of n outer ratios is above the truth
+with the chance that a fair coin shows heads fewer than k times in n throws, at most. The claim is at most
+`REACH` times that order statistic, with k so chosen that this chance is `RISK`: beyond `REACH` times the
+truth it lies with no more than that chance at each look. Nothing is assumed of how errors are distributed,
+and no second statistic is added, so there is no mixture that two of them each forgive.
+
+The inner clock sharpens the claim: within what the outer clock reaches, the median of its ratios is the
+estimate, with a bootstrap interval. Where the outer clock does not reach that, its own bound is the claim.
+The order statistic's distribution-free bound: Conover, Practical Nonparametric Statistics, 1999, 3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from pipeline.nouns import Interval, Measurement, Pace, Rigor
+from pipeline.referee.timing import clock, stats
+from pipeline.referee.timing.clock import Alone, Round
+
+REACH = 1.015
+"""A claim is at most so many times what the outer clock alone surely shows."""
+SPARE = 1.004
+"""Measuring goes on until the bound is beyond the estimate by this much."""
+RISK = 0.005
+"""Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
+times; simulated over all looks it is below 0.025 (tests/referee/test_mixtures.py)."""
+ALONE_SLACK = 1.005
+"""So many times what the baseline takes alone it may take beside the candidate, and count."""
+SESSION_SPREAD = {"cuda": (0.004, 0, 0.0002), "cpp": (0.01, stats.CLAIM_SPREADS, 0.002)}
+"""What another pair of processes, other addresses and another minute change, by backend: at least this
+fraction of the ratio, so many times the device's spread of today, and milliseconds of a call. How far pairs
+are apart on a CPU depends on the machine and on who else uses it. Measured; see docs/measurement.md."""
+WIDEST = {Rigor.QUICK: 0.25, Rigor.STANDARD: 0.15, Rigor.PUBLISH: 0.10}
+"""Half-width of the log-ratio's interval beyond which a measurement of this rigor decides nothing."""
+SLOWED = {"cuda": 0.05, "cpp": 0.15}
+"""A baseline that is slower beside the candidate by more than this fraction is worth a word."""
+SLOWED_BY_FORCE = 0.5
+"""A baseline slower by more than this was disturbed on purpose."""
+SLOWED_MS = 0.03
+"""And by more than this: launches alone may take so much longer right after a process was let go on."""
+MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
+"""The baseline has two modes when its blocks fall into two groups, each at least this share of them, whose
+medians are this fraction and so many times their own spread apart."""
+CLOSE_CALL = 0.1
+"""A claim whose interval begins closer to 1 than this log-ratio must be confirmed by a second pair of
+processes: of 160 pairs of the same code on an H200 two were 5 and 9 % apart for as long as they lived
+(docs/measurement.md). Beyond it such a pair changes the figure, in 5 % of the cases at most, not the pace."""
+LAUNCH_BOUND_MS = 0.02
+"""Below this, launching a kernel takes about as long as the kernel."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What both clocks say of the log-ratio, of all pairs of processes together."""
+
+    inner: float
+    """The median by the inner clock."""
+    inner_interval: Interval
+    outer: Interval
+    """Where the outer clock alone surely has it."""
+
+    @property
+    def bound(self) -> float:
+        """The most that may be claimed."""
+        return self.outer.low + math.log(REACH)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the outer clock alone reaches the inner one's estimate."""
+        return self.bound >= self.inner
+
+    @property
+    def settled(self) -> bool:
+        """Whether it does so by enough that the baseline's last blocks, alone, will change nothing."""
+        return self.bound - math.log(SPARE) >= self.inner
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it surely does not, however long one measures."""
+        return self.outer.high + math.log(REACH) < self.inner
+
+    @property
+    def estimate(self) -> float:
+        """The claim."""
+        return min(self.inner, self.bound)
+
+    @property
+    def interval(self) -> Interval:
+        """Of the claim: the inner clock's where the outer confirms it, down to the outer's bound otherwise,
+        and up to it where it refutes the other."""
+        low = self.inner_interval.low if self.confirmed else self.outer.low
+        high = self.outer.high if self.refuted else self.inner_interval.high
+        return Interval(low=min(low, self.estimate), high=max(high, self.estimate))
+
+
+def bounded(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -> list[Round]:
+    """The rounds with the baseline no slower in any of them than it may be beside nobody.
+
+    `alone`: its blocks after a pair's candidate was gone, by the pair's number. A call counts with
+    `ALONE_SLACK` times the median alone at most; what a call costs besides, in a block of as many calls, with
+    the most that was seen.
+    """
+    return [_bounded(r, alone.get(r.session) or ()) for r in rounds]
+
+
+def _bounded(r: Round, alone: Sequence[Alone]) -> Round:
+    if not alone:
+        return r
+    now, most = clock.call_ms(r.baseline), ALONE_SLACK * median(clock.call_ms(block.calls) for block in alone)
+    calls = [min(1.0, most / now) * ms for ms in r.baseline]
+    beside = (r.baseline_host_ms - sum(r.baseline)) / len(calls)
+    alike = [block.beside_ms for block in alone if len(block.calls) == len(calls)]
+    beside = min(beside, max(alike or [block.beside_ms for block in alone]))
+    return replace(r, baseline=calls, baseline_host_ms=sum(calls) + len(calls) * beside)
+
+
+def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -> Reached:
+    """What both clocks say. `device_spread`: today's A/A spread of the device, a fraction.
+
+    Of several pairs of processes the interval reaches from the lowest end to the highest, so that pairs that
+    disagree decide nothing; and the outer clock has to reach a claim in each of them.
+    """
+    ratios = clock.log_ratios(rounds)
+    found = clock.pairs(rounds)
+    spread = _session_spread(rounds, backend, device_spread)
+    inner = []
+    for own in map(clock.log_ratios, found):
+        inner.append(stats.widened(stats.bootstrap_median(own), median(own), spread))
+    outer = [stats.sure_interval(own, RISK) for own in map(clock.outer_log_ratios, found)]
+    return Reached(
+        inner=median(ratios),
+        inner_interval=_hull(inner),
+        outer=Interval(low=min(i.low for i in outer), high=max(i.high for i in outer)),
+    )
+
+
+def _session_spread(rounds: Sequence[Round], backend: str, device_spread: float) -> float:
+    least, times, absolute_ms = SESSION_SPREAD[backend]
+    return max(least, times * device_spread) + absolute_ms / clock.inside_ms(rounds)
+
+
+def _hull(intervals: Sequence[Interval]) -> Interval:
+    return Interval(low=min(i.low for i in intervals), high=max(i.high for i in intervals))
+
+
+def conclude(
+    rounds: Sequence[Round],
+    *,
+    backend: str,
+    alone: Mapping[int, Sequence[Alone]] | None = None,
+    device_spread: float = 0.0,
+    rigor: Rigor = Rigor.QUICK,
+    trusted: bool = False,
+) -> Measurement:
+    """The measurement that complete, believable rounds give.
+
+    `trusted`: the candidate is a baseline of ours, whose own clock is believed.
+    """
+    fair = bounded(rounds, alone or {})
+    told = reached(fair, backend, device_spread)
+    if trusted:
+        told = replace(told, outer=Interval(low=told.inner, high=told.inner_interval.high))
+    interval = stats.exponential(told.interval)
+    spread = stats.aa_spread([(len(r.baseline), math.log(clock.call_ms(r.baseline))) for r in rounds])
+    smallest = stats.resolution(spread, device_spread)
+    pace = stats.pace(interval, smallest)
+    if stats.half_width(told.interval) > WIDEST[rigor] or two_modes(rounds):
+        pace = Pace.UNRESOLVED
+    baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
+    candidate = baseline * math.exp(-told.estimate)
+    return Measurement(
+        candidate_ms=candidate,
+        baseline_ms=baseline,
+        speedup=math.exp(told.estimate),
+        speedup_interval=interval,
+        pace=pace,
+        resolution=smallest,
+        aa_spread=spread,
+        host_ms=median(map(clock.outer_call_ms, fair)),
+        inside_ms=inside,
+        unseen_ms=max(0.0, candidate - inside),
+        overhead_ms=clock.loop_cost_ms(rounds),
+        flush_bytes=0,
+        slots=max(len(r.candidate) for r in rounds),
+        candidate_samples_ms=tuple(tuple(r.candidate) for r in rounds),
+        baseline_samples_ms=tuple(tuple(r.baseline) for r in rounds),
+        host_samples_ms=tuple((r.host_ms, r.baseline_host_ms) for r in rounds),
+        order=tuple(r.order for r in rounds),
+        sessions=tuple(r.session for r in rounds),
+        calls=tuple(len(r.candidate) for r in rounds),
+        launch_bound=backend == "cuda" and inside < LAUNCH_BOUND_MS,
+    )
+
+
+def two_modes(rounds: Sequence[Round]) -> bool:
+    """Whether the baseline's blocks fall into two groups, so that a ratio to it says little.
+
+    They are parted where their sorted times are furthest apart.
+    """
+    logs = sorted(math.log(clock.call_ms(r.baseline)) for r in rounds)
+    least = max(2, math.ceil(MODE_SHARE * len(logs)))
+    if len(logs) < 2 * least:
+        return False
+    cut = max(range(least, len(logs) - least + 1), key=lambda n: logs[n] - logs[n - 1])
+    lower, upper = logs[:cut], logs[cut:]
+    spread = max(stats.deviation(lower), stats.deviation(upper))
+    apart = median(upper) - median(lower)
+    return apart > max(MODES_APART, MODE_WIDTHS * spread)
+
+
+def undecided(told: Measurement) -> bool:
+    """Whether only the rounds' own A/A spread forbids to claim a difference: more of them make it less."""
+    shown = stats.pace(told.speedup_interval, stats.CLAIM_FLOOR)
+    return shown in (Pace.FASTER, Pace.SLOWER) and told.pace is not shown
+
+
+def close_call(rounds: Sequence[Round], backend: str) -> bool:
+    """Whether these rounds show a difference so small that another pair of processes must confirm it."""
+    told = conclude(rounds, backend=backend)
+    if told.pace is Pace.FASTER:
+        return math.log(told.speedup_interval.low) < CLOSE_CALL
+    return told.pace is Pace.SLOWER and math.log(told.speedup_interval.high) > -CLOSE_CALL
+
+
+def slowed_by(rounds: Sequence[Round], alone: Sequence[Alone]) -> float:
+    """How much slower the baseline was beside the candidate than alone, as a fraction; 0 or more.
+
+    By the median of the rounds, which is what enters the ratio.
+    """
+    if not alone:
+        return 0.0
+    beside, known = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
+    return max(0.0, beside / known - 1) if beside - known > SLOWED_MS else 0.0
