@@ -139,8 +139,10 @@ def _unseen(r: Round) -> float:
 
 def certainly_unseen_ms(rounds: Sequence[Round]) -> float:
     """Time of a call, in most of the blocks, that is certainly on the outer clock and not on the candidate's;
-    0 or more. For a verdict on honesty: `BLOCK_COST_MS` of a block is forgiven."""
-    return max(0.0, stats.sure_low([_unseen(r) for r in rounds], CONVICTION))
+    0 or more. For a verdict on honesty: `BLOCK_COST_MS` of a block is forgiven. Of rounds all of which are
+    flagrant it is the least that any of them shows."""
+    found = [_unseen(r) for r in rounds]
+    return min(found) if flagrant(rounds) else max(0.0, stats.sure_low(found, CONVICTION))
 
 
 def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
