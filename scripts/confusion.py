@@ -90,7 +90,8 @@ def added(arguments: argparse.Namespace) -> int:
     records = [record for path in arguments.add for record in read_part(path)]
     device = the_device(records, arguments.device)
     chosen = {member.id: member for member in choose(arguments, device)}
-    total = add(records, chosen, device, mixed=arguments.mixed)
+    there = {member.id for member in members(device)}
+    total = add(records, chosen, device, there=there, mixed=arguments.mixed)
     print("\n".join(total.lines()))
     if arguments.json:
         arguments.json.write_text(json.dumps(records, indent=1) + "\n")

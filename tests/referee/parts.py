@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -116,8 +116,15 @@ def the_device(records: Iterable[Record], wanted: str | None) -> str:
     return str(devices[0])
 
 
-def add(records: list[Record], chosen: Mapping[str, Member], device: str, *, mixed: bool = False) -> Sum:
-    """The sum of all records of one device over the `chosen` members, by their ids.
+def add(
+    records: list[Record],
+    chosen: Mapping[str, Member],
+    device: str,
+    *,
+    there: Container[str],
+    mixed: bool = False,
+) -> Sum:
+    """The sum of all records of one device over the `chosen` members, by their ids; `there`: the ids of all.
 
     Raises PartsError when verdicts are of several verifiers or policies, unless `mixed`.
     """
@@ -129,7 +136,7 @@ def add(records: list[Record], chosen: Mapping[str, Member], device: str, *, mix
         if record["device"] != device:
             continue
         if member is None:
-            total.gone += [name] if name not in total.gone else []
+            total.gone += [name] if name not in there and name not in total.gone else []
         elif record["candidate"] != wording(member):
             stale.add(name)
         else:

@@ -74,6 +74,15 @@ def test_a_verdict_on_another_wording_does_not_count(some: list[Member], tmp_pat
     assert f"judged in another wording only: 1\n  {some[0].id}\nmissing: 1\n" in found.stdout
 
 
+def test_only_who_is_in_no_file_is_no_longer_in_the_corpus(some: list[Member], tmp_path: Path) -> None:
+    other = next(member for member in members("cpu") if member.kind == "faults")
+    records = [record(some[0], name="who_was_taken_out"), record(other), *map(record, some)]
+    found = add("--add", write(tmp_path / "part.json", records))
+    assert found.returncode == 0
+    assert f"no longer in the corpus: 1\n  {some[0].kind}/who_was_taken_out\n" in found.stdout
+    assert other.id not in found.stdout
+
+
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 def test_one_undeserved_verdict_outweighs_others(some: list[Member], tmp_path: Path, first: bool) -> None:
     honest = next(member for member in some if member.kind == "honest")
