@@ -14,21 +14,17 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from math import prod
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch._C._autograd import DeviceType
 from torch.autograd.profiler import profile, record_function
 
 from pipeline.contestant.extensions import BUILT
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from pipeline.contestant.spans import LIBRARY_NAMESPACES, MARK, Attributed, Key, Span, Totals, add, attributed
 
 MAX_ENTRIES = 256
 """Most names in each of a report's lists."""
@@ -37,27 +33,6 @@ MAX_NAME = 200
 BY_TORCH = "kernel of torch"
 """The kind of a kernel that was launched while an operator of torch ran, the innermost one around it."""
 
-LIBRARY_NAMESPACES = _words(
-    "aten prims prim prepacked quantized _quantized quantization sparse mkl mkldnn mkldnn_prepacked onednn "
-    "xnnpack fbgemm _native inductor inductor_prims rngprims debugprims export profiler static_runtime c10d "
-    "_c10d_functional _c10d_functional_autograd _dtensor symm_mem torchvision torchaudio torchao"
-)
-"""Operators of other namespaces are the candidate's own."""
-
-_ALLOCATE = _words(
-    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided _efficientzerotensor resize_ "
-    "resize_as_ set_ detach_ squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ rename_ "
-    "requires_grad_ retain_grad _unsafe_view record_stream lift"
-)
-"""Operators that touch no element: memory is taken, given another shape, or noted."""
-_MOVE = _words(
-    "copy_ copy clone _to_copy _copy_from _copy_from_and_resize _pin_memory item _local_scalar_dense "
-    "_foreach_copy_ _foreach_zero_ zero zero_ zeros zeros_like new_zeros ones ones_like new_ones full "
-    "full_like new_full fill fill_ scalar_tensor arange repeat"
-)
-"""Operators that copy, cast or fill. Those that rearrange (`cat`, `gather`, `pad`) count as computing."""
-
-_MARK = "kernelproof function "
 _FENCE = "spin_kernel"
 """A kernel of torch's that is launched after the call: where it is missing, the profiler saw nothing."""
 _RELEASE_SECONDS = 0.1
@@ -69,21 +44,9 @@ _ALLOCATIONS = re.compile(
     r"cuda(?:Malloc|Free|HostAlloc|HostRegister|HostUnregister|MemPool)\w*"
     r"|cuMem(?:Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap|Address|Pool)\w*"
 )
+_OF_CUDA = re.compile(r"cu(?:da)?[A-Z]\w*$")
 _VERSION = re.compile(r"(?:_v\d+)?(?:_pt[sd][zs])?$")
 """What CUPTI appends to the names of CUDA's functions."""
-
-Totals = dict[tuple[str, str], tuple[int, int]]
-"""(kind, name) to count and nanoseconds."""
-
-
-class Span(NamedTuple):
-    """One recorded call; times in nanoseconds."""
-
-    name: str
-    """`aten::mm`, or a mark and a function's name."""
-    start: int
-    end: int
-    thread: int
 
 
 class Watched:
@@ -131,8 +94,10 @@ class Watched:
         if on_gpu:
             os.environ["TEARDOWN_CUPTI"] = "1"  # else it stays attached and slows every later launch
         device = "cuda" if on_gpu else None
-        recording = profile(use_device=device, use_kineto=True, experimental_config=settings)
-        with record_function(_MARK):
+        recording = profile(
+            use_device=device, use_kineto=True, record_shapes=True, experimental_config=settings
+        )
+        with record_function(MARK):
             pass  # its first use takes half a millisecond, which would count as a function's
         recording.__enter__()  # type: ignore[no-untyped-call]
         return recording
@@ -143,38 +108,41 @@ class Watched:
         finally:
             recording.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         results = recording.kineto_results
-        spans: list[Span] = []
-        kernels: Totals = {}
         events = results.events() if results is not None else []
-        operators = {e.correlation_id(): e.name() for e in events if e.device_type() == DeviceType.CPU}
-        allocations: Counter[str] = Counter()
-        for event in events:
-            name = event.name()
-            if event.is_user_annotation() and not name.startswith(_MARK):
-                continue
-            if event.device_type() == DeviceType.CUDA:
-                launcher = operators.get(event.linked_correlation_id(), "")
-                kind = BY_TORCH if launcher.partition("::")[0] in LIBRARY_NAMESPACES else "kernel"
-                _add(kernels, (kind, name), 1, event.duration_ns())
-            elif event.device_type() == DeviceType.CPU:
-                allocations.update(allocation(name))
-                start = event.start_ns()
-                spans.append(Span(name, start, start + event.duration_ns(), event.start_thread_id()))
-        host = calls(spans)
+        spans, launched, allocations = _sorted(events)
+        seen = attributed(spans)
+        host = seen.totals
         for name, times in raised.items():  # a function that raised has done no work
             key = ("function", name)
             if key in host and host[key][0] <= times:
                 del host[key]
         self.report["host"] = self._listed(host)
+        self.report["elements"] = self._sized(seen.elements)
         self.report["allocations"] = [list(item) for item in allocations.most_common(MAX_ENTRIES)]
         if self._device.type == "cuda":
             if self._releases:
                 self._release()
-            if any(_FENCE in name for _, name in kernels):
-                launched = {key: total for key, total in kernels.items() if _FENCE not in key[1]}
-                self.report["device"] = self._listed(launched)
+            if any(_FENCE in name for name, _, _ in launched):
+                self._report_device(seen, spans, [each for each in launched if _FENCE not in each[0]])
             else:
                 self._troubles.append("the profiler sees no kernels on this machine")
+
+    def _report_device(
+        self, seen: Attributed, spans: list[Span], launched: list[tuple[str, int, int]]
+    ) -> None:
+        """Kernels, and how long they took for each of the operators on the host that launched them."""
+        operators = {span.correlation: span.name for span in spans if "::" in span.name}
+        kernels: Totals = {}
+        spent: Totals = {}
+        for name, ns, launcher in launched:
+            by_torch = operators.get(launcher, "").partition("::")[0] in LIBRARY_NAMESPACES
+            add(kernels, (BY_TORCH if by_torch else "kernel", name), 1, ns)
+            if (owner := seen.owners.get(launcher)) is not None:
+                add(spent, owner, 0, ns)
+        self.report["device"] = self._listed(kernels)
+        self.report["spent"] = self._listed(
+            {key: (seen.totals[key][0], ns) for key, (_, ns) in spent.items()}
+        )
 
     def _fence(self) -> None:
         if self._device.type == "cuda":
@@ -197,6 +165,12 @@ class Watched:
             for (kind, name), (count, ns) in ranked[:MAX_ENTRIES]
         ]
 
+    @staticmethod
+    def _sized(elements: dict[Key, int]) -> list[list[Any]]:
+        """[kind, name, elements], the largest first."""
+        ranked = sorted(elements.items(), key=lambda item: -item[1])[:MAX_ENTRIES]
+        return [[kind, name[:MAX_NAME], count] for (kind, name), count in ranked]
+
 
 class _Marks:
     """A `sys.setprofile` function that marks calls of the built modules' functions in the profile."""
@@ -214,7 +188,7 @@ class _Marks:
         if not isinstance(module, str) or module not in self._modules:
             return
         if event == "c_call":
-            mark = record_function(f"{_MARK}{module}.{function.__name__}")
+            mark = record_function(f"{MARK}{module}.{function.__name__}")
             mark.__enter__()  # type: ignore[no-untyped-call]
             self._open.append(mark)
         elif self._open:
@@ -265,74 +239,23 @@ def allocation(name: str) -> tuple[str, ...]:
     return (base,) if _ALLOCATIONS.fullmatch(base) else ()
 
 
-def calls(spans: Iterable[Span]) -> Totals:
-    """What the spans come to: `function` (marked), `operator` (computes) or `copy` (copies, casts, fills).
-
-    A library's operator counts with all that it calls. A function or an operator of the candidate's counts
-    without the operators that it calls. Operators that only allocate, view or delegate are left out.
-    """
-    totals: Totals = {}
-    stacks: dict[int, list[tuple[int, tuple[str, str] | None]]] = {}
-    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        stack = stacks.setdefault(span.thread, [])
-        while stack and stack[-1][0] <= span.start:
-            stack.pop()
-        caller = stack[-1][1] if stack else None
-        if stack and caller is None:  # inside of a library's operator
+def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[tuple[str, int, int]], Counter[str]]:
+    """Spans on the host; kernels with nanoseconds and what launched them; calls that took memory."""
+    spans: list[Span] = []
+    launched: list[tuple[str, int, int]] = []
+    allocations: Counter[str] = Counter()
+    for event in events:
+        name = event.name()
+        if event.is_user_annotation() and not name.startswith(MARK):
             continue
-        kind, name, is_library = _kind(span.name)
-        if not kind:
-            continue
-        spent = span.end - span.start
-        _add(totals, (kind, name), 1, spent)
-        if caller is not None:
-            _add(totals, caller, 0, -spent)
-        stack.append((span.end, None if is_library else (kind, name)))
-    return totals
-
-
-def _add(totals: Totals, key: tuple[str, str], count: int, ns: int) -> None:
-    before = totals.get(key, (0, 0))
-    totals[key] = (before[0] + count, before[1] + ns)
-
-
-def _kind(name: str) -> tuple[str, str, bool]:
-    """Kind, name and whether it is a library's; no kind for what does not count."""
-    if name.startswith(_MARK):
-        return ("function", name.removeprefix(_MARK), False) if name != _MARK else ("", "", False)
-    namespace, _, base = name.partition("::")
-    if not base or "::" in base:  # a range that is no operator
-        return "", "", False
-    dotted = f"{namespace}.{base}"
-    if namespace not in LIBRARY_NAMESPACES:
-        return "operator", dotted, False
-    if base in _MOVE or base.endswith("_copy"):
-        return "copy", dotted, True
-    return ("operator" if base not in _ALLOCATE and _computes(name) else ""), dotted, True
-
-
-@lru_cache(maxsize=4096)
-def _computes(name: str) -> bool:
-    """False for an operator that only views (its result is an alias), delegates to others, or says something
-    of a tensor; judged by the schemas of all its overloads."""
-    schemas = [
-        s for s in torch._C._jit_get_schemas_for_operator(name) if torch._C._dispatch_has_kernel(_full(s))
-    ]
-    return not schemas or not all(_views(s) or _delegates(s) or _tells(s) for s in schemas)
-
-
-def _full(schema: Any) -> str:
-    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else str(schema.name)
-
-
-def _views(schema: Any) -> bool:
-    aliases = [result.alias_info for result in schema.returns]
-    return bool(aliases) and all(alias is not None and not alias.is_write for alias in aliases)
-
-
-def _delegates(schema: Any) -> bool:
-    return torch._C._dispatch_has_kernel_for_dispatch_key(_full(schema), "CompositeImplicitAutograd")
-
-
-def _tells(schema: Any) -> bool:
-    return bool(schema.returns) and not any("Tensor" in str(result.type) for result in schema.returns)
+        if event.device_type() == DeviceType.CUDA:
+            launched.append((name, event.duration_ns(), event.linked_correlation_id()))
+        elif event.device_type() == DeviceType.CPU:
+            if _OF_CUDA.match(name):  # numbered by CUPTI, and so like operators, which count for themselves
+                allocations.update(allocation(name))
+                continue
+            start = event.start_ns()
+            end = start + event.duration_ns()
+            elements = sum(prod(shape) for shape in event.shapes() if shape)
+            spans.append(Span(name, start, end, event.start_thread_id(), event.correlation_id(), elements))
+    return spans, launched, allocations

@@ -15,13 +15,15 @@ class Origin(StrEnum):
     OWN = "own"
     """An extension that the candidate built."""
     JIT = "jit"
-    """Compiled while it ran, by NVRTC or another compiler that the candidate called."""
+    """Compiled while it ran, by NVRTC or another compiler that the candidate's source calls."""
     INDUCTOR = "inductor"
     """Made by torch.compile, or by Triton."""
     LIBRARY = "library"
     """ATen, cuBLAS, cuDNN, CUTLASS and the like."""
     COPY = "copy"
     """Copies and fills of memory."""
+    UNKNOWN = "unknown"
+    """Nothing shows whose it is: it does not count as the candidate's."""
 
 
 class Launch(Noun):
@@ -42,6 +44,11 @@ class Kernels(Noun):
     """Compute operators of torch that were dispatched, e.g. `aten.mm`; views and allocations apart."""
     own_share: float | None = Field(default=None, ge=0, le=1)
     """Share of the device time in launches of origin `own` and `jit`; None where times are not known."""
+    replaced_share: float | None = Field(default=None, ge=0, le=1)
+    """Share of the reference's time in operators of torch whose work no library does in the candidate; None
+    where the reference was not traced, or calls none."""
+    replaced_outside_products: float | None = Field(default=None, ge=0, le=1)
+    """The same of what is no matrix product and no convolution; None where the reference calls none such."""
     allocations: dict[str, int] = Field(default_factory=dict)
     """Functions of CUDA's that took memory or gave it back in that call, e.g. `cudaMallocAsync`, and how many
     calls of each there were. What stays in torch's own pool calls none."""

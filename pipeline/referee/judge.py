@@ -25,6 +25,7 @@ from pipeline.referee.checks.folding import first_trial
 from pipeline.referee.checks.holding import check_held
 from pipeline.referee.checks.kernels import check_kernels, kernels_matter
 from pipeline.referee.checks.probes import Probes
+from pipeline.referee.checks.reference_trace import ReferenceTrace
 from pipeline.referee.checks.state import State
 from pipeline.referee.checks.trials import Trials
 from pipeline.referee.device import canary, exclusive
@@ -196,7 +197,10 @@ class Bench:
         candidate.take_builds()
         # Who has no kernels of its own is not timed. Another look follows the timed calls: a candidate that
         # computes itself until it is timed does not know how many calls that takes.
-        self._check_kernels(loaded, slots[0], timed_next=settings.measure)
+        on_gpu = settings.measure and self._device.type == "cuda"
+        baseline = self._seated if on_gpu else None
+        traced = ReferenceTrace(loaded, model, settings, baseline, self._seating)
+        self._check_kernels(loaded, slots[0], traced, timed_next=settings.measure)
         probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:
             with ledger.stage("probes"):
@@ -221,9 +225,11 @@ class Bench:
         cores = self._tools.kept.spares.shares.measured
         on_cpu = self._device.type == "cpu"
         with _alone(exclusive.CPU, ledger, self._tools) if on_cpu else on_cores(cores):
-            self._timed(loaded, measuring, probes, seated, weights, pristine)
+            self._timed(loaded, measuring, probes, seated, weights, pristine, traced)
 
-    def _check_kernels(self, loaded: LoadedProblem, slot: SharedSlot, *, timed_next: bool) -> None:
+    def _check_kernels(
+        self, loaded: LoadedProblem, slot: SharedSlot, traced: ReferenceTrace, *, timed_next: bool
+    ) -> None:
         ledger, ask = self._ledger, self._require().ask
         again = ledger.kernels is not None
         with ledger.stage("kernels"):
@@ -234,6 +240,8 @@ class Bench:
                 ledger,
                 self._settings,
                 self._device,
+                self._request.source,
+                traced.begin,
                 again=again,
                 timed_next=timed_next,
             )
@@ -246,6 +254,7 @@ class Bench:
         seated: Future[None],
         weights: SharedWeights,
         pristine: SharedWeights,
+        traced: ReferenceTrace,
     ) -> None:
         """Timing, and what else needs the candidate's process after it."""
         ledger, progress = self._ledger, self._tools.progress
@@ -267,7 +276,7 @@ class Bench:
             self._require().contestant.resume()
             measuring.replays(self._require(), self._seated())
         if kernels_matter(self._settings):
-            self._check_kernels(loaded, measuring.slots[0], timed_next=False)
+            self._check_kernels(loaded, measuring.slots[0], traced, timed_next=False)
         with ledger.stage("probes"):
             probes.run(self._require())
         with ledger.stage("timing"):

@@ -158,10 +158,21 @@ def _print_kernels(kernels: Kernels, console: Console) -> None:
     facts = {
         "more kernels": str(len(kernels.launches[KERNEL_ROWS:]) or ""),
         "own share": "" if kernels.own_share is None else f"{percent(kernels.own_share)} of the time",
+        "replaced": _replaced(kernels),
         "operators": ", ".join(kernels.operators),
+        "took memory": ", ".join(f"{name} {count}" for name, count in kernels.allocations.items()),
         "profile": kernels.trouble,
     }
     print_facts(console, facts)
+
+
+def _replaced(kernels: Kernels) -> str:
+    if kernels.replaced_share is None:
+        return ""
+    said = f"{percent(kernels.replaced_share)} of the reference's time in libraries"
+    if kernels.replaced_outside_products is None:
+        return said
+    return f"{said}, {percent(kernels.replaced_outside_products)} of it outside of products and convolutions"
 
 
 def _kernel(launch: Launch, total_ms: float) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from torch.nn import functional
 
 from pipeline.contestant.profiling import Watched
 from pipeline.nouns import Origin
-from pipeline.referee.checks.kernels import MOST_LOOKUPS, origin, read
 from pipeline.referee.checks.libraries import holds_kernel
+from pipeline.referee.checks.origins import origin
+from pipeline.referee.checks.reports import MOST_LOOKUPS, read
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -100,7 +101,7 @@ def test_kernels_of_libraries_are_found_in_their_files(name: str) -> None:
     Most names of cuSOLVER's say nothing of it."""
     report = traced(SOLVERS[name])
     launches = {kernel for _, kernel, _, _ in report["device"]}
-    unknown = {kernel for kernel in launches if origin(kernel) is Origin.JIT and "(" in kernel}
+    unknown = {kernel for kernel in launches if origin(kernel) is Origin.UNKNOWN and "(" in kernel}
     assert {kernel for kernel in unknown if not holds_kernel(kernel)} == set()
     plain = [["kernel", *rest] for _, *rest in report["device"]]
     found = read({"profile": report | {"device": plain}}, [])

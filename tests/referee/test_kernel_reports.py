@@ -12,10 +12,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Span, Watched, allocation, calls
+from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Watched, allocation
+from pipeline.contestant.spans import Span, calls
 from pipeline.nouns import Build, BuildState, Kernels, Launch, Origin
-from pipeline.referee.checks import kernels
-from pipeline.referee.checks.kernels import lacking, library_compute, origin, read
+from pipeline.referee.checks import reports
+from pipeline.referee.checks.kernels import lacking, library_compute
+from pipeline.referee.checks.origins import Evidence, origin
+from pipeline.referee.checks.reports import read
 
 
 def build(library: Path, name: str = "own") -> Build:
@@ -37,11 +40,11 @@ IMAGE = (
         ("(anonymous namespace)::tile(float*)", Origin.OWN),
         ("void cub::DeviceReduceOfOne<float, (int)256>(float const*, float*)", Origin.OWN),
         ("ampere_like_thing(float*)", Origin.OWN),
-        ("kernel(float*)", Origin.JIT),
-        ("elu_kernel(float*)", Origin.JIT),
-        ("add_kernel_0d1d2d", Origin.JIT),
-        ("fused_softmax", Origin.JIT),
-        ("dot_kernel", Origin.JIT),
+        ("kernel(float*)", Origin.UNKNOWN),
+        ("elu_kernel(float*)", Origin.UNKNOWN),
+        ("add_kernel_0d1d2d", Origin.UNKNOWN),
+        ("fused_softmax", Origin.UNKNOWN),
+        ("dot_kernel", Origin.UNKNOWN),
         ("void dot_kernel<float, 128, 0>(float*)", Origin.LIBRARY),
         ("triton_poi_fused_relu_0", Origin.INDUCTOR),
         ("triton_tem_fused_mm_1", Origin.INDUCTOR),
@@ -100,7 +103,7 @@ IMAGE = (
     ],
 )
 def test_a_kernel_is_told_by_its_name_and_the_built_libraries(name: str, expected: Origin) -> None:
-    assert origin(name, [b"", IMAGE]) is expected
+    assert origin(name, Evidence([b"", IMAGE])) is expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ def test_what_an_operator_of_torch_launches_is_not_the_candidates(name: str, exp
     row = [BY_TORCH, name, 1, 1.0]
     (launch,) = read({"profile": {"device": [row], "host": [], "trouble": ""}}, []).launches
     assert launch.origin is expected
-    assert origin(name, [IMAGE], by_torch=True) is expected
+    assert origin(name, Evidence([IMAGE]), by_torch=True) is expected
 
 
 def device_report(*lines: tuple[str, int, float]) -> dict[str, Any]:
@@ -141,18 +144,18 @@ def test_a_gpu_report_is_read(tmp_path: Path) -> None:
 def test_only_the_longest_of_many_names_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report is the candidate's, and a name that is in no library costs a second."""
     asked: list[str] = []
-    monkeypatch.setattr(kernels, "holds_kernel", lambda name: asked.append(name) or name.startswith("theirs"))
+    monkeypatch.setattr(reports, "holds_kernel", lambda name: asked.append(name) or name.startswith("theirs"))
     names = [
         ("mine(int)", 9.0),
         ("theirs(int)", 8.0),
         *((f"theirs_{n}(int)", 1.0 - n / 99) for n in range(99)),
     ]
     found = read(device_report(*((name, 1, ms) for name, ms in reversed(names))), [])
-    assert asked == [name for name, _ in names[: kernels.MOST_LOOKUPS]]
+    assert asked == [name for name, _ in names[: reports.MOST_LOOKUPS]]
     origins = {launch.name: launch.origin for launch in found.launches}
-    assert origins["mine(int)"] is Origin.JIT
+    assert origins["mine(int)"] is Origin.UNKNOWN
     assert origins["theirs(int)"] is origins["theirs_0(int)"] is Origin.LIBRARY
-    assert origins["theirs_98(int)"] is Origin.JIT
+    assert origins["theirs_98(int)"] is Origin.UNKNOWN
 
 
 def test_a_fig_leaf_is_no_kernel() -> None:

@@ -199,6 +199,14 @@ class ModelNew(nn.Module):
         own.relu(y.data_ptr(), y.data_ptr(), y.numel())
         return y
 """
+COPYING = """
+class ModelNew(nn.Module):
+    def forward(self, x, w):
+        x = x.contiguous()
+        copy = torch.empty_like(x)
+        own.relu(x.data_ptr(), copy.data_ptr(), x.numel())
+        return torch.relu(x @ w)
+"""
 UNUSED = """
 class ModelNew(nn.Module):
     def forward(self, x, w):
@@ -297,7 +305,6 @@ def test_what_ran_is_noted_where_nobody_asks_for_an_own_kernel(judge: Any) -> No
     [
         pytest.param(PLAIN + EPILOGUE, "own.relu", id="own epilogue"),
         pytest.param(PLAIN + FOREIGN, "own (code)", id="own epilogue through ctypes"),
-        pytest.param(OPERATORS + WRAPPER, "own_operators.wrapper", id="an operator around torch's"),
     ],
 )
 def test_what_libraries_compute_is_a_matter_of_purity(judge: Any, source: str, name: str) -> None:
@@ -308,6 +315,33 @@ def test_what_libraries_compute_is_a_matter_of_purity(judge: Any, source: str, n
     assert strict.status is Status.NO_CUSTOM_KERNEL
     assert strict.reason.startswith("own_compute")
     assert any(name in strict.reason for name in ("aten.mm", "aten.matmul"))
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        pytest.param(PLAIN + COPYING, "own.relu", id="on the side"),
+        pytest.param(OPERATORS + WRAPPER, "own_operators.wrapper", id="an operator around torch's"),
+    ],
+)
+def test_own_work_that_replaces_nothing_of_the_reference_is_not_enough(
+    judge: Any, source: str, name: str
+) -> None:
+    verdict = judge(source)
+    assert verdict.status is Status.NO_CUSTOM_KERNEL, verdict.reason + verdict.details
+    assert f"its own kernels ({name}) replace nothing" in verdict.reason
+    assert "relu" in verdict.reason and "matrix products" in verdict.reason
+    assert own(verdict.kernels) == {name}
+    assert verdict.kernels.replaced_share == verdict.kernels.replaced_outside_products == 0
+    assert judge(source, own_kernel=False).status is Status.CORRECT
+
+
+def test_what_own_kernels_replace_is_recorded(judge: Any) -> None:
+    epilogue = judge(PLAIN + EPILOGUE).kernels
+    assert epilogue.replaced_outside_products == 1
+    assert 0 < epilogue.replaced_share < 1
+    both = judge(PLAIN + USED).kernels
+    assert both.replaced_share == both.replaced_outside_products == 1
 
 
 def test_the_share_of_the_time_is_recorded(judge: Any) -> None:

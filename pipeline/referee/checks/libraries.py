@@ -59,6 +59,12 @@ def _loaded() -> tuple[Path, ...]:
     return tuple(sorted(found, key=lambda file: ("cublas" not in file.name, file)))
 
 
+@lru_cache(maxsize=1)
+def vendors() -> tuple[Path, ...]:
+    """Those of the files that torch's own kernels are not in."""
+    return tuple(file for file in _loaded() if not file.name.startswith("libtorch"))
+
+
 def _symbols(pieces: Sequence[bytes], files: Iterable[Path]) -> Iterator[bytes]:
     """Mangled names in the files with one of these pieces in them."""
     for file in files:
