@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MODULE_NAMES = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__annotations__"}
 
 
+_COMPILERS = re.compile(
+    r"_compile_kernel|nvrtc|cupy|pycuda|numba|triton|cuModuleLoad|cuLibraryLoad|ctypes|cffi|subprocess|os\.system"
+)
 _ONE_AT_A_TIME = threading.Lock()
 """CPython's parser keeps its depth for all threads together: two that build trees at once may end in a
 SystemError. Filters of warnings belong to all threads, too."""
@@ -33,6 +37,11 @@ def parse(text: str) -> ast.Module | SyntaxError:
         return error
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         return SyntaxError(str(error) or type(error).__name__)
+
+
+def compiles_itself(text: str) -> bool:
+    """Whether a program names a way to native code besides torch's extensions."""
+    return _COMPILERS.search(text) is not None
 
 
 def is_main_guard(node: ast.stmt) -> bool:

@@ -72,6 +72,16 @@ class Builder:
         """The finished build of this request, if the cache holds it; compiles nothing."""
         return self._cache.load(self.key(request))
 
+    def ready(self, request: BuildRequest) -> Build | None:
+        """What `build` gives without a compiler: from the cache, or a failure for which none is asked."""
+        prepared = self._prepare(request)
+        found = self._cache.load(prepared.key)
+        if found is not None or not (prepared.missing or prepared.refusal):
+            return found
+        if prepared.missing:
+            return _failure(prepared, BuildState.UNAVAILABLE, prepared.missing)
+        return _failure(prepared, BuildState.ERROR, prepared.refusal)
+
     def holds(self, keys: Iterable[str]) -> bool:
         """Whether the cache holds a library for each of these keys. They count as used now."""
         found = (self._cache.load(key) for key in keys)

@@ -104,14 +104,16 @@ class ExtensionLoader:
 
     def _loaded(self, request: dict[str, Any]) -> Any:
         name = str(request["name"])
-        library = self._serve(request, self._directory / f"{name}_{next(self._numbers)}" / f"{name}.so")
+        place = self._directory / f"{name}_{next(self._numbers)}" / f"{name}.so"
+        library, name = self._serve(request, place)
         if not request["is_python_module"]:
             torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
             return str(library)
         return _import(name, library)
 
-    def _serve(self, request: dict[str, Any], library: Path) -> Path:
-        """Has the request built; the library lies at that path afterwards."""
+    def _serve(self, request: dict[str, Any], library: Path) -> tuple[Path, str]:
+        """Has the request built. The library lies at that path afterwards; the module's name in it is another
+        one where the same was built before under that."""
         name = str(request["name"])
         reply, descriptor = self._ask(request)
         if descriptor is None:
@@ -123,7 +125,7 @@ class ExtensionLoader:
             BUILT.setdefault(name, []).append(library)
         finally:
             os.close(descriptor)
-        return library
+        return library, str(reply.get("name", name))
 
 
 def _machine() -> list[str]:

@@ -14,13 +14,14 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pipeline.contestant import arena as arenas
-from pipeline.contestant import compiled, cores, loop, wire
+from pipeline.contestant import compiled, cores, loop, pretence, wire
 from pipeline.contestant.extensions import ExtensionLoader
 from pipeline.contestant.profiling import Watched
 
@@ -50,10 +51,14 @@ class Runner:
         self._module: types.ModuleType | None = None
         self._kept: Any = None
         self._compiled = False
+        self._pretended = "cpu"
+        self._pretence: AbstractContextManager[Any] = nullcontext()
         self._held: list[int] = []
         """The cores that it is measured on; none: all."""
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
+            "pretend": self._pretend,
+            "rehearse": self._rehearse,
             "hold": self._hold,
             "attach": self._attach,
             "detach": self._detach,
@@ -111,6 +116,23 @@ class Runner:
         self._flush = loop.Flush(int(message["flush_bytes"]), self._device)
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
 
+    def _pretend(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """For the build stage: what is loaded finds a GPU, though there is none."""
+        self._pretended = str(message["device"])
+        if self._pretended == "cuda":
+            major, minor = message["capability"]
+            pretence.pretend((int(major), int(minor)))
+            self._pretence = pretence.Pretence("cuda", cpu_too=False)
+        return {}
+
+    def _rehearse(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """For the build stage: the model is constructed and called with tensors that have no memory."""
+        assert self._module is not None
+        pretence.rehearse(
+            self._module, message["class"], message["problem"], message["sizes"], self._pretended
+        )
+        return {}
+
     def _hold(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Keeps to the cores that it is measured on, and from the load on for good."""
         self._held = list(message["cores"])
@@ -147,7 +169,8 @@ class Runner:
         module.__file__ = str(path)
         sys.modules[MODULE] = module
         torch.manual_seed(int(message["seed"]))
-        exec(compile(message["source"], str(path), "exec"), module.__dict__)
+        with self._pretence:
+            exec(compile(message["source"], str(path), "exec"), module.__dict__)
         self._module = module
         return {}
 

@@ -10,20 +10,22 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline.build import Builder, find_tools
+from pipeline.build import Builder, diagnosis, find_tools
 from pipeline.errors import DeviceUnfit, MachineError
 from pipeline.execution.cores import Cores, measured_threads
 from pipeline.execution.devices import device_for, environment_for, set_aside
 from pipeline.execution.prebuild import Prebuilt, prebuild
-from pipeline.execution.referee_process import OnStage, RefereeLost, RefereeProcess
+from pipeline.execution.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
 from pipeline.execution.referees import Referees
 from pipeline.hashing import sha256_text
 from pipeline.nouns import (
     Build,
+    BuildRequest,
     BuildState,
     Environment,
     Finding,
@@ -34,6 +36,7 @@ from pipeline.nouns import (
     VerifySettings,
 )
 from pipeline.policy import review
+from pipeline.pysource import compiles_itself
 from pipeline.referee.device import canary, exclusive
 from pipeline.referee.request import VerifyRequest
 from pipeline.sandbox import Group, on_cores, sweep
@@ -42,6 +45,8 @@ from pipeline.workspace import cache_bound, cache_directory
 
 MAX_TRIES = 3
 """A verification that fails for our reasons is tried this often before it is recorded as such."""
+MAX_HANDED_BACK = 16
+"""So often a candidate goes back to be built for; after that compilers run while it has the device."""
 MAX_GPUS = 2
 """A candidate after which so many GPUs failed their canary is not let near another."""
 
@@ -119,7 +124,7 @@ class Engine:
             began = time.monotonic()
             # Who watches the compilers, from here, leaves the kept cores alone as they do.
             with self._cores.building(), on_cores(self._referees.others):
-                prebuilt = prebuild(self._current_builder(), self._cache, source, settings, self._jobs)
+                prebuilt = self._prebuilt(source, problem, settings)
             if self._closed:
                 raise RefereeLost("the engine was closed")
             self._require_compilers(prebuilt.builds, settings)
@@ -127,30 +132,28 @@ class Engine:
             verdict = self._after_build(record, prebuilt, findings)
             if verdict is None:
                 request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
-                with self._cores.measuring() if device == "cpu" else nullcontext():
-                    verdict = self._judged(record, request, on_stage)
+                made = dict(prebuilt.contents)
+                verdict = self._judged(record, request, made, on_stage)
                 self._require_compilers(verdict.builds, settings)
+                builds = with_origin(verdict.builds, [*prebuilt.builds, *made.values()]) or prebuilt.builds
+            else:
+                builds = prebuilt.builds
         stages = {"build": build_seconds, **verdict.stage_seconds}
-        made = {build.key: build for build in prebuilt.builds}
-        asked = tuple(made.get(build.key, build) for build in verdict.builds)
-        builds = asked or prebuilt.builds
         return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
+
+    def _prebuilt(self, source: str, problem: Problem, settings: VerifySettings) -> Prebuilt:
+        here = device_for(settings.backend) is not None
+        builder = self._current_builder()
+        return prebuild(builder, self._cache, source, settings, self._jobs, problem, runs_here=here)
 
     def _after_build(
         self, record: _Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
     ) -> Verification | None:
         """The verdict, where the build stage already decides it."""
-        failed = next((b for b in prebuilt.builds if b.state.status is not None), None)
-        # A candidate may try one build and fall back to another: what it does then is judged.
-        fell_back = not prebuilt.trouble and any(b.state is BuildState.OK for b in prebuilt.builds)
-        if failed is not None and fell_back and failed.state in (BuildState.ERROR, BuildState.TIMEOUT):
-            failed = None
-        if failed is not None and failed.state.status is not None:
-            status = failed.state.status
-            reason = f"building {failed.name}: {failed.state}"
-            if failed.state is BuildState.UNAVAILABLE:
-                reason = failed.log
-            return self._with_environment(record.ended(status, reason, findings, prebuilt, failed.log))
+        failure = diagnosis.verdict(_deciding(prebuilt, record.source))
+        if failure is not None:
+            status, reason, details = failure
+            return self._with_environment(record.ended(status, reason, findings, prebuilt, details))
         if device_for(record.settings.backend) is not None:
             return None
         built = bool(prebuilt.builds) or not prebuilt.trouble
@@ -158,20 +161,26 @@ class Engine:
         reason = "this machine has no CUDA device to run it on"
         return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
 
-    def _judged(self, record: _Record, request: VerifyRequest, on_stage: OnStage) -> Verification:
-        trouble, unfit = "", 0
-        for _ in range(MAX_TRIES):
+    def _judged(
+        self, record: _Record, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage
+    ) -> Verification:
+        """The referee's verdict. `made`: what was built for it, by content; more is added when it is handed
+        back."""
+        trouble, tries, unfit, handed_back, lost_s = "", 0, 0, 0, 0.0
+        while tries < MAX_TRIES:
             if self._closed:
                 raise RefereeLost("the engine was closed")
+            began = time.monotonic()
             try:
-                with self._referees.taken(request.device) as referee:
-                    try:
-                        verdict = self._asked(referee, request, on_stage)
-                    except DeviceUnfit as error:
-                        self._give_up(referee, str(error))  # before another candidate takes it
-                        raise
+                verdict = self._before_referee(request, made, on_stage, handed_back < MAX_HANDED_BACK)
+            except HandedBack as error:
+                handed_back += 1
+                lost_s += time.monotonic() - began
+                self._build_outside(error.request, request.settings, made, on_stage)
+                continue
             except RefereeLost as error:
                 trouble = str(error)
+                tries += 1
                 continue
             except DeviceUnfit as error:
                 unfit += 1
@@ -181,15 +190,48 @@ class Engine:
                     return record.ended(Status.INFRASTRUCTURE_ERROR, why)
                 continue
             self._environment = verdict.environment or self._environment
-            return verdict
+            if not handed_back:
+                return verdict
+            stages = {**verdict.stage_seconds, "handed_back": round(lost_s, 3)}
+            return verdict.model_copy(update={"stage_seconds": stages})
         return record.ended(Status.INFRASTRUCTURE_ERROR, f"{trouble}, {MAX_TRIES} times")
 
-    def _asked(self, referee: RefereeProcess, request: VerifyRequest, on_stage: OnStage) -> Verification:
+    def _before_referee(
+        self, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, hand_back: bool
+    ) -> Verification:
+        """One try. Raises HandedBack, RefereeLost, DeviceUnfit."""
+        alone = self._cores.measuring() if request.device == "cpu" else nullcontext()
+        with alone, self._referees.taken(request.device) as referee:
+            try:
+                return self._asked(referee, request, made, on_stage, hand_back)
+            except DeviceUnfit as error:
+                self._give_up(referee, str(error))  # before another candidate takes it
+                raise
+
+    def _build_outside(
+        self, wanted: BuildRequest, settings: VerifySettings, made: dict[str, Build], on_stage: OnStage
+    ) -> None:
+        """Builds what a referee met, while it has another candidate."""
+        on_stage("build")
+        with self._cores.building(), on_cores(self._referees.others):
+            build = self._current_builder().build(wanted, seconds=settings.build_seconds)
+        made[wanted.content_sha256] = build
+
+    def _asked(
+        self,
+        referee: RefereeProcess,
+        request: VerifyRequest,
+        made: dict[str, Build],
+        on_stage: OnStage,
+        hand_back: bool,
+    ) -> Verification:
         """The referee's verdict. One that is lost is replaced, and its GPU looked at: it may hang there."""
         cores = self._referees.shares_of(referee, request.device)
         toolchain = self._current_builder().toolchain
         try:
-            return referee.verify(request, toolchain, on_stage, more=self._many, cores=cores)
+            return referee.verify(
+                request, toolchain, on_stage, more=self._many, cores=cores, made=made, hand_back=hand_back
+            )
         except RefereeLost:
             self._replace(referee)
             if referee.gpu is not None and request.device != "cpu" and not self._closed:
@@ -234,6 +276,23 @@ class Engine:
         if referee.gpu is not None:
             set_aside(referee.gpu.uuid, reason)
         self._replace(referee)
+
+
+def _deciding(prebuilt: Prebuilt, source: str) -> list[Build]:
+    """Those failed builds by which the candidate ends: all, where no other worked and the source names no
+    other way to native code; else those that it raised about. One that it caught, beside one that worked, is
+    judged by what it does then."""
+    failed = [build for build in prebuilt.builds if build.state.status is not None]
+    named = [build for build in failed if f"Error building extension '{build.name}'" in prebuilt.raised]
+    if len(failed) < len(prebuilt.builds) or compiles_itself(source):
+        return named
+    return failed
+
+
+def with_origin(asked: Sequence[Build], made: Sequence[Build]) -> tuple[Build, ...]:
+    """What a referee was asked for, with what its making said where it was made before."""
+    by_key = {build.key: build for build in made}
+    return tuple(by_key.get(build.key, build) for build in asked)
 
 
 def _in_numbers(settings: VerifySettings) -> VerifySettings:

@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pipeline import version
@@ -17,13 +18,15 @@ from pipeline.build import Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
 from pipeline.execution.devices import Gpu, environment_for
-from pipeline.nouns import CoreShares, Environment, Verification
+from pipeline.nouns import Build, BuildRequest, CoreShares, Environment, Verification
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.host import EVEN_GROUND
 
 START_SECONDS = 300.0
 GOODBYE_SECONDS = 10.0
 """Most seconds for a referee to end what it keeps ready."""
+LOOK_SECONDS = 0.05
+"""How often who waits for a referee's turn looks whether another has heard what it wants to know."""
 VERIFY_SECONDS = 3600.0
 """Most seconds for one verification, whatever its own limits: a referee that hangs is our failure."""
 
@@ -32,10 +35,19 @@ KEPT_NAMES = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_
 
 OnStage = Callable[[str], None]
 ALL_SHARED = CoreShares()
+NOTHING: Mapping[str, Build] = MappingProxyType({})
 
 
 class RefereeLost(KernelproofError):
     """The referee's process ended or went silent: our failure, never the candidate's."""
+
+
+class HandedBack(KernelproofError):
+    """The candidate wants something that is not built yet: it comes again when it is."""
+
+    def __init__(self, request: BuildRequest) -> None:
+        super().__init__(f"{request.name} is not built yet")
+        self.request = request
 
 
 class RefereeProcess:
@@ -46,6 +58,8 @@ class RefereeProcess:
         self.gpu = gpu
         """The GPU that it sees, its `cuda:0`; None: it sees none."""
         self._turn = threading.Lock()
+        self._environments: dict[str, Environment] = {}
+        """By device, as it said them."""
         self._closed = False
         ours, theirs = socket.socketpair()
         lifeline_read, self._lifeline = os.pipe()
@@ -64,9 +78,15 @@ class RefereeProcess:
         self._ready = False
 
     def environment(self, device: str) -> Environment:
-        """What this machine is. Raises RefereeLost."""
-        reply = self._ask({"op": "environment", "device": device}, VERIFY_SECONDS)
-        return Environment.model_validate(reply["environment"])
+        """What this machine is. Where a candidate is being judged, that has said so. Raises RefereeLost."""
+        while device not in self._environments:
+            if self._turn.acquire(timeout=LOOK_SECONDS):
+                try:
+                    reply = self._ask_now({"op": "environment", "device": device}, VERIFY_SECONDS)
+                    self._environments[device] = Environment.model_validate(reply["environment"])
+                finally:
+                    self._turn.release()
+        return self._environments[device]
 
     def verify(
         self,
@@ -76,14 +96,16 @@ class RefereeProcess:
         *,
         more: bool = False,
         cores: CoreShares = ALL_SHARED,
+        made: Mapping[str, Build] = NOTHING,
+        hand_back: bool = False,
     ) -> Verification:
-        """Judges one candidate; what it still wants built is built with `toolchain`, as the rest was.
+        """Judges one candidate, whose builds are those of `toolchain`.
 
         `more`: another one of this kind is likely to follow; processes for it come up meanwhile. `cores`:
-        which are kept for what is timed, and which are for the rest.
+        which are kept for what is timed, and which are for the rest. `made`: its builds, by content.
 
-        Raises RefereeLost; DeviceUnfit when its GPU had to be given up; UsageError or MachineError for what
-        the user must mend.
+        Raises HandedBack, with `hand_back`, when it wants something that is not built; RefereeLost;
+        DeviceUnfit when its GPU had to be given up; UsageError or MachineError for what the user must mend.
         """
         message = {
             "op": "verify",
@@ -92,8 +114,13 @@ class RefereeProcess:
             "cache": str(self._cache),
             "more": more,
             "cores": cores.model_dump(mode="json"),
+            "made": {content: build.model_dump(mode="json") for content, build in made.items()},
+            "hand_back": hand_back,
         }
-        return Verification.model_validate(self._ask(message, VERIFY_SECONDS, on_stage)["verification"])
+        reply = self._ask(message, on_stage)
+        if "needs" in reply:
+            raise HandedBack(BuildRequest.model_validate(reply["needs"]))
+        return Verification.model_validate(reply["verification"])
 
     def close(self) -> None:
         """Ends the process and everything it started. Safe to call twice, and from another thread."""
@@ -121,25 +148,33 @@ class RefereeProcess:
         finally:
             self._turn.release()
 
-    def _ask(
+    def _ask(self, message: dict[str, Any], on_stage: OnStage) -> dict[str, Any]:
+        with self._turn:
+            return self._ask_now(message, VERIFY_SECONDS, on_stage)
+
+    def _ask_now(
         self, message: dict[str, Any], seconds: float, on_stage: OnStage = lambda _: None
     ) -> dict[str, Any]:
-        with self._turn:
-            try:
-                if not self._ready:
-                    self._sock.settimeout(START_SECONDS)
-                    wire.receive(self._sock)
-                    self._ready = True
-                self._sock.settimeout(seconds)
-                wire.send(self._sock, message)
-                while True:
-                    reply, _ = wire.receive(self._sock)
-                    if "stage" not in reply:
-                        break
+        """The reply; its turn is the caller's."""
+        try:
+            if not self._ready:
+                self._sock.settimeout(START_SECONDS)
+                wire.receive(self._sock)
+                self._ready = True
+            self._sock.settimeout(seconds)
+            wire.send(self._sock, message)
+            while True:
+                reply, _ = wire.receive(self._sock)
+                if "stage" not in reply:
+                    break
+                if "environment" in reply:
+                    found = Environment.model_validate(reply["environment"])
+                    self._environments[str(message["request"]["device"])] = found
+                else:
                     on_stage(str(reply["stage"]))
-            except (OSError, wire.WireError) as error:
-                why = str(error) or type(error).__name__
-                raise RefereeLost(f"the referee's process was lost ({why})") from None
+        except (OSError, wire.WireError) as error:
+            why = str(error) or type(error).__name__
+            raise RefereeLost(f"the referee's process was lost ({why})") from None
         if "error" in reply:
             if reply.get("unfit"):
                 raise DeviceUnfit(str(reply["error"]))

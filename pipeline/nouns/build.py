@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from pydantic import Field, field_validator, model_validator
 
+from pipeline.hashing import sha256_json
 from pipeline.nouns.base import Noun
 from pipeline.nouns.status import Status
 
@@ -68,6 +69,11 @@ class BuildRequest(Noun):
         if not set(self.units) <= self.files.keys() or len(set(self.units)) < len(self.units):
             raise ValueError("units are files, each named once")
         return self
+
+    @property
+    def content_sha256(self) -> str:
+        """Of all but the name: some candidates give their extension another one in each process."""
+        return sha256_json(self.model_dump(mode="json", exclude={"name"}))
 
     @property
     def cuda_units(self) -> tuple[str, ...]:

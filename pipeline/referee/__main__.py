@@ -21,12 +21,14 @@ import torch
 from pipeline.build import Builder, Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
-from pipeline.nouns import Build, BuildRequest, CoreShares
+from pipeline.nouns import Build, CoreShares
 from pipeline.referee.device.environment import describe_environment
 from pipeline.referee.judge import Tools, judge
 from pipeline.referee.kept import Kept
 from pipeline.referee.request import VerifyRequest
+from pipeline.referee.seats.host import NeedsBuild
 from pipeline.referee.seats.seat import gpus
+from pipeline.referee.seats.shelf import WHILE_HELD, Shelf
 from pipeline.sandbox import Group, on_cores
 
 SWITCH_SECONDS = 0.0002
@@ -73,21 +75,25 @@ def _answer(message: dict[str, Any], sock: socket.socket, kept: Kept) -> dict[st
     cache, toolchain = Path(message["cache"]), Toolchain.model_validate(message["toolchain"])
     cores = CoreShares.model_validate(message["cores"])
     kept.share(cores)
-    others = Group(cores.others)
-    builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=others)
-
-    def build(wanted: BuildRequest) -> Build:
-        return builder.build(wanted, seconds=request.settings.build_seconds)
+    builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=Group(cores.others))
+    made = {content: Build.model_validate(each) for content, each in message["made"].items()}
+    shelf = Shelf(builder, made, request.settings.build_seconds, hand_back=message["hand_back"])
 
     def progress(stage: str) -> None:
         wire.send(sock, {"stage": stage})
 
+    found = describe_environment(torch.device(request.device)).model_dump(mode="json")
+    wire.send(sock, {"stage": "environment", "environment": found})  # others wait for no more than this
     more = bool(message.get("more"))
-    with on_cores((*cores.measured, *cores.others)):  # off those that are kept for other GPUs
-        verdict = judge(request, Tools(build, progress, cache, toolchain, kept, more))
+    try:
+        with on_cores((*cores.measured, *cores.others)):  # off those that are kept for other GPUs
+            verdict = judge(request, Tools(shelf.build, progress, cache, toolchain, kept, more))
+    except NeedsBuild as error:
+        return {"needs": error.request.model_dump(mode="json")}
     if not more:
         kept.close()
-    return {"verification": verdict.model_dump(mode="json")}
+    seconds = {**verdict.stage_seconds, WHILE_HELD: round(shelf.seconds, 3)}
+    return {"verification": verdict.model_copy(update={"stage_seconds": seconds}).model_dump(mode="json")}
 
 
 def _refill(kept: Kept, request: VerifyRequest) -> None:

@@ -17,7 +17,8 @@ from pipeline.build import Toolchain
 from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
 from pipeline.errors import KernelproofError
-from pipeline.nouns import Status, Verification
+from pipeline.nouns import Origin, Status, Verification
+from pipeline.pysource import compiles_itself
 from pipeline.referee.answers.inputs import describe
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, outputs_of, tensors
@@ -59,6 +60,12 @@ DISORDER = {
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
 """After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
+HOWEVER_IT_WENT = (
+    *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),
+    *(Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
+    *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
+)
+"""What may come of a candidate without the extension that it wanted."""
 WORK_SLOTS = 8
 """What the trials need beside the slots, in slots: inputs, variants of them and the truth in float64."""
 SCARCE_BYTES = 2 << 30
@@ -83,14 +90,15 @@ class Tools:
 def judge(request: VerifyRequest, tools: Tools) -> Verification:
     """Judges one candidate. Never raises for what a candidate or a problem does: that is in the record.
 
-    Raises MachineError for what this machine lacks, DeviceUnfit when the GPU no longer computes right.
+    Raises NeedsBuild where the build service does; MachineError for what this machine lacks, DeviceUnfit when
+    the GPU no longer computes right.
     """
     ledger = Ledger(request)
     ledger.environment = describe_environment(torch.device(request.device))
     gpu = ledger.environment.gpu
     # Whatever runs on a GPU disturbs what is timed there; on a CPU only the timing itself is alone.
     with _alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
-        verdict = _verdict(request, ledger, tools)
+        verdict = _told_once(_verdict(request, ledger, tools), request, ledger)
         if gpu is not None and _disorder(verdict):
             after = DISORDER[verdict.status]
             with ledger.stage("canary"):
@@ -98,6 +106,23 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
                 tools.kept.behind.wait()
                 canary.confirm(request.device, gpu.uuid, after, reserve=tools.kept.canaries)
     return ledger.close(verdict.status, verdict.reason, verdict.details)
+
+
+def _told_once(verdict: Ended, request: VerifyRequest, ledger: Ledger) -> Ended:
+    """A build failure, where nothing that the candidate wanted built was: whatever else did its work, and
+    however well, it is one behaviour and has one status."""
+    failure = ledger.build_failure() if verdict.status in HOWEVER_IT_WENT else None
+    if failure is None or _has_other_kernels(request, ledger):
+        return verdict
+    return failure
+
+
+def _has_other_kernels(request: VerifyRequest, ledger: Ledger) -> bool:
+    """Whether it has native code of its own without torch's extensions. A CPU does not tell such code."""
+    seen = ledger.kernels
+    if not compiles_itself(request.source) or seen is None or request.device == "cpu":
+        return compiles_itself(request.source)
+    return any(launch.origin is Origin.JIT for launch in seen.launches)
 
 
 def _disorder(verdict: Ended) -> bool:
@@ -201,6 +226,10 @@ class Bench:
         baseline = self._seated if on_gpu else None
         traced = ReferenceTrace(loaded, model, settings, baseline, self._seating)
         self._check_kernels(loaded, slots[0], traced, timed_next=settings.measure)
+        candidate.take_builds()
+        failure = ledger.build_failure()
+        if failure is not None and not _has_other_kernels(self._request, ledger):
+            raise failure
         probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:
             with ledger.stage("probes"):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from pipeline.build import diagnosis
 from pipeline.hashing import sha256_text
 from pipeline.nouns import (
     Build,
@@ -148,12 +149,16 @@ class Ledger:
         finally:
             self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + time.monotonic() - start
 
-    def build_failure(self) -> Ended | None:
-        """How the verification ends when a build the candidate asked for failed, else None."""
-        for build in self.builds:
-            if build.state.status is not None:
-                return Ended(build.state.status, f"building {build.name}: {build.state}", build.log[-20_000:])
-        return None
+    def build_failure(self, raised: str = "") -> Ended | None:
+        """How the verification ends when nothing that the candidate asked to have built was, else None.
+
+        `raised`: the message of the error that ended it; then one that failed is enough, if it speaks of it.
+        """
+        failed = [build for build in self.builds if build.state.status is not None]
+        if len(failed) < len(self.builds):
+            failed = [build for build in failed if f"Error building extension '{build.name}'" in raised]
+        ended = diagnosis.verdict(failed)
+        return Ended(*ended) if ended is not None else None
 
     def close(self, status: Status, reason: str, details: str = "") -> Verification:
         """The finished record. Without `details` it has what the candidate's processes wrote."""

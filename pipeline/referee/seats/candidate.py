@@ -138,7 +138,7 @@ class Candidate:
         if isinstance(error, ContestantFailed):
             if error.kind == "oom":
                 return Ended(Status.OUT_OF_MEMORY, f"it ran out of memory: {error.message}", error.traceback)
-            broken = self._ledger.build_failure()
+            broken = self._ledger.build_failure(error.message)
             if broken is not None:
                 return broken
             return Ended(failure, f"{error.type}: {error.message}"[:500], error.traceback)

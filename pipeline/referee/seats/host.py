@@ -20,10 +20,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.contestant import wire
+from pipeline.errors import KernelproofError
 from pipeline.nouns import Build, BuildRequest, BuildState, SandboxReport
 from pipeline.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 
 BuildService = Callable[[BuildRequest], Build]
+"""May raise NeedsBuild, which then ends what was asked of the contestant."""
 
 START_SECONDS = 120.0
 """Most seconds for Python and torch to start inside the sandbox: a slow disk, not a candidate."""
@@ -77,6 +79,14 @@ class Equipment:
 CANDIDATE_EQUIPMENT = Equipment()
 
 
+class NeedsBuild(KernelproofError):
+    """The candidate wants something that is not built yet, and no compiler runs here: it is handed back."""
+
+    def __init__(self, request: BuildRequest) -> None:
+        super().__init__(f"{request.name} is not built yet")
+        self.request = request
+
+
 class ContestantFailed(Exception):
     """The candidate raised: `error` is what it said (kind, type, message, traceback), untrusted text."""
 
@@ -122,6 +132,8 @@ class Contestant:
         self._build = build
         self.cores = tuple(cores)
         self.builds: list[Build] = []
+        """What it asked for, in order; `contents` are the requests' `content_sha256`."""
+        self.contents: list[str] = []
         self.outcome: Outcome | None = None
         self._ready = False
         self.prepared: dict[str, Any] | None = None
@@ -348,7 +360,10 @@ class Contestant:
             return {"log": f"the arguments of load_inline are not usable: {wrong}"}, None
         build, descriptor = self._opened(request)
         self.builds.append(build)
-        return ({}, descriptor) if descriptor is not None else ({"log": build.log[-100_000:]}, None)
+        self.contents.append(request.content_sha256)
+        if descriptor is None:
+            return {"log": build.log[-100_000:]}, None
+        return ({} if build.name == request.name else {"name": build.name}), descriptor
 
     def _opened(self, request: BuildRequest) -> tuple[Build, int | None]:
         """The build and its open library, if it has one. What is open stays, whatever the cache removes."""

@@ -1,0 +1,101 @@
+"""A stand-in for the device where there is none: the build stage lets a candidate run far enough to ask for
+all its builds. What it does here counts for nothing else.
+
+`torch.cuda` says that there is a GPU, and tensors that are asked for on it have shapes and no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_GETTERS = {getattr(torch.Tensor, name).__get__: name for name in ("device", "is_cuda", "is_cpu", "is_meta")}
+_IS_META = getattr(torch.Tensor, "is_meta").__get__  # noqa: B009
+
+
+class Pretence(TorchFunctionMode):
+    """While it is entered, tensors that are asked for on a device have no memory there, and say that they are
+    on it."""
+
+    def __init__(self, device: str, *, cpu_too: bool) -> None:
+        """`cpu_too`: those that are asked for on the CPU, as well."""
+        super().__init__()
+        self._device = torch.device(device, 0) if device == "cuda" else torch.device(device)
+        self._replaced = {"cuda", "cpu"} if cpu_too else {"cuda"}
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = _GETTERS.get(func)
+        if name is not None:
+            if not _IS_META(args[0]):
+                return func(*args)
+            return self._device if name == "device" else name == f"is_{self._device.type}"
+        if func is torch.Tensor.cuda:
+            return args[0].to("meta")
+        if func is torch.Tensor.cpu and _IS_META(args[0]):
+            return args[0]
+        return func(*self._elsewhere(args), **self._elsewhere(kwargs or {}))
+
+    def _elsewhere(self, value: Any) -> Any:
+        """Arguments with the memoryless device for those that are pretended."""
+        if isinstance(value, torch.device | str) and str(value).partition(":")[0] in self._replaced:
+            return torch.device("meta")
+        if isinstance(value, tuple):
+            return tuple(map(self._elsewhere, value))
+        if isinstance(value, dict):
+            return {key: self._elsewhere(item) for key, item in value.items()}
+        return value
+
+
+def pretend(capability: tuple[int, int]) -> None:
+    """From now on `torch.cuda` says that there is one GPU of this compute capability."""
+    major, minor = capability
+    properties = SimpleNamespace(
+        name="NVIDIA GPU",
+        major=major,
+        minor=minor,
+        total_memory=80 << 30,
+        multi_processor_count=132,
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        max_threads_per_block=1024,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=227 << 10,
+        shared_memory_per_multiprocessor=228 << 10,
+        L2_cache_size=50 << 20,
+    )
+    said: dict[str, Any] = {
+        "is_available": True,
+        "is_initialized": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_name": properties.name,
+        "get_device_capability": (major, minor),
+        "get_device_properties": properties,
+        "mem_get_info": (properties.total_memory, properties.total_memory),
+        "get_arch_list": [f"sm_{major}{minor}"],
+        "is_bf16_supported": True,
+        "synchronize": None,
+        "empty_cache": None,
+        "set_device": None,
+        "init": None,
+    }
+    for name, value in said.items():
+        setattr(torch.cuda, name, lambda *_, _value=value, **__: _value)
+    torch.version.cuda = torch.version.cuda or "13.0"
+
+
+def rehearse(candidate: ModuleType, name: str, problem: str, sizes: Mapping[str, Any], device: str) -> None:
+    """Constructs the candidate's model as the problem says, and calls it once, without memory."""
+    definitions: dict[str, Any] = {"__name__": "problem"}
+    with Pretence(device, cpu_too=True), torch.device("meta"), torch.no_grad():
+        exec(compile(problem, "problem.py", "exec"), definitions)
+        definitions |= sizes
+        model = candidate.__dict__[name](*definitions["get_init_inputs"]())
+        model(*definitions["get_inputs"]())
