@@ -17,8 +17,7 @@ from pipeline.build import Toolchain
 from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
 from pipeline.errors import KernelproofError
-from pipeline.nouns import Origin, Status, Verification
-from pipeline.pysource import compiles_itself
+from pipeline.nouns import Status, Verification
 from pipeline.referee.answers.inputs import describe
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import LoadedProblem, ProblemError, outputs_of, tensors
@@ -49,6 +48,7 @@ from pipeline.referee.seats.memory import (
     slots_that_fit,
 )
 from pipeline.referee.timing.measuring import Measuring
+from pipeline.referee.unbuilt import has_other_kernels, told_once
 from pipeline.sandbox import on_cores
 
 Progress = Callable[[str], None]
@@ -60,12 +60,6 @@ DISORDER = {
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
 """After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
-HOWEVER_IT_WENT = (
-    *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),
-    *(Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
-    *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
-)
-"""What may come of a candidate without the extension that it wanted."""
 WORK_SLOTS = 8
 """What the trials need beside the slots, in slots: inputs, variants of them and the truth in float64."""
 SCARCE_BYTES = 2 << 30
@@ -98,7 +92,7 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
     gpu = ledger.environment.gpu
     # Whatever runs on a GPU disturbs what is timed there; on a CPU only the timing itself is alone.
     with _alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
-        verdict = _told_once(_verdict(request, ledger, tools), request, ledger)
+        verdict = told_once(_verdict(request, ledger, tools), request, ledger)
         if gpu is not None and _disorder(verdict):
             after = DISORDER[verdict.status]
             with ledger.stage("canary"):
@@ -106,23 +100,6 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
                 tools.kept.behind.wait()
                 canary.confirm(request.device, gpu.uuid, after, reserve=tools.kept.canaries)
     return ledger.close(verdict.status, verdict.reason, verdict.details)
-
-
-def _told_once(verdict: Ended, request: VerifyRequest, ledger: Ledger) -> Ended:
-    """A build failure, where nothing that the candidate wanted built was: whatever else did its work, and
-    however well, it is one behaviour and has one status."""
-    failure = ledger.build_failure() if verdict.status in HOWEVER_IT_WENT else None
-    if failure is None or _has_other_kernels(request, ledger):
-        return verdict
-    return failure
-
-
-def _has_other_kernels(request: VerifyRequest, ledger: Ledger) -> bool:
-    """Whether it has native code of its own without torch's extensions. A CPU does not tell such code."""
-    seen = ledger.kernels
-    if not compiles_itself(request.source) or seen is None or request.device == "cpu":
-        return compiles_itself(request.source)
-    return any(launch.origin is Origin.JIT for launch in seen.launches)
 
 
 def _disorder(verdict: Ended) -> bool:
@@ -228,7 +205,7 @@ class Bench:
         self._check_kernels(loaded, slots[0], traced, timed_next=settings.measure)
         candidate.take_builds()
         failure = ledger.build_failure()
-        if failure is not None and not _has_other_kernels(self._request, ledger):
+        if failure is not None and not has_other_kernels(self._request, ledger):
             raise failure
         probes = Probes(oracle, self._memory, self._request, self._device, ledger)
         if not settings.measure:

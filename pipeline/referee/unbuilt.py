@@ -1,0 +1,32 @@
+"""A candidate none of whose extensions compiled: one behaviour, one status."""
+
+from __future__ import annotations
+
+from pipeline.nouns import Origin, Status
+from pipeline.pysource import compiles_itself
+from pipeline.referee.ledger import Ended, Ledger
+from pipeline.referee.request import VerifyRequest
+
+HOWEVER_IT_WENT = (
+    *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),
+    *(Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
+    *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
+)
+"""What may come of a candidate without the extension that it wanted."""
+
+
+def told_once(verdict: Ended, request: VerifyRequest, ledger: Ledger) -> Ended:
+    """A build failure, where nothing that the candidate wanted built was: whatever else did its work, and
+    however well, it is one behaviour and has one status."""
+    failure = ledger.build_failure() if verdict.status in HOWEVER_IT_WENT else None
+    if failure is None or has_other_kernels(request, ledger):
+        return verdict
+    return failure
+
+
+def has_other_kernels(request: VerifyRequest, ledger: Ledger) -> bool:
+    """Whether it has native code of its own without torch's extensions. A CPU does not tell such code."""
+    seen = ledger.kernels
+    if not compiles_itself(request.source) or seen is None or request.device == "cpu":
+        return compiles_itself(request.source)
+    return any(launch.origin is Origin.JIT for launch in seen.launches)
