@@ -76,6 +76,8 @@ class Evidence:
     source: str = ""
     partial: bool = False
     """Whether something that was built is not among the images: it is gone, or too large."""
+    files: tuple[Path, ...] = ()
+    """Where the images are from."""
 
     @cached_property
     def text(self) -> str:
@@ -98,6 +100,11 @@ class Evidence:
         base = kernel_name(name).base
         return any(_holds(image, base) or _holds_mangled(image, name) for image in self.images)
 
+    def alone_holds(self, name: str) -> bool:
+        """Whether a library that was built has exactly this kernel, parameters included, and none of torch's
+        has: torch's headers hold templates, such as `at::native::vectorized_elementwise_kernel`."""
+        return bool(self.files) and holds_kernel(name, self.files) and not holds_kernel(name)
+
     def names(self, base: str) -> bool:
         """Whether the source gives a kernel this name: as a word, or put together of two, and numbers."""
         if re.search(rf"(?<!\w){re.escape(base)}(?!\w)", self.text):
@@ -109,18 +116,18 @@ def evidence(builds: Sequence[Build], source: str) -> Evidence:
     """What the builds that worked left, IMAGE_BYTES of it at most, and the candidate's source."""
     images: list[bytes] = []
     left, partial = IMAGE_BYTES, False
-    for path in dict.fromkeys(
-        b.library for b in builds if b.state is BuildState.OK and b.library is not None
-    ):
+    worked = [Path(b.library) for b in builds if b.state is BuildState.OK and b.library is not None]
+    files = tuple(dict.fromkeys(worked))
+    for path in files:
         try:
-            with Path(path).open("rb") as file:
+            with path.open("rb") as file:
                 images.append(file.read(left))
                 partial = partial or bool(file.read(1))
         except OSError:  # the cache was cleared meanwhile
             partial = True
             continue
         left -= len(images[-1])
-    return Evidence(tuple(images), source, partial)
+    return Evidence(tuple(images), source, partial, files)
 
 
 _NOTHING = Evidence()
@@ -135,8 +142,10 @@ def origin(name: str, shown: Evidence = _NOTHING, *, by_torch: bool = False) -> 
     known = kernel_name(name)
     if _MEMORY.match(name):
         return Origin.COPY
-    if by_torch or _UNMISTAKABLE.match(known.plain) or _of_namespace(name):
+    if by_torch:
         return of_library(name)
+    if _UNMISTAKABLE.match(known.plain) or _of_namespace(name):
+        return Origin.OWN if shown.alone_holds(name) else of_library(name)
     usual = _usual(name)
     if shown.holds(name):
         return of_library(name) if usual and _sold(name) else Origin.OWN
