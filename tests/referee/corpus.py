@@ -4,6 +4,7 @@
 # expected: wrong_output       the status; alternatives apart by | where it is really undetermined
 # caught by: values: signed    prefix of the failed check's name; alternatives apart by | (optional)
 # speedup below: 1.5           if it is correct, its interval must reach below this (kind `harmless`)
+# flag: shape_specialised      if it is correct, the record has this flag (optional)
 # devices: cuda                `cpu` or `cuda` where it makes sense on one of them only (optional)
 # settings: {"trials": 1}      VerifySettings fields that differ from BASE (optional)
 
@@ -23,7 +24,7 @@ from typing import Any
 
 from pipeline.build import Builder
 from pipeline.execution.prebuild import prebuild
-from pipeline.nouns import CheckOutcome, Problem, Status, Verification, VerifySettings
+from pipeline.nouns import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
 from pipeline.problems import open_suite, read_problem
 from pipeline.referee.request import VerifyRequest
 from pipeline.sandbox import Group
@@ -52,7 +53,9 @@ BASE: dict[str, dict[str, Any]] = {
 }
 SIZE = {"cpu": "small", "cuda": "full"}
 """The preset that a member runs at, where its problem has it and its header does not say otherwise."""
-_HEADER = re.compile(r"^# (problem|expected|caught by|speedup below|devices|settings): (.+)$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^# (problem|expected|caught by|speedup below|flag|devices|settings): (.+)$", re.MULTILINE
+)
 
 _BUILDS = re.compile(r"\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
 
@@ -71,6 +74,7 @@ class Member:
     caught_by: tuple[str, ...]
     """Prefixes; empty where the status says enough."""
     speedup_below: float | None
+    flag: Flag | None
     settings: VerifySettings
 
     @property
@@ -154,6 +158,8 @@ def miss(member: Member, verdict: Verification) -> str | None:
         return f"{verdict.status} instead of {wanted}: {verdict.reason}"
     failed = failed_check(verdict) or "no check"
     if verdict.status is Status.CORRECT:
+        if member.flag is not None and member.flag not in verdict.flags:
+            return f"correct without the flag {member.flag}"
         return _too_fast(member, verdict)
     if member.caught_by and not failed.startswith(member.caught_by):
         return (
@@ -204,6 +210,7 @@ def _read(kind: str, path: Path, device: str) -> Member | None:
         expected=tuple(Status(word) for word in header["expected"].split("|")),
         caught_by=tuple(header["caught by"].split("|")) if "caught by" in header else (),
         speedup_below=float(bound) if bound else None,
+        flag=Flag(header["flag"]) if "flag" in header else None,
         settings=VerifySettings(**(BASE[device] | {"size": size} | changed)),
     )
 

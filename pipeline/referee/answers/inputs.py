@@ -1,21 +1,30 @@
 """Input variants: inputs of the same shapes and dtypes that `get_inputs` would not draw.
 
 A candidate that is right only on the declared distribution (identity for relu on non-negative inputs, a
-constant where the mean is near zero) is wrong on these. A variant changes floating tensors only, and
-leaves alone those whose values carry a meaning: probabilities, masks, symmetric (positive-definite)
-matrices, and constants. The referee uses a variant only where the native reference stays finite on it
-and agrees with its own float64 result, so an unmet precondition never costs an honest candidate.
+constant where the mean is near zero) is wrong on these. A variant changes floating tensors only, and keeps
+what is structure of the drawn ones (`pipeline.referee.answers.structure`). The referee uses a variant only
+where the native reference stays finite on it and agrees with its own float64 result, so an unmet precondition
+never costs an honest candidate.
+
+Most variants change all elements alike, so who looks at a few of them knows. `spikes` and `mixed rows` do
+not: nearly all is as it was drawn, and where it is not is secret. To notice that costs reading everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from pipeline.referee.answers.problem import mapped, seed_torch, tensors
+from pipeline.referee.answers.structure import Forms, sampled
+from pipeline.referee.answers.traits import Fixed, Trait, Twin
+
+Change = Callable[[torch.Tensor], torch.Tensor]
 
 LARGE, LARGE_HALF = 64.0, 16.0
 """Factors of `large`: exp of 64 times a normal value overflows float32; float16 ends at 65504."""
@@ -28,6 +37,14 @@ TINY = 2.0**-10
 TIE_STEP = 0.5
 KEPT_SHARE = 0.1
 """Share of elements that `sparse` does not set to zero."""
+SPIKE_SHARE, FEWEST_SPIKES = 1e-4, 4
+"""There are as many spikes as a secret number between these says, hundreds as likely as tens. Who looks at
+one element in a hundred misses all of four in 96 calls of 100, and of many it is wrong in many places."""
+SPIKES, MILD_SPIKES = (128.0, 512.0), (4.0, 16.0)
+"""Their sizes, in units of the drawn values' root mean square, or of one if that is more. exp of 128 is
+infinite in float32. Where the reference itself cannot do with such (an exp of its own), mild ones."""
+ROWS_SHARE, FEWEST_ROWS = 0.25, 4
+"""`mixed rows` changes a secret number of rows between these."""
 ACCURATE = 1e-3
 """A variant is used when the native reference's relative error in norm is below this."""
 
@@ -38,26 +55,57 @@ class Variant:
 
     name: str
     purpose: str
-    change: Callable[[torch.Tensor], torch.Tensor]
+    change: Change
+    milder: Change | None = None
+    """What to do instead where the reference cannot do with the change."""
+    forms: Forms | None = None
+    """What structure to keep; None: that which a draw itself shows."""
 
     def apply(self, arguments: list[Any], seed: int) -> list[Any] | None:
         """The changed arguments, or None when there is no tensor that may be changed."""
+        forms = self.forms or Forms(arguments)
         seed_torch(seed)
-        touched = 0
+        leaves = tensors(arguments)
+        changed: list[torch.Tensor] = []
+        for index, leaf in enumerate(leaves):
+            changed.append(self._changed(leaf, forms.of(index), leaves, changed))
+        if all(now is then for now, then in zip(changed, leaves, strict=True)):
+            return None
+        ready = iter(changed)
+        return [mapped(argument, lambda _: next(ready)) for argument in arguments]
 
-        def change(tensor: torch.Tensor) -> torch.Tensor:
-            nonlocal touched
-            if not free(tensor):
-                return tensor
-            touched += 1
-            return self.change(tensor)
+    def keeping(self, forms: Forms) -> Variant:
+        """The same, for inputs whose structure is known from several draws."""
+        return replace(self, forms=forms)
 
-        changed = [mapped(argument, change) for argument in arguments]
-        return changed if touched else None
+    @property
+    def mild(self) -> Variant | None:
+        """Its milder form, if it has one."""
+        return replace(self, change=self.milder, milder=None) if self.milder else None
+
+    def _changed(
+        self,
+        tensor: torch.Tensor,
+        traits: Sequence[Trait],
+        leaves: Sequence[torch.Tensor],
+        before: Sequence[torch.Tensor],
+    ) -> torch.Tensor:
+        """One tensor changed, or itself. `before`: what became of those before it."""
+        if not tensor.is_floating_point() or any(isinstance(trait, Fixed) for trait in traits):
+            return tensor
+        if traits and isinstance(traits[0], Twin):
+            of = traits[0].of
+            return tensor if before[of] is leaves[of] else torch.empty_like(tensor).copy_(before[of])
+        changed = self.change(tensor)
+        if not traits:
+            return changed  # the tensor itself where there is nothing to do
+        for trait in traits:
+            changed = trait.restored(changed, tensor)
+        return tensor if torch.equal(changed, tensor) else torch.empty_like(tensor).copy_(changed)
 
 
 def _signed(tensor: torch.Tensor) -> torch.Tensor:
-    spread = tensor.double().std() if tensor.numel() < 1 << 24 else tensor.flatten()[: 1 << 24].double().std()
+    spread = _finite(tensor).std(correction=0)
     return torch.randn_like(tensor) * spread.clamp(min=0.5).to(tensor.dtype)
 
 
@@ -68,6 +116,52 @@ def _large(tensor: torch.Tensor) -> torch.Tensor:
 def _constant(tensor: torch.Tensor) -> torch.Tensor:
     value = float(torch.randn(()))  # one secret value
     return torch.full_like(tensor, value + (0.5 if value > 0 else -0.5))
+
+
+def _spikes(tensor: torch.Tensor, sizes: tuple[float, float]) -> torch.Tensor:
+    """Every second one is negative."""
+    few = min(FEWEST_SPIKES, max(1, tensor.numel() // 2))
+    count = _secret(few, int(tensor.numel() * SPIKE_SHARE))
+    places = torch.randint(tensor.numel(), (count,), device=tensor.device)
+    least, most = sizes
+    values = least + (most - least) * torch.rand(count, device=tensor.device)
+    values *= _finite(tensor).square().mean().sqrt().clamp(min=1.0).float()
+    values[1::2].neg_()
+    changed = tensor.clone()
+    changed[torch.unravel_index(places, tensor.shape)] = values.to(tensor.dtype)
+    return changed
+
+
+def _mixed_rows(tensor: torch.Tensor, changes: Sequence[Change]) -> torch.Tensor:
+    """What counts as a row is secret too: all that some of the leading dimensions' indices name."""
+    if not changes:
+        return tensor
+    depths = [d for d in range(1, tensor.dim()) if math.prod(tensor.shape[:d]) > 1] or [tensor.dim()]
+    depth = depths[int(torch.randint(len(depths), ()))]
+    leading = tensor.shape[:depth]
+    rows = math.prod(leading)
+    count = _secret(min(FEWEST_ROWS, (rows + 1) // 2), int(rows * ROWS_SHARE))
+    places = torch.unique(torch.randint(rows, (count,), device=tensor.device))
+    places = places[torch.randperm(len(places)).to(tensor.device)]
+    order = torch.randperm(len(changes)).tolist()
+    changed = tensor.clone()
+    for number, part in zip(order, places.tensor_split(len(changes)), strict=True):
+        if len(part):
+            index = torch.unravel_index(part, leading)
+            changed[index] = changes[number](tensor[index])
+    return changed
+
+
+def _finite(tensor: torch.Tensor) -> torch.Tensor:
+    """A sample of the values, with zeros for infinities."""
+    return sampled(tensor).double().nan_to_num(0.0, 0.0, 0.0)
+
+
+def _secret(fewest: int, most: int) -> int:
+    """A random number between both, as likely to be small as large by its order of magnitude."""
+    most = max(fewest, most)
+    share = float(torch.rand(()))
+    return min(most, round(fewest * math.pow(most / fewest, share)))
 
 
 VARIANTS: tuple[Variant, ...] = (
@@ -87,78 +181,22 @@ VARIANTS: tuple[Variant, ...] = (
         "nine of ten elements are zero",
         lambda tensor: tensor * (torch.rand_like(tensor) < KEPT_SHARE),
     ),
+    Variant(
+        "spikes",
+        f"as drawn, but for few elements at secret places: beyond {SPIKES[0]:g} and -{SPIKES[0]:g}",
+        partial(_spikes, sizes=SPIKES),
+        partial(_spikes, sizes=MILD_SPIKES),
+    ),
 )
 
 
-def other_batches(arguments: list[Any]) -> Iterator[tuple[str, list[list[Any]]]]:
-    """Other batch sizes, each with the ways to get there: in all tensors that share the first one's
-    leading size, or in the first tensor alone."""
-    leaves = tensors(arguments)
-    if not leaves or leaves[0].dim() == 0:
-        return
-    size = leaves[0].shape[0]
-    for other in sorted({1, size // 2 + 1} - {size}) if size > 1 else [2]:
-        ways = [_resized(arguments, size, other, alone=False)]
-        if sum(leaf.dim() > 0 and leaf.shape[0] == size for leaf in leaves) > 1:
-            ways.append(_resized(arguments, size, other, alone=True))
-        yield f"batch {other}", ways
-
-
-def _resized(arguments: list[Any], size: int, other: int, *, alone: bool) -> list[Any]:
-    done = False
-
-    def change(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal done
-        if tensor.dim() == 0 or tensor.shape[0] != size or (alone and done):
-            return tensor
-        done = True
-        return tensor[:other].clone() if other <= size else torch.cat([tensor, tensor[: other - size]])
-
-    return [mapped(argument, change) for argument in arguments]
-
-
-def strided(arguments: list[Any]) -> list[Any] | None:
-    """The same values in memory whose last two dimensions are swapped; None where no tensor has two."""
-    if not any(t.dim() >= 2 and t.numel() > 1 for t in tensors(arguments)):
-        return None
-
-    def change(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.dim() < 2:
-            return tensor
-        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
-
-    return [mapped(argument, change) for argument in arguments]
-
-
-def free(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's values may be replaced: floating, and neither mask, probabilities nor symmetric."""
-    if not tensor.is_floating_point() or tensor.numel() < 2:
-        return False
-    sample = tensor.flatten()[: 1 << 20]
-    low, high = float(sample.min()), float(sample.max())
-    if low == high or bool(((sample == 0) | (sample == 1)).all()):
-        return False
-    if low >= 0 and high <= 1 and _sums_to_one(tensor):
-        return False
-    return not _symmetric(tensor)
-
-
-def _sums_to_one(tensor: torch.Tensor) -> bool:
-    """Whether slices along some dimension sum to one: a distribution."""
-    return any(
-        bool(
-            ((tensor.narrow(0, 0, 1) if dim else tensor).sum(dim, dtype=torch.float64) - 1).abs().max() < 1e-2
-        )
-        for dim in range(tensor.dim())
-        if tensor.shape[dim] > 1
+def mixed_rows(parts: Sequence[Variant]) -> Variant:
+    """As drawn, but for rows at secret places, each with the values of one of these variants."""
+    return Variant(
+        "mixed rows",
+        "as drawn, but for rows at secret places, each with another variant's values",
+        partial(_mixed_rows, changes=[part.change for part in parts]),
     )
-
-
-def _symmetric(tensor: torch.Tensor) -> bool:
-    if tensor.dim() < 2 or tensor.shape[-1] != tensor.shape[-2] or tensor.shape[-1] < 2:
-        return False
-    first = tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1])[0]
-    return bool(torch.equal(first, first.T))
 
 
 def finite(value: Any) -> bool:

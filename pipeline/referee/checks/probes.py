@@ -1,24 +1,27 @@
 """Probes: is a correct candidate also right where the problem does not say? What fails here is a flag.
 
-Other batch sizes, inputs that are not contiguous, inputs that do not start on an aligned address. The
-problem promises none of them, so a candidate that is wrong there is `correct`, and its record says what it
-is made for. Probes come last: a kernel that is driven out of its bounds may take the process with it.
+Other batch sizes, other sizes, one more dimension, inputs that are not contiguous, inputs that do not start
+on an aligned address. The problem promises none of them, so a candidate that is wrong there is `correct`, and
+its record says what it is made for. Probes come last: a kernel that is driven out of its bounds may take the
+process with it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from pipeline.contestant import loop
 from pipeline.nouns import Flag, Rigor, Status
-from pipeline.referee.answers.inputs import finite, other_batches, strided
+from pipeline.referee.answers.inputs import finite
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import ProblemError, outputs_of
+from pipeline.referee.answers.shapes import Shapes, Way, strided
 from pipeline.referee.checks.trials import Trials
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
@@ -30,6 +33,7 @@ BUDGET_SECONDS = 20.0
 NEEDED_SLOTS = 4
 """A probe is left out when fewer than this many sets of its inputs would fit in memory."""
 OFFSET = "offset inputs"
+SHORT = "memory is short for another set of inputs"
 _ARENAS = ("probe inputs", "probe outputs")
 
 
@@ -39,9 +43,11 @@ class Probe:
 
     name: str
     flag: Flag
-    ways: list[list[Any]]
-    """The arguments; where there are several, the first that the reference takes."""
+    ways: Sequence[Way]
+    """They make the arguments; where there are several, the first that the reference takes is used."""
     shift: int = 0
+    growth: float = 1.0
+    """How many times as large as the declared inputs and outputs it may be."""
 
 
 class Probes:
@@ -57,6 +63,7 @@ class Probes:
     ) -> None:
         self._oracle, self._memory = oracle, memory
         self._request, self._device, self._ledger = request, device, ledger
+        self._input_bytes = 0
 
     def run(self, candidate: Candidate) -> None:
         """All probes; sets flags on the ledger, never ends the verification."""
@@ -77,25 +84,31 @@ class Probes:
 
     def _probes(self) -> Iterator[Probe]:
         arguments = self._oracle.loaded.draw(self._ledger.seed("probes"), self._device)
-        for name, ways in other_batches(arguments):
-            yield Probe(name, Flag.SHAPE_SPECIALISED, ways)
+        self._input_bytes = slot_bytes(arguments, [])
+        few = self._request.settings.rigor is Rigor.QUICK
+        shapes = Shapes(arguments)
+        for other in (*shapes.batches(few=few), *shapes.sizes(few=few), *(() if few else shapes.ranks())):
+            yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
         turned = strided(arguments)
         if turned is not None:
-            yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, [turned])
-        if self._request.settings.rigor is not Rigor.QUICK:
-            yield Probe(OFFSET, Flag.LAYOUT_SPECIALISED, [arguments], shift=1)
+            yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, [partial(list, turned)])
+        if not few:
+            yield Probe(OFFSET, Flag.LAYOUT_SPECIALISED, [partial(list, arguments)], shift=1)
 
     def _probe(self, candidate: Candidate, probe: Probe, asked: str) -> str | None:
         """What went wrong, or None. Records the check."""
         name = f"probe: {probe.name}"
-        found = self._taken(probe)
+        try:
+            found = self._taken(probe)
+        except torch.OutOfMemoryError:
+            found = SHORT
         if isinstance(found, str):
             self._ledger.skipped(name, asked, found)
             return None
         arguments, sample = found
         outputs = outputs_of(sample, self._device)
-        if slots_that_fit(slot_bytes(arguments, outputs), self._device) < NEEDED_SLOTS:
-            self._ledger.skipped(name, asked, "memory is short for another set of inputs")
+        if self._short(slot_bytes(arguments, outputs)):
+            self._ledger.skipped(name, asked, SHORT)
             return None
         seconds = self._request.settings.call_seconds
         scratch = Ledger(self._request)  # what a trial says there decides nothing here
@@ -125,15 +138,27 @@ class Probes:
 
     def _taken(self, probe: Probe) -> tuple[list[Any], Any] | str:
         """Arguments that the reference takes, with its result; else why there are none."""
-        for arguments in probe.ways:
+        if not probe.ways:
+            return "the inputs' structure allows no other"
+        if self._short(int(probe.growth * self._input_bytes)):
+            return SHORT
+        for made in probe.ways:
             try:
+                arguments = made()
                 sample = self._oracle.loaded.run(self._oracle.model, arguments, 0)
             except ProblemError:
                 continue
-            if not finite(outputs_of(sample, self._device)):
+            outputs = outputs_of(sample, self._device)
+            if not finite(outputs):
                 return "the reference is not finite on it"
+            if not any(t.numel() for t in outputs):
+                continue
             return arguments, sample
         return "the reference does not take it"
+
+    def _short(self, bytes_each: int) -> bool:
+        """Whether memory is short for a slot of so many bytes, and what its trial needs beside."""
+        return slots_that_fit(bytes_each, self._device) < NEEDED_SLOTS
 
     def _disorder(self, candidate: Candidate) -> str:
         """Why nothing more can be asked of the candidate, if so."""

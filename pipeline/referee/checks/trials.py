@@ -11,9 +11,10 @@ import torch
 from pipeline.contestant import loop
 from pipeline.nouns import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
 from pipeline.referee.answers import comparing, tolerance
-from pipeline.referee.answers.inputs import ACCURATE, VARIANTS, Variant, finite
+from pipeline.referee.answers.inputs import ACCURATE, VARIANTS, Variant, finite, mixed_rows
 from pipeline.referee.answers.oracle import GROSS, Expected, Judgement, Oracle
 from pipeline.referee.answers.problem import tensors
+from pipeline.referee.answers.structure import Forms
 from pipeline.referee.checks.form import FORM, check_form
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.seats.memory import SharedSlot, bits, same_bits
@@ -53,6 +54,10 @@ class Trials:
         self._oracle, self._loaded, self._slots = oracle, oracle.loaded, slots
         self._form, self._settings, self._device = form, settings, device
         self._ledger, self._ask = ledger, ask
+        self._structure = Forms()
+        """The structure of drawn inputs, which variants keep."""
+        self._used: list[Variant] = []
+        """Variants that the candidate was asked on."""
         self._right_on: set[str] = set()
         self.reference_error = [0.0] * len(slots[0].outputs)
         """For each output, the native reference's largest relative error in norm on drawn inputs."""
@@ -70,8 +75,7 @@ class Trials:
         """
         for number in range(1, self._settings.trials):
             self._trial(self._drawn(f"drawn {number + 1}"))
-        for variant in VARIANTS:
-            self._variant(variant)
+        self._variants()
         self._kept_result(aliased)
         self._ledger.passed("output_form", FORM, "the same in every trial")
         self._ledger.strides_said()
@@ -80,7 +84,7 @@ class Trials:
     @property
     def passed_variants(self) -> list[Variant]:
         """Those that the candidate was right on, with nothing excused."""
-        return [variant for variant in VARIANTS if variant.name in self._right_on]
+        return [variant for variant in self._used if variant.name in self._right_on]
 
     def try_arguments(self, name: str, arguments: list[Any]) -> str | None:
         """One trial on arguments from elsewhere. Returns why it decides nothing, if so; raises Ended."""
@@ -95,18 +99,39 @@ class Trials:
 
     def _drawn(self, name: str) -> Expected:
         arguments = self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device)
+        self._structure.see(arguments)
         seed = self._ledger.seed(f"forward {name}")
         return self._oracle.expected(name, arguments, seed)
 
+    def _variants(self) -> None:
+        for variant in VARIANTS:
+            self._variant(variant)
+        # Equal terms have a tolerance of their own, and spikes are single elements already.
+        parts = [v for v in self.passed_variants if v.name not in (*GROSS, "spikes")]
+        self._variant(mixed_rows(parts))
+
     def _variant(self, variant: Variant) -> None:
-        drawn = self._loaded.draw(self._ledger.seed(f"trial {variant.name}"), self._device)
-        arguments = variant.apply(drawn, self._ledger.seed(f"variant {variant.name}"))
-        del drawn
-        why = "no input whose values may be changed"
-        if arguments is not None:
-            why = self.try_arguments(variant.name, arguments) or ""
-        if why:
-            self._ledger.skipped(f"values: {variant.name}", _VALUES, why)
+        forms = [variant, variant.mild] if variant.mild else [variant]
+        why = None
+        for form in forms:
+            kept = form.keeping(self._structure)
+            why = self._asked(kept)
+            if why is None:
+                self._used.append(kept)
+                return
+        self._ledger.skipped(f"values: {variant.name}", _VALUES, why or "", self._structure.said)
+
+    def _asked(self, variant: Variant) -> str | None:
+        """A trial on a variant. Returns why it decides nothing, if so; raises Ended."""
+        name = variant.name
+        arguments = self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device)
+        if self._structure.draws < 2:  # a single draw may look like anything by chance
+            self._structure.see(arguments)
+        changed = variant.apply(arguments, self._ledger.seed(f"variant {name}"))
+        del arguments
+        if changed is None:
+            return "no input whose values may be changed"
+        return self.try_arguments(name, changed)
 
     def _trial(self, expected: Expected) -> None:
         slot = self._slots[0]
@@ -146,7 +171,8 @@ class Trials:
         if expected.name not in GROSS:
             self._ledger.saw_class(tolerance.error_class(each, self._settings.numerics) for each in found)
         self._right_on.add(expected.name)
-        self._ledger.passed(name, _VALUES, _summary(judged))
+        kept = self._structure.said if expected.forgiving else {}
+        self._ledger.passed(name, _VALUES, _summary(judged), kept)
 
     def _wrong(self, name: str, found: ErrorStatistics, expected: Expected) -> Ended:
         seen = f"output {found.output}: {found.verdict}"
