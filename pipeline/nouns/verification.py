@@ -64,7 +64,7 @@ class Flag(StrEnum):
     """What a reader should know of a correct candidate; the leaderboard can leave such out."""
 
     SHAPE_SPECIALISED = "shape_specialised"
-    """Right at the declared sizes only: another batch size raised an error or gave a wrong result."""
+    """Right at the declared shapes only: another batch or size, or one more dimension, failed."""
     LAYOUT_SPECIALISED = "layout_specialised"
     """Right for contiguous inputs only: strided or offset views raised an error or gave a wrong result."""
     STATE_NOT_UPDATED = "state_not_updated"
