@@ -49,8 +49,15 @@ class Holder:
         self._spent = None if found is None or brief else procfs.spent_ns(self.held)
         return found is not None
 
+    def look(self) -> None:
+        """Looks whether it stayed still so far, for the last time before `resume`. That takes a while, so it
+        is done before a clock is started."""
+        if self._spent is not None:
+            self._look()
+        self._spent = None
+
     def resume(self) -> None:
-        """Lets it go on. Only a few calls of the kernel, for a clock may run."""
+        """Lets it go on. Only a few calls of the kernel after a `look`, for a clock may run."""
         if self._spent is not None:
             self._look()
         if self._freezer is not None:

@@ -93,6 +93,10 @@ class Process:
         if not self._done.is_set() and not self._holder.pause(brief=brief):
             self.kill(f"it could not be held still within {PATIENCE_S:g} s")
 
+    def look(self) -> None:
+        """Looks whether a paused job stayed still, so that `resume` is quick."""
+        self._holder.look()
+
     def resume(self) -> None:
         """Lets a paused job go on."""
         self._holder.resume()

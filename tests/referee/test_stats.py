@@ -114,6 +114,38 @@ def test_ranks_are_those_of_a_fair_coin(count: int, risk: float, rank: int) -> N
     assert stats.sure_rank(count, risk) == rank
 
 
+@pytest.mark.parametrize("count", [4, 8, 12, 24, 60])
+@pytest.mark.parametrize("draw", [random.Random.gauss, lambda r, m, s: (r.random() - 0.5) ** 7])
+def test_the_centre_is_hardly_ever_outside_of_where_it_surely_is(
+    count: int, draw: Callable[[random.Random, float, float], float]
+) -> None:
+    """Both distributions are symmetric about 0."""
+    source, risk, outside = random.Random(count), 0.05, 0
+    for _ in range(1000):
+        found = stats.sure_centre([draw(source, 0.0, 1.0) for _ in range(count)], risk)
+        outside += found.low > 0
+    assert outside / 1000 < 0.065
+
+
+@pytest.mark.parametrize(
+    ("count", "risk", "rank"), [(7, 0.005, 0), (8, 0.005, 1), (10, 0.005, 4), (16, 0.01, 24)]
+)
+def test_ranks_are_those_of_wilcoxons_tables(count: int, risk: float, rank: int) -> None:
+    """The published critical values of the one-sided test are one less than the first rank that is kept."""
+    assert stats.signed_rank(count, risk) == rank
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=20), st.floats(0, 3), st.integers(0, 19))
+def test_to_make_one_value_greater_makes_no_bound_smaller(
+    values: list[float], more: float, which: int
+) -> None:
+    """All that a candidate can do to the outer clock is to make a block longer."""
+    changed = list(values)
+    changed[which % len(values)] += more
+    if len(values) >= 8:
+        assert stats.sure_centre(changed, 0.005).high >= stats.sure_centre(values, 0.005).high
+
+
 def test_a_quarter_of_other_values_does_not_hide_the_rest() -> None:
     values = [0.0 if k % 4 == 0 else 3.0 + 0.01 * k for k in range(24)]
     assert stats.sure_low(values, 0.05) == pytest.approx(3.0, abs=0.1)

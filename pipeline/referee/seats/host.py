@@ -282,6 +282,10 @@ class Contestant:
         """
         self._process.pause(brief=brief)
 
+    def look(self) -> None:
+        """Looks whether the candidate stayed still while it was held, so that `resume` is quick."""
+        self._process.look()
+
     def resume(self) -> None:
         """Lets the candidate go on."""
         self._process.resume()

@@ -18,7 +18,7 @@ from pipeline.referee.answers.problem import tensors
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
 MAX_SLOTS = 16
-MAX_SMALL_SLOTS, SMALL_BYTES = 192, 4 << 30
+MAX_SMALL_SLOTS, SMALL_BYTES = 192, 16 << 30
 """On a GPU there are so many where they fit into so many bytes: calls on few bytes may be short, and the
 referee's clock sees those the better the more there are in a block."""
 MEMORY_SHARE = 0.35

@@ -1,21 +1,20 @@
 """What may be claimed of a candidate's speed, whatever it did to its own clock.
 
-**Theorem.** Let a round's outer ratio be its baseline's call over its candidate's call, both by the outer
-clock (`clock.outer_call_ms`), and the truth the ratio of the work that both do. Assume that (1) all of a
-block's work is done between its request and the delivery of its results, since its inputs are new and the
-candidate is held still at other times; (2) the outer clock's error is as often above zero as below, and
-independent from round to round; (3) the baseline's times in a round exceed those that it has alone by no more
-than `bounded` lets through. Then a round's outer ratio is above the truth with a chance of one half at most,
-whatever the candidate does in it: to hide work, to do it in the first call, to idle or to report any times
-leaves the outer clock alone, or makes it later. So the k-th smallest of n outer ratios is above the truth
-with the chance that a fair coin shows heads fewer than k times in n throws, at most. The claim is at most
-`REACH` times that order statistic, with k so chosen that this chance is `RISK`: beyond `REACH` times the
-truth it lies with no more than that chance at each look. Nothing is assumed of how errors are distributed,
-and no second statistic is added, so there is no mixture that two of them each forgive.
+**Theorem.** Let a round's outer time be its candidate's call over its baseline's, both by the outer clock
+(`clock.outer_call_ms`), and the truth the ratio of the work that both do. Assume that (1) all of a block's
+work is done between its request and the delivery of its results: its inputs are new, and the candidate is
+held still at other times; (2) the outer clock's error in it is independent from round to round and symmetric
+about zero: it is the difference between two blocks of processes that are alike; (3) the baseline's blocks
+exceed those that it has alone by no more than `bounded` lets through. Then whatever the candidate does in a
+round (hide work, do it in the first call, idle, report any times) leaves the outer time alone or makes it
+longer. So it makes none of the rounds' order statistics and Walsh averages smaller, and the bound that the
+sign test and Wilcoxon's signed-rank test leave above the truth's time is below it with a chance of `RISK` at
+most (`stats.sure_centre`). The claim is at most `REACH` times its inverse: beyond `REACH` times the truth it
+lies with no more than that chance at each look. Nothing else is assumed of how errors are distributed, and
+corrections are never sums of separate statistics, so there is no mixture that several of them each forgive.
 
 The inner clock sharpens the claim: within what the outer clock reaches, the median of its ratios is the
 estimate, with a bootstrap interval. Where the outer clock does not reach that, its own bound is the claim.
-The order statistic's distribution-free bound: Conover, Practical Nonparametric Statistics, 1999, 3.2.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ REACH = 1.015
 """A claim is at most so many times what the outer clock alone surely shows."""
 SPARE = 1.004
 """Measuring goes on until the bound is beyond the estimate by this much."""
-RISK = 0.005
+RISK = 0.01
 """Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
 times; simulated over all looks it is below 0.025 (tests/referee/test_mixtures.py)."""
 ALONE_SLACK = 1.005
@@ -57,6 +56,8 @@ CLOSE_CALL = 0.1
 """A claim whose interval begins closer to 1 than this log-ratio must be confirmed by a second pair of
 processes: of 160 pairs of the same code on an H200 two were 5 and 9 % apart for as long as they lived
 (docs/measurement.md). Beyond it such a pair changes the figure, in 5 % of the cases at most, not the pace."""
+_LEAST = 1e-6
+"""Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02
 """Below this, launching a kernel takes about as long as the kernel."""
 
@@ -138,12 +139,18 @@ def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -
     inner = []
     for own in map(clock.log_ratios, found):
         inner.append(stats.widened(stats.bootstrap_median(own), median(own), spread))
-    outer = [stats.sure_interval(own, RISK) for own in map(clock.outer_log_ratios, found)]
+    outer = [_outer(own) for own in found]
     return Reached(
         inner=median(ratios),
         inner_interval=_hull(inner),
         outer=Interval(low=min(i.low for i in outer), high=max(i.high for i in outer)),
     )
+
+
+def _outer(rounds: Sequence[Round]) -> Interval:
+    """Where the log-ratio surely is by the outer clock. Its error is symmetric in times, not in ratios."""
+    times = stats.sure_centre([clock.outer_call_ms(r) / clock.call_ms(r.baseline) for r in rounds], RISK)
+    return Interval(low=-math.log(max(_LEAST, times.high)), high=-math.log(max(_LEAST, times.low)))
 
 
 def _session_spread(rounds: Sequence[Round], backend: str, device_spread: float) -> float:

@@ -342,6 +342,7 @@ class Stopwatch:
 
         seconds = self._settings.call_seconds * len(slots)
         self._watch.before()
+        side.look()
         start = time.perf_counter_ns()
         side.resume()
         try:
