@@ -99,13 +99,13 @@ def test_another_order_of_drawing_gets_the_references_values(court: Court) -> No
 def test_who_is_wrong_both_ways_is_told_of_the_lesser_error(court: Court) -> None:
     wrong = judged(court, FOLDED.replace(".amin(dim=1", ".mul(1.001).amin(dim=1"))
     assert wrong.status is Status.WRONG_OUTPUT
-    assert "relative error 0.001 in norm" in wrong.reason
+    assert "the error is 0.001 of the result in norm" in wrong.reason
     assert "with the reference's values over them it was wrong by 0.499" in weights(wrong).seen
     (error,) = wrong.errors or (None,)
     assert error is None or error.relative_norm < 0.01
 
     wrong = judged(court, FOLDED.replace(".amin(dim=1", ".mul(1.998).amin(dim=1"))
-    assert "relative error 0.001 in norm" in wrong.reason
+    assert "the error is 0.001 of the result in norm" in wrong.reason
     assert "with the 2 as ModelNew made them it is wrong by 0.998 in norm" in weights(wrong).seen
 
 
