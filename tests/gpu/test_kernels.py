@@ -126,16 +126,47 @@ def test_a_header_library_compiled_into_the_extension_is_its_own(engine: Engine)
     assert launches(verdict, Origin.JIT, Origin.LIBRARY) == []
 
 
-def test_a_library_beside_an_own_kernel_is_a_matter_of_purity(engine: Engine) -> None:
-    verdict = judge(engine, "level1/4", EXTENSION + EPILOGUE)
+@pytest.mark.parametrize("name", ["cuda_linear_library_epilogue", "cuda_small_epilogue_of_a_large_product"])
+@pytest.mark.parametrize("measure", [False, True])
+def test_a_library_beside_an_own_kernel_is_a_matter_of_purity(
+    engine: Engine, name: str, measure: bool
+) -> None:
+    member = next(m for m in members("cuda") if m.name == name)
+    settings = member.settings.model_copy(update={"measure": measure, "trials": 1})
+    verdict = engine.verify(member.source, member.problem, settings)
     assert verdict.status is Status.CORRECT, verdict.reason
     assert launches(verdict, Origin.LIBRARY) != []
-    assert launches(verdict, Origin.JIT) == []
-    assert verdict.kernels is not None and verdict.kernels.own_share is not None
-    assert 0 < verdict.kernels.own_share < 1
-    strict = judge(engine, "level1/4", EXTENSION + EPILOGUE, purity="own-compute")
+    assert launches(verdict, Origin.JIT, Origin.UNKNOWN) == []
+    kernels = verdict.kernels
+    assert kernels is not None and kernels.own_share is not None and kernels.replaced_share is not None
+    assert 0 < kernels.own_share < 1
+    assert kernels.replaced_outside_products == 1
+    print(f"\n{name}: own {kernels.own_share:.2%}, replaced {kernels.replaced_share:.2%}")
+    strict = engine.verify(
+        member.source, member.problem, settings.model_copy(update={"purity": "own-compute"})
+    )
     assert strict.status is Status.NO_CUSTOM_KERNEL
-    assert "aten.m" in strict.reason
+    assert "aten.addmm" in strict.reason or "aten.mm" in strict.reason
+
+
+@pytest.mark.parametrize("measure", [False, True])
+def test_own_kernels_that_replace_nothing_are_not_enough(engine: Engine, measure: bool) -> None:
+    verdict = judge(engine, "level1/4", EXTENSION + EPILOGUE, measure=measure)
+    assert verdict.status is Status.NO_CUSTOM_KERNEL, verdict.reason
+    assert "replace nothing" in verdict.reason
+    assert verdict.kernels is not None and verdict.kernels.replaced_share == 0
+    assert verdict.measurement is None
+
+
+def test_what_torch_compiles_when_it_runs_is_told_by_who_launched_it() -> None:
+    """Operators and CUDA's own functions are numbered apart; who mixes them up loses the operator."""
+    x = torch.rand(512, 96, device="cuda:0")
+    watched = Watched(lambda: torch.prod(x, dim=-1), torch.device("cuda:0"))
+    watched()
+    watched()
+    lines = {(kind, name) for kind, name, _, _ in watched.report["device"]}
+    assert {kind for kind, _ in lines} == {"kernel of torch"}, lines
+    assert [line[:2] for line in watched.report["spent"]] == [["operator", "aten.prod"]]
 
 
 def test_a_fig_leaf_is_no_kernel(engine: Engine) -> None:
