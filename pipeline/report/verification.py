@@ -134,15 +134,28 @@ def _print_errors(verification: Verification, console: Console) -> None:
     if not verification.errors:
         return
     table = plain_table(
-        "trial", "output", "dtype", "wrong", "max abs", "max rel", "norm", "reference's", "first bad"
+        "trial",
+        "output",
+        "dtype",
+        "wrong",
+        "max abs",
+        "max rel",
+        "norm",
+        "allowed",
+        "reference's",
+        "first bad",
     )
     for e in verification.errors:
         where = ""
         if e.first_bad is not None:
             where = f"{list(e.first_bad)}: {e.first_bad_values}"
-        sizes = (e.max_abs, e.max_rel, e.relative_norm, e.reference_relative_norm)
+            where += f", allowed error {figure(e.allowed_abs)}" if e.allowed_abs is not None else ""
+        allowed = "" if e.allowed_norm is None else figure(e.allowed_norm)
+        sizes = (*map(figure, (e.max_abs, e.max_rel, e.relative_norm)), allowed)
         wrong = f"{e.wrong}/{e.count}" + (f" ({e.nan} NaN)" if e.nan else "")
-        table.add_row(*map(cell, (e.trial, str(e.output), e.dtype, wrong, *map(figure, sizes), where)))
+        wrong = f"norm of {e.count}" if e.only_norm else wrong
+        own = figure(e.reference_relative_norm)
+        table.add_row(*map(cell, (e.trial, str(e.output), e.dtype, wrong, *sizes, own, where)))
     console.print(table)
 
 

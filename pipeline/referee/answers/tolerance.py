@@ -8,11 +8,11 @@ output and c the candidate's, all of one trial, an output of floating dtype is a
 
 where N is the norm floor of the output's dtype and M the multiple. Derivation of the floors:
 
-- float32, N = 5e-5. Summing 10^6 float32 terms one after another, instead of pairwise as torch does, has
-  a relative error near sqrt(10^6 / 2) * 2^-24 = 4e-5 of the result's norm: honest, so it must pass. One
-  TF32 or float16 product behind float32 tensors has operands rounded to 11 significant bits: a relative
-  error of sqrt(2) * 2^-11 / sqrt(3) = 4e-4 in norm, independent of the reduction's length: so it must not.
-  5e-5 lies between, eight times below the second.
+- float32, N = 5e-5. Summing 10^6 float32 terms of both signs one after another, instead of pairwise as
+  torch does, has a relative error near sqrt(10^6 / 2) * 2^-24 = 4e-5 of the result's norm: honest, so it
+  must pass. One TF32 or float16 product behind float32 tensors has operands rounded to 11 significant bits:
+  a relative error of sqrt(2) * 2^-11 / sqrt(3) = 4e-4 in norm, independent of the reduction's length: so it
+  must not. 5e-5 lies between, eight times below the second.
 - float16 and bfloat16: the output's own rounding is 2^-11 and 2^-8 at most, 2^-12 and 2^-9 typically;
   N = 2^-10 and 2^-7 allow accumulation in float32 with a differently rounded intermediate.
 - float64: N = 5e-5 * 2^-29, the float32 floor scaled by the ratio of the unit roundoffs.
@@ -28,6 +28,24 @@ relative error in the trials' draws (`timed_floor`). Behind float32 that is no r
 turn that one draw in ten would refuse needs it. Behind narrower outputs it is room for eight bits. So where
 the inputs are the referee's own, these are held against t as in a trial, but for those within
 max(M * e, N) - 2 e of r, which are within max(M * e, N) of t wherever that is (`near_floor`).
+
+Plain arithmetic. Other sums err more. 10^6 squares of uniform numbers in one running sum: 4e-4, since small
+terms at a large sum are rounded with a bias; n equal terms: up to n * 2^-25; a variance as mean of squares
+less square of the mean: the same times 1 + mean^2 / variance. So who is wrong by little, behind float32, is
+looked at again. With p what the reference gives when all its sums are in turn and all variances in one pass
+(`plain`), an output may be as far off as
+
+    ||c - t|| <= min(P * ||p - t||, C * ||t||)
+    |c_i - t_i| <= min(P * max|p - t|, 6 * C * max(|t_i|, rms(t)))
+
+if that is more than above. P = 4: p is one order of many, and each chance. On input variants C = 2^-6, the
+bound of gross errors; if p itself is further off than that, a candidate that errs no more than P times as
+much is not judged there. On drawn inputs C = 1e-4 at most: a result that was rounded to 11 bits is off by
+2^-11 / sqrt(3) * 0.72 = 2e-4. And C is at most half of the error of each program that computes one operator
+of the reference from operands of 11 bits, or all, or begins with such inputs (`room`), where the tolerance
+without p would refuse that program. For such a candidate stands there itself: its error is that program's,
+give or take a few percent, and not half of it. So none that was refused passes. Sums in turn that err by more
+than 1e-4 on drawn inputs (the 4e-4 above) are refused: nothing tells them from TF32.
 
 A run with `--numerics tf32` accepts for float32 what TF32 products give, N = 2^-9: five times the 4e-4 above.
 The same numbers name a result's error class: `fp32-equivalent` within the float32 floor, `tf32-class` within

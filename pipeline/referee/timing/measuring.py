@@ -213,8 +213,9 @@ class Measuring:
         ledger = self.ledger
         if timed.failure == "timed_outputs" and timed.bad is not None:
             ledger.errors.append(timed.bad)
-            seen = f"{timed.bad.wrong} of {timed.bad.count} elements of a timed call's output are wrong"
-            raise ledger.failed(Status.WRONG_OUTPUT, "timed_outputs", _OUTPUTS, seen)
+            seen = f"output {timed.bad.output} of a timed call: {timed.bad.verdict}"
+            figures = timed.bad.model_dump(mode="json")
+            raise ledger.failed(Status.WRONG_OUTPUT, "timed_outputs", _OUTPUTS, seen, figures)
         if timed.failure == "inputs_unchanged":
             asked = "Are the inputs of timed calls unchanged?"
             seen = "an input of a timed call was changed"
