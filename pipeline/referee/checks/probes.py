@@ -87,11 +87,14 @@ class Probes:
         self._input_bytes = slot_bytes(arguments, [])
         few = self._request.settings.rigor is Rigor.QUICK
         shapes = Shapes(arguments)
-        for other in (*shapes.batches(few=few), *shapes.sizes(few=few), *(() if few else shapes.ranks())):
+        for other in shapes.batches(few=few):
             yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
         turned = strided(arguments)
         if turned is not None:
             yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, [partial(list, turned)])
+        # Odd sizes end the process of who reads several elements at a time, and with it all later probes.
+        for other in (*(() if few else shapes.ranks()), *shapes.sizes(few=few)):
+            yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
         if not few:
             yield Probe(OFFSET, Flag.LAYOUT_SPECIALISED, [partial(list, arguments)], shift=1)
 
