@@ -103,9 +103,9 @@ def why(builds: Sequence[Build]) -> str:
 
 def verdict(failed: Sequence[Build]) -> tuple[Status, str, str] | None:
     """Status, reason and details of an attempt that ends because these builds failed; None without any."""
-    for build in failed:
+    for number, build in enumerate(failed):
         if build.state.status is not None:
-            ordered = [build, *(other for other in failed if other is not build)]
+            ordered = [build, *failed[:number], *failed[number + 1 :]]
             return build.state.status, why(ordered), build.log[-MAX_DETAILS:]
     return None
 

@@ -7,7 +7,7 @@ sources, the flags and their order. docs/builds.md lists what differs.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.build.slim import BINDINGS, FOLDER, GLUE, Slim
@@ -62,7 +62,9 @@ def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = N
         edges.append(_compiled(cpp, CPP, CPP_OBJECT))
     if request.cuda_sources:
         files[CUDA] = _cuda_source(request)
-        edges.append(_compiled(cuda, CUDA, CUDA_OBJECT))
+        # Slim bindings take two seconds, kernels ten: where the bindings fail, these need not be compiled.
+        after = f" || {CPP_OBJECT}" if glued and edges else ""
+        edges.append(replace(_compiled(cuda, CUDA, CUDA_OBJECT), after=after))
     for number, unit in enumerate(request.units):
         by_nvcc = unit in request.cuda_units
         edges.append(_compiled(cuda if by_nvcc else cpp, unit, f"unit{number}{'.cuda' if by_nvcc else ''}.o"))
@@ -223,6 +225,8 @@ class _Edge:
     output: str
     inputs: str
     command: list[str]
+    after: str = ""
+    """What has to be made before, though nothing of it is read."""
 
 
 def _compiled(compiler: list[str], source: str, output: str) -> _Edge:
@@ -235,5 +239,5 @@ def _ninja(edges: list[_Edge]) -> str:
         command = shlex.join(edge.command).replace("$", "$$")
         verb = "link" if edge.output == LIBRARY else "compile"
         lines += [f"rule step{number}", f"  command = {command}", f"  description = {verb} {edge.output}"]
-        lines += [f"build {edge.output}: step{number} {edge.inputs}", ""]
+        lines += [f"build {edge.output}: step{number} {edge.inputs}{edge.after}", ""]
     return "\n".join([*lines, f"default {LIBRARY}", ""])

@@ -1,6 +1,7 @@
 """The routes to a library: with slim headers what does with them, and with all of torch's what does not.
 
-A source that ends in an error with the slim headers is compiled again in full; the one beside it is not.
+A source that ends in an error with the slim headers is compiled again in full, unless no header can mend it;
+the one beside it is not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from pipeline.build.compile_log import failures, first_error
 from pipeline.build.compiling import Compiled, Compiler
 from pipeline.build.glue import Glue
+from pipeline.build.hopeless import hopeless
 from pipeline.build.ninja_file import CPP_OBJECT, CUDA_OBJECT, Plan, make_plan
 from pipeline.build.slim import Slim, slim_route
 from pipeline.nouns.build import Build, BuildRequest, BuildState, Route
@@ -37,7 +39,8 @@ class Routes:
             if done.state is not BuildState.ERROR:
                 return self._build(done, key, plan, Route.SLIM, fallback), done.library
             rest = _rest(route, done)
-            if rest == route:  # what failed had all headers
+            if rest == route or hopeless(done.log, self._request, self._compiler.toolchain):
+                # What failed had all headers, or no header would help.
                 return self._build(done, key, plan, Route.SLIM, fallback), None
             fallback = fallback or first_error(done.log)
             route = rest

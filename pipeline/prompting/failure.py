@@ -22,7 +22,7 @@ class Failure(Noun):
     reason: str = ""
     """One sentence: what was seen."""
     build_log: str = ""
-    """Output of the builds that failed, untrimmed."""
+    """Output of the builds that failed, untrimmed; the same output once."""
     details: str = ""
     """Traceback or process output."""
     findings: tuple[Finding, ...] = ()
@@ -33,11 +33,11 @@ class Failure(Noun):
     @classmethod
     def from_verification(cls, verification: Verification) -> Failure:
         """The failure (or slow success) that a verification shows."""
-        failed = (build for build in verification.builds if build.state is not BuildState.OK)
+        failed = [build for build in verification.builds if build.state is not BuildState.OK]
         return cls(
             status=verification.status,
             reason=verification.reason,
-            build_log="\n".join(build.log for build in failed if build.log),
+            build_log="\n".join(dict.fromkeys(build.log for build in failed if build.log)),
             details=verification.details,
             findings=verification.findings,
             errors=verification.errors,

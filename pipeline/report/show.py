@@ -117,8 +117,12 @@ def _print_log(attempt: StoredAttempt, console: Console) -> None:
     if verification is None or not verification.builds:
         print_words(console, "Nothing was built.")
         return
-    for build in verification.builds:
-        how = "from the cache" if build.cached else "compiled"
+    once = {(build.key, build.state, build.log): build for build in reversed(verification.builds)}
+    for build in reversed(once.values()):
+        times = sum((build.key, build.log) == (other.key, other.log) for other in verification.builds)
+        how = (
+            f"{'from the cache' if build.cached else 'compiled'}{f', asked for {times} times' * (times > 1)}"
+        )
         route = f"{build.route} headers{f' after {build.fallback!r}' if build.fallback else ''}"
         told = f"[{build.name}: {build.state}, {how}, {route}, {build.duration_s:.1f} s]"
         print_words(console, told, "bold")

@@ -42,16 +42,35 @@ torch::Tensor doubled(torch::Tensor x) {
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("nvcc")
+def test_what_no_header_mends_is_compiled_once(builder: Builder) -> None:
+    build = builder.build(kernels(KERNEL))
+    assert build.state is BuildState.ERROR, build.log
+    assert 'identifier "factor_of" is undefined' in build.log
+    assert build.route is Route.SLIM and build.fallback == ""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("nvcc")
+def test_kernels_are_not_compiled_where_their_bindings_fail(builder: Builder) -> None:
+    build = builder.build(kernels(KERNEL).model_copy(update={"cpp_sources": ("",)}))
+    assert build.state is BuildState.ERROR
+    assert "doubled" in build.log and "cuda.cu" not in build.log.replace("cuda.cuda.o", "")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("nvcc")
 def test_only_the_source_that_failed_is_compiled_in_full(builder: Builder) -> None:
-    request = BuildRequest(
+    build = builder.build(kernels(KERNEL.replace("factor_of(2)", "IntArrayRef()")))
+    assert build.state is BuildState.ERROR, build.log
+    assert "-Islim" in build.commands[0] and "-Islim" not in build.commands[1]
+    assert build.route is Route.SLIM and "IntArrayRef" in build.fallback
+
+
+def kernels(source: str) -> BuildRequest:
+    return BuildRequest(
         name="own",
         cpp_sources=("torch::Tensor doubled(torch::Tensor x);",),
-        cuda_sources=(KERNEL,),
+        cuda_sources=(source,),
         functions={"doubled": "doubled"},
         with_cuda=True,
     )
-    build = builder.build(request)
-    assert build.state is BuildState.ERROR, build.log
-    assert 'identifier "factor_of" is undefined' in build.log
-    assert "-Islim" in build.commands[0] and "-Islim" not in build.commands[1]
-    assert build.route is Route.SLIM and "factor_of" in build.fallback
