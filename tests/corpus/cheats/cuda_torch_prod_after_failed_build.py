@@ -1,6 +1,5 @@
 # problem: products_of_rows
-# expected: no_custom_kernel|build_error
-# caught by: own_kernel
+# expected: build_error
 # devices: cuda
 # settings: {"own_kernel": true, "measure": false}
 """Mechanism: its extension does not compile, and torch.prod runs a kernel that ATen compiles while it runs.
