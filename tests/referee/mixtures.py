@@ -27,7 +27,7 @@ class Noise:
 
     call: float = 0.003
     """Relative, of a call of both clocks."""
-    block_ms: float = 0.15
+    block_ms: float = 0.3
     """Of a block, by the outer clock alone."""
     outliers: float = 0.05
     """Share of blocks that are far off."""
@@ -42,6 +42,8 @@ class Candidate:
     weights: dict[str, float]
     hidden: float = 0.7
     """Share of its work that "hide" keeps from its own clock."""
+    leaves_ms: float = 0.0
+    """What it leaves on the device, for the baseline's block to wait for, and hides of its own."""
     slows: float = 1.5
     """How many times as long the baseline takes in "slow baseline"."""
     idles: float = 1.0
@@ -91,7 +93,11 @@ class Machine:
             host += self._random.uniform(0, self._candidate.idles) * calls * work
         elif trick == "lie":
             told = [ms * self._random.choice((0.1, 10.0)) for ms in true]
-        return Round("BC", baseline, told, host, baseline_host)
+        order = self._random.choice(("BC", "CB"))
+        if self._candidate.leaves_ms:
+            told = [ms - self._candidate.leaves_ms / calls for ms in told]
+            baseline_host += self._candidate.leaves_ms if order == "CB" else 0.0
+        return Round(order, baseline, told, host, baseline_host)
 
     def _trick(self, calls: int) -> str:
         if self._candidate.by_count:

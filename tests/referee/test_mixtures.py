@@ -28,6 +28,7 @@ MIXTURES = {
     "any times, both ways": Candidate({"lie": 0.6, "hide": 0.4}),
     "idles in short blocks, hides in long": Candidate({}, by_count=True),
     "idles or hides": Candidate({"hide": 0.5, "idle": 0.5}, hidden=0.5),
+    "leaves work behind": Candidate({"honest": 1.0}, leaves_ms=2.0),
     "everything, and really faster": Candidate(dict.fromkeys(TRICKS, 1.0), speedup=1.3),
 }
 
@@ -83,11 +84,13 @@ def test_whatever_the_mixture(
 
 @pytest.mark.parametrize("call_ms", CALLS)
 @pytest.mark.parametrize("speedup", [0.8, 1.0, 1.5, 4.0])
-def test_an_honest_candidate_loses_nothing(call_ms: float, speedup: float) -> None:
+def test_an_honest_candidate_loses_little(call_ms: float, speedup: float) -> None:
+    """A fiftieth; of calls of 12 us a fifteenth, 160 of which take 2 ms beside 0.3 ms of noise."""
+    near = 0.02 if call_ms / speedup > 0.02 else 0.07
     honest = Candidate({"honest": 1.0}, speedup=speedup)
     for seed in range(4):
         told = measured(honest, call_ms, seed, Rigor.STANDARD)
-        assert told.speedup == pytest.approx(speedup, rel=0.02)
+        assert told.speedup == pytest.approx(speedup, rel=near)
         assert told.speedup_interval.low <= 1.01 * speedup and told.speedup_interval.high >= 0.99 * speedup
         if speedup != 1.0:
             assert told.pace is (Pace.FASTER if speedup > 1 else Pace.SLOWER)

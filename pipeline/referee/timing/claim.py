@@ -30,8 +30,6 @@ from pipeline.referee.timing.clock import Alone, Round
 
 REACH = 1.015
 """A claim is at most so many times what the outer clock alone surely shows."""
-SPARE = 1.004
-"""Measuring goes on until the bound is beyond the estimate by this much."""
 RISK = 0.01
 """Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
 times; simulated over all looks it is below 0.025 (tests/referee/test_mixtures.py)."""
@@ -83,9 +81,9 @@ class Reached:
         return self.bound >= self.inner
 
     @property
-    def settled(self) -> bool:
-        """Whether it does so by enough that the baseline's last blocks, alone, will change nothing."""
-        return self.bound - math.log(SPARE) >= self.inner
+    def shortfall(self) -> float:
+        """By how much the outer clock falls short of the inner one's estimate; 0 or more."""
+        return max(0.0, self.inner - self.bound)
 
     @property
     def refuted(self) -> bool:
@@ -99,19 +97,18 @@ class Reached:
 
     @property
     def interval(self) -> Interval:
-        """Of the claim: the inner clock's where the outer confirms it, down to the outer's bound otherwise,
-        and up to it where it refutes the other."""
-        low = self.inner_interval.low if self.confirmed else self.outer.low
+        """Of the claim: the inner clock's, down to what may be claimed at most if that is less, and up to the
+        outer clock's where that refutes the other."""
         high = self.outer.high if self.refuted else self.inner_interval.high
-        return Interval(low=min(low, self.estimate), high=max(high, self.estimate))
+        return Interval(low=min(self.inner_interval.low, self.bound), high=max(high, self.estimate))
 
 
 def bounded(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -> list[Round]:
     """The rounds with the baseline no slower in any of them than it may be beside nobody.
 
     `alone`: its blocks after a pair's candidate was gone, by the pair's number. A call counts with
-    `ALONE_SLACK` times the median alone at most; what a call costs besides, in a block of as many calls, with
-    the most that was seen.
+    `ALONE_SLACK` times the median alone at most. What its block costs besides is no such measure: with nobody
+    beside it is a tenth less, of honest ones too; `reached` looks at that.
     """
     return [_bounded(r, alone.get(r.session) or ()) for r in rounds]
 
@@ -121,10 +118,7 @@ def _bounded(r: Round, alone: Sequence[Alone]) -> Round:
         return r
     now, most = clock.call_ms(r.baseline), ALONE_SLACK * median(clock.call_ms(block.calls) for block in alone)
     calls = [min(1.0, most / now) * ms for ms in r.baseline]
-    beside = (r.baseline_host_ms - sum(r.baseline)) / len(calls)
-    alike = [block.beside_ms for block in alone if len(block.calls) == len(calls)]
-    beside = min(beside, max(alike or [block.beside_ms for block in alone]))
-    return replace(r, baseline=calls, baseline_host_ms=sum(calls) + len(calls) * beside)
+    return replace(r, baseline=calls, baseline_host_ms=r.baseline_host_ms - sum(r.baseline) + sum(calls))
 
 
 def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -> Reached:
@@ -148,9 +142,22 @@ def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -
 
 
 def _outer(rounds: Sequence[Round]) -> Interval:
-    """Where the log-ratio surely is by the outer clock. Its error is symmetric in times, not in ratios."""
-    times = stats.sure_centre([clock.outer_call_ms(r) / clock.call_ms(r.baseline) for r in rounds], RISK)
+    """Where the log-ratio surely is by the outer clock. Its error is symmetric in times, not in ratios.
+
+    A candidate that leaves work on the device behind makes the baseline's block longer that follows its own.
+    Where those rounds surely show less time than the others, only the others count.
+    """
+    before, behind = (_times([r for r in rounds if r.order == order]) for order in ("BC", "CB"))
+    apart = before is not None and behind is not None and before.low > behind.high
+    times = before if apart else _times(rounds)
+    assert times is not None
     return Interval(low=-math.log(max(_LEAST, times.high)), high=-math.log(max(_LEAST, times.low)))
+
+
+def _times(rounds: Sequence[Round]) -> Interval | None:
+    """Where the candidate's call surely is, in the baseline's; None without rounds."""
+    found = [clock.outer_call_ms(r) / clock.call_ms(r.baseline) for r in rounds]
+    return stats.sure_centre(found, RISK) if found else None
 
 
 def _session_spread(rounds: Sequence[Round], backend: str, device_spread: float) -> float:

@@ -29,8 +29,9 @@ def enough(
 ) -> bool:
     """Whether to stop after these rounds, all of one pair of processes, which took `seconds`.
 
-    Where the outer clock does not yet reach what the inner one shows, and more rounds may bring it there,
-    more time is used: what it does not reach is not claimed. `trusted`: the inner clock is believed.
+    Where the outer clock falls short of what the inner one shows by more than the half-width aimed at, and
+    more rounds may bring it there, more time is used: what it does not reach is not claimed. `trusted`: the
+    inner clock is believed.
     """
     most, half_width = settings.most_seconds, settings.half_width
     longer = most + min(PATIENCE_SECONDS, most * PATIENCE_SHARE)
@@ -50,7 +51,7 @@ def enough(
         return False
     if not late and _says_little(measured, half_width):
         return False
-    if trusted or told.settled or seconds > longer:
+    if trusted or told.shortfall <= half_width or seconds > longer:
         return True
     return told.refuted and len(rounds) >= SURE_ROUNDS
 
