@@ -88,7 +88,8 @@ class Process:
     def pause(self, *, brief: bool = False) -> None:
         """Holds every process of the job still; one that cannot be held is killed.
 
-        `brief`: for less than a millisecond or so: it is not looked whether it stays still (`held_still`).
+        `brief`: those that were held last, whatever it has started since, and it is not looked whether they
+        stay still (`held_still`): for a moment in which every thread that is looked at would count.
         """
         if not self._done.is_set() and not self._holder.pause(brief=brief):
             self.kill(f"it could not be held still within {PATIENCE_S:g} s")

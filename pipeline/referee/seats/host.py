@@ -139,6 +139,8 @@ class Contestant:
         self.prepared: dict[str, Any] | None = None
         """A request that was sent ahead, whose reply `wait_ready` takes."""
         self._awaited = False
+        self._asking = False
+        """Whether it waits for an answer of ours while it is on a clock."""
         self._closing = threading.Lock()
         self._scratch = Scratch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -250,7 +252,12 @@ class Contestant:
             reply = self._receive(deadline)
             began = time.monotonic()
             if reply.get("op") == "places" and places is not None:
-                self._send({"places": list(places())})
+                self._asking = True
+                try:
+                    told = list(places())
+                finally:
+                    self._asking = False
+                self._send({"places": told})
                 places = None
             elif reply.get("op") == "build":
                 self._serve_build(reply.get("request"))
@@ -274,13 +281,14 @@ class Contestant:
         """All its processes now, as this process numbers them."""
         return self._process.pids()
 
-    def pause(self, *, brief: bool = False) -> None:
+    def pause(self) -> None:
         """Holds the candidate still: no thread of it runs until `resume`.
 
-        `brief`: while a clock runs around it. That it stays still is not looked at then (`held_still`), which
-        would take some 15 us for each thread.
+        Between two requests it is looked whether it stays so (`held_still`). While it waits for places, a clock
+        runs around it, in which every thread that is looked at would count: its known processes are stopped
+        then, and that is all.
         """
-        self._process.pause(brief=brief)
+        self._process.pause(brief=self._asking)
 
     def look(self) -> None:
         """Looks whether the candidate stayed still while it was held, so that `resume` is quick."""
