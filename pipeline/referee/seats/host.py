@@ -284,9 +284,8 @@ class Contestant:
     def pause(self) -> None:
         """Holds the candidate still: no thread of it runs until `resume`.
 
-        Between two requests it is looked whether it stays so (`held_still`). While it waits for places, a clock
-        runs around it, in which every thread that is looked at would count: its known processes are stopped
-        then, and that is all.
+        Between two requests it is looked whether it stays so (`held_still`). While it waits for places, a
+        clock runs, in which every thread that is looked at would count: only its known processes are stopped.
         """
         self._process.pause(brief=self._asking)
 
