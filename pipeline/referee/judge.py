@@ -30,6 +30,7 @@ from pipeline.referee.checks.state import State
 from pipeline.referee.checks.trials import Trials
 from pipeline.referee.device import canary, exclusive
 from pipeline.referee.device.environment import describe_environment
+from pipeline.referee.hurry import in_a_hurry
 from pipeline.referee.kept import Kept
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
@@ -188,7 +189,8 @@ class Bench:
         with ledger.stage("correctness"):
             progress("correctness")
             oracle = Oracle(loaded, model, form, self._device, settings.numerics)
-            trials = Trials(oracle, slots, form, settings, self._device, ledger, self._ask)
+            hurried = in_a_hurry(settings, loaded, model, ledger.seeds["layout"], self._device)
+            trials = Trials(oracle, slots, form, hurried, self._device, ledger, self._ask)
             candidate = self._first_trial(trials, loaded, model, weights, pristine)
             if settings.measure:  # seated while the candidate is tried further
                 seated = self._seated_soon(loaded, pristine)

@@ -97,6 +97,8 @@ class Held:
     """Processor milliseconds that it used while it was paused: none, but for what taking a signal costs."""
     woken: int
     """How often a process was found awake that had been stopped."""
+    threads: int = 0
+    """The most threads that it had in one of them: each takes its signal by itself."""
 
 
 State = Literal["ok", "error", "crash", "timeout", "memory", "cpu", "output", "killed", "unkillable"]

@@ -33,6 +33,8 @@ class Holder:
         """How often it was looked whether it stayed still."""
         self.ran_ns = 0
         """Processor nanoseconds that it used while it was paused, all times together."""
+        self.threads = 0
+        """The most threads that it had then."""
         self.woken = 0
         """How often a process was found awake that had been stopped."""
         self._spent: Mapping[int, int] | None = None
@@ -81,6 +83,7 @@ class Holder:
         # The kernel brings a running thread's time up to date a few hundred times a second only.
         if self._freezer is None:
             self.woken += sum(not procfs.at_rest(pid) for pid in self._spent)
+        self.threads = max(self.threads, procfs.thread_count(now))
         self.holds += 1
         self._spent = spent
 

@@ -105,7 +105,7 @@ class Process:
     def held_still(self) -> Held:
         """What it did while it was paused, all times together that are over or begun anew."""
         holder = self._holder
-        return Held(holds=holder.holds, ran_ms=holder.ran_ns / 1e6, woken=holder.woken)
+        return Held(holder.holds, holder.ran_ns / 1e6, holder.woken, holder.threads)
 
     def kill(self, reason: str = "killed") -> Outcome:
         """Ends the whole tree and returns the outcome: of the job itself where it ended before."""

@@ -106,3 +106,4 @@ def test_who_was_never_held_is_not_judged(ledger: Ledger) -> None:
 def test_what_is_allowed_grows_with_the_holds_and_stays_far_below_a_block() -> None:
     assert allowed_ms(Held(holds=1, ran_ms=0, woken=0)) < 1
     assert allowed_ms(Held(holds=1000, ran_ms=0, woken=0)) < 0.02 * 1000
+    assert allowed_ms(Held(holds=35, ran_ms=0, woken=0, threads=120)) > 1.58

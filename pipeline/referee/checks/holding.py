@@ -7,12 +7,14 @@ from pipeline.referee.ledger import Ledger
 from pipeline.referee.seats.host import Contestant
 from pipeline.sandbox import Held
 
-ALLOWED_MS, ALLOWED_MS_A_HOLD = 0.5, 0.01
-"""Processor time that all holds of one process tree may show together: so much, and so much more for each.
+ALLOWED_MS, ALLOWED_MS_A_HOLD, ALLOWED_MS_A_THREAD = 0.5, 0.01, 0.001
+"""Processor time that all holds of one process tree may show together: so much, so much more for each hold,
+and for each of its threads in each hold.
 
 What SIGSTOP holds shows none at all: 0 ns in 200 holds of 30 threads under a timer of 2 kHz. What a control
 group holds shows what it takes to receive a signal and to be held again: 1 to 3 us a hold there, 0.2 to
-0.5 ms in all, on a machine that others loaded. Whoever computes ahead within this gains some 20 us a block.
+0.5 ms in all, on a machine that others loaded; of some 100 sleeping threads beside a GPU's 45 us a hold.
+Whoever computes ahead within this gains some 20 us a block, and 1 us for each thread that it brings along.
 """
 _ASKED = "Was it still while it was held between its turns?"
 
@@ -29,6 +31,7 @@ def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:
         "holds": held.holds,
         "ran_ms": held.ran_ms,
         "woken": held.woken,
+        "threads": held.threads,
         "allowed_ms": allowed_ms(held),
     }
     if held.holds == 0:
@@ -43,4 +46,4 @@ def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:
 
 def allowed_ms(held: Held) -> float:
     """The most that so many holds may show, in milliseconds."""
-    return ALLOWED_MS + ALLOWED_MS_A_HOLD * held.holds
+    return ALLOWED_MS + (ALLOWED_MS_A_HOLD + ALLOWED_MS_A_THREAD * held.threads) * held.holds

@@ -130,10 +130,13 @@ class Candidate:
         try:
             return self.contestant.ask(message, seconds=seconds)
         except (ContestantFailed, ContestantGone) as error:
-            raise self.ended(error, failure) from None
+            raise self.ended(error, failure, seconds) from None
 
-    def ended(self, error: ContestantFailed | ContestantGone, failure: Status) -> Ended:
-        """How the verification ends when the contestant failed so; `failure`: when it raised."""
+    def ended(
+        self, error: ContestantFailed | ContestantGone, failure: Status, seconds: float | None = None
+    ) -> Ended:
+        """How the verification ends when the contestant failed so; `failure`: when it raised; `seconds`: what
+        it had to answer."""
         self.take_builds()
         if isinstance(error, ContestantFailed):
             if error.kind == "oom":
@@ -151,7 +154,8 @@ class Candidate:
             ending = "stopped by us" if ours else outcome.reason
         details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
         if error.timed_out:
-            return Ended(Status.TIMEOUT, "it did not answer within its time limit", details)
+            limit = "" if seconds is None else f" of {seconds:.3g} s"
+            return Ended(Status.TIMEOUT, f"it did not answer within its time limit{limit}", details)
         if outcome.state == "memory":
             return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
         if outcome.state in ("timeout", "cpu"):

@@ -14,7 +14,6 @@ import torch
 from pipeline.build import Toolchain
 from pipeline.contestant import loop
 from pipeline.nouns import Ceilings, Measurement, Replayed, Rigor, Roofline, Status, VerifySettings
-from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.inputs import Variant
 from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import ProblemError
@@ -30,7 +29,7 @@ from pipeline.referee.timing import claim, clock
 from pipeline.referee.timing.compiled import CompiledBaselines, Seating
 from pipeline.referee.timing.rounds import Stopwatch, Timed
 from pipeline.referee.timing.sameness import aa_spread
-from pipeline.referee.timing.timed_outputs import Subject
+from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 _OUTPUTS = "Are the outputs of timed calls right?"
 _CLOCKS = "Does the referee's own clock agree with the contestant's?"
@@ -99,13 +98,7 @@ class Measuring:
         slot.fill(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
         baseline_ms = self._replay(baseline, slot, is_baseline=True)
         candidate_ms = self._replay(candidate.contestant, slot, is_baseline=False)
-        right = all(
-            comparing.compare(
-                mine, native, None, trial="replay", output=i, floor=self._floor(native, i)
-            ).wrong
-            == 0
-            for i, (mine, native) in enumerate(zip(slot.outputs, slot.baseline, strict=True))
-        )
+        right = TimedOutputs(self._subject()).wrong_beside(slot, slot) is None
         self._replayed = Replayed(baseline_ms=baseline_ms, candidate_ms=candidate_ms if right else None)
 
     def alone(self, number: int) -> None:
@@ -193,9 +186,6 @@ class Measuring:
         self.timed.checked_calls += timed.checked_calls
         self.timed.before = self.timed.before or timed.before
         self.timed.after = timed.after
-
-    def _floor(self, native: torch.Tensor, output: int) -> float:
-        return tolerance.timed_floor(native.dtype, self.reference_error[output], self.settings.numerics)
 
     def _replay(self, side: Contestant, slot: SharedSlot, *, is_baseline: bool) -> float | None:
         """Median time of a replayed call; None where it cannot be captured, or the process is gone."""

@@ -261,7 +261,11 @@ class Stopwatch:
         self._candidate.pause()
         self._baseline.pause()
         watched = self._fill(sources, places, [partial(self._unusual, variant) for variant in variants])
-        pairs = [slot.await_from(source) for slot, source in zip(slots, sources, strict=True) if late]
+        pairs = [
+            slot.await_from(source, self._unusual(variant))
+            for slot, source, variant in zip(slots, sources, variants, strict=True)
+            if late
+        ]
         self._block(self._candidate, slots, places, watched, pairs)
         slots[watched.index].write(watched.private)
         if watched.changed or self._changed(sources, watched):

@@ -1,0 +1,31 @@
+"""How long a call may take: no longer than anybody would wait who has the reference."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from pipeline.nouns import VerifySettings
+from pipeline.referee.answers.problem import LoadedProblem
+from pipeline.referee.seats import seat
+
+LEAST_SECONDS, TIMES = 10.0, 300.0
+"""A call may take so long, or so many times as long as the reference's, if that is more: who needs longer
+holds the device for what nobody would use. Builds are not counted."""
+
+
+def in_a_hurry(
+    settings: VerifySettings, loaded: LoadedProblem, model: torch.nn.Module, seed: int, device: torch.device
+) -> VerifySettings:
+    """The settings with `call_seconds` as this reference makes sense of, never more than they say.
+
+    The reference is called once more on the inputs of `seed`: its first call may have loaded libraries.
+    """
+    arguments = loaded.draw(seed, device)
+    seat.settled(device)
+    began = time.monotonic()
+    loaded.tried(model, arguments, 0)
+    seat.settled(device)
+    most = max(LEAST_SECONDS, TIMES * (time.monotonic() - began))
+    return settings.model_copy(update={"call_seconds": min(settings.call_seconds, most)})
