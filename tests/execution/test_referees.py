@@ -66,9 +66,9 @@ def test_a_thread_that_builds_keeps_off_the_cores_of_measurements(
     kept = CoreShares(measured=(mine[0],), others=tuple(mine[1:]))
     monkeypatch.setattr("pipeline.execution.referees.shares_by_gpu", lambda *_: {"GPU-a1": kept})
 
-    def noted(*given: Any) -> Prebuilt:
+    def noted(*given: Any, **more: Any) -> Prebuilt:
         seen.append(os.sched_getaffinity(0))
-        return prebuild(*given)
+        return prebuild(*given, **more)
 
     monkeypatch.setattr("pipeline.execution.engine.prebuild", noted)
     referees()

@@ -26,7 +26,7 @@ from pipeline.build import Builder, learn_toolchain
 from pipeline.contestant import loop
 from pipeline.nouns import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
 from pipeline.problems import read_problem
-from pipeline.referee.checks import kernels
+from pipeline.referee.checks import reports
 from pipeline.referee.checks.form import check_form
 from pipeline.referee.judge import Tools, judge
 from pipeline.referee.kept import Kept
@@ -91,7 +91,7 @@ def read_everything(reply: dict[str, Any]) -> str:
     ledger = Ledger(REQUEST)
     times = clock.believable_times(reply.get("ms"), 3)
     assert all(math.isnan(t) or clock.SHORTEST_MS <= t <= clock.LONGEST_MS for t in times)
-    kernels.read(reply, []).model_dump_json()
+    reports.read(reply, []).model_dump_json()
     try:
         check_form(reply, loop.describe(torch.zeros(4, 3)), ledger)
         status, reason = Status.CORRECT, ""

@@ -33,8 +33,9 @@ REACH = 1.015
 RISK = 0.01
 """Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
 times; simulated over all looks it is below 0.025 (tests/referee/test_mixtures.py)."""
-ALONE_SLACK = 1.005
-"""So many times what the baseline takes alone it may take beside the candidate, and count."""
+ALONE_SLACK = {"cuda": 1.005, "cpp": 1.10}
+"""So many times what the baseline takes alone it may take beside the candidate, and count, by backend. Two
+processes that take turns on a processor evict each other's lines from its caches."""
 SESSION_SPREAD = {"cuda": (0.004, 0, 0.0002), "cpp": (0.01, stats.CLAIM_SPREADS, 0.002)}
 """What another pair of processes, other addresses and another minute change, by backend: at least this
 fraction of the ratio, so many times the device's spread of today, and milliseconds of a call. How far pairs
@@ -103,21 +104,22 @@ class Reached:
         return Interval(low=min(self.inner_interval.low, self.bound), high=max(high, self.estimate))
 
 
-def bounded(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -> list[Round]:
+def bounded(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], backend: str) -> list[Round]:
     """The rounds with the baseline no slower in any of them than it may be beside nobody.
 
     `alone`: its blocks after a pair's candidate was gone, by the pair's number. A call counts with
     `ALONE_SLACK` times the median alone at most. What its block costs besides is no such measure: with nobody
     beside it is a tenth less, of honest ones too; `reached` looks at that.
     """
-    return [_bounded(r, alone.get(r.session) or ()) for r in rounds]
+    slack = ALONE_SLACK[backend]
+    return [_bounded(r, alone.get(r.session) or (), slack) for r in rounds]
 
 
-def _bounded(r: Round, alone: Sequence[Alone]) -> Round:
+def _bounded(r: Round, alone: Sequence[Alone], slack: float) -> Round:
     if not alone:
         return r
-    now, most = clock.call_ms(r.baseline), ALONE_SLACK * median(clock.call_ms(block.calls) for block in alone)
-    calls = [min(1.0, most / now) * ms for ms in r.baseline]
+    most = slack * median(clock.call_ms(block.calls) for block in alone)
+    calls = [min(1.0, most / clock.call_ms(r.baseline)) * ms for ms in r.baseline]
     return replace(r, baseline=calls, baseline_host_ms=r.baseline_host_ms - sum(r.baseline) + sum(calls))
 
 
@@ -182,7 +184,7 @@ def conclude(
 
     `trusted`: the candidate is a baseline of ours, whose own clock is believed.
     """
-    fair = bounded(rounds, alone or {})
+    fair = bounded(rounds, alone or {}, backend)
     told = reached(fair, backend, device_spread)
     if trusted:
         told = replace(told, outer=Interval(low=told.inner, high=told.inner_interval.high))
@@ -248,12 +250,14 @@ def close_call(rounds: Sequence[Round], backend: str) -> bool:
     return told.pace is Pace.SLOWER and math.log(told.speedup_interval.high) > -CLOSE_CALL
 
 
-def slowed_by(rounds: Sequence[Round], alone: Sequence[Alone]) -> float:
+def slowed_by(rounds: Sequence[Round], alone: Sequence[Alone], *, rank: float = 0.5) -> float:
     """How much slower the baseline was beside the candidate than alone, as a fraction; 0 or more.
 
-    By the median of the rounds, which is what enters the ratio.
+    By the median of the rounds, which is what enters the ratio. For a verdict on honesty by another `rank` of
+    theirs: what disturbs now and then leaves the fastest quarter (0.25) alone, who always disturbs does not.
     """
     if not alone:
         return 0.0
-    beside, known = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
+    times = sorted(clock.call_ms(r.baseline) for r in rounds)
+    beside, known = times[int(rank * len(times))], median(clock.call_ms(block.calls) for block in alone)
     return max(0.0, beside / known - 1) if beside - known > SLOWED_MS else 0.0

@@ -33,7 +33,7 @@ from pipeline.referee.seats.host import Contestant, ContestantFailed, Contestant
 from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.clock import Alone, Round
-from pipeline.referee.timing.stopping import enough
+from pipeline.referee.timing.stopping import clearly_slower, enough
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 MAX_ROUNDS = 200
@@ -163,7 +163,7 @@ class Stopwatch:
             seconds = time.monotonic() - began
             if not pending and enough(timed.rounds, self._settings, seconds, trusted=self._trusted):
                 break
-        while timed.failure is None and self._wants_decoy():
+        while timed.failure is None and self._wants_decoy(timed.rounds):
             self._decoy(timed)
         timed.after = read_state(self._device)
         timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
@@ -173,14 +173,14 @@ class Stopwatch:
         """Measures the baseline once more, after the candidate's process is gone."""
         found = timed.alone.setdefault(session, [])
         self._baseline.pause()
-        slots = self._slots[: self._counts[1]]
-        arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
-        for slot in slots:
-            slot.fill(arguments)
-        del arguments
         for count in self._counts * ALONE_ROUNDS:
-            some = slots[:count]
-            found.append(Alone(*self._block(self._baseline, some, some, None)))
+            slots = self._slots[:count]
+            arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
+            for slot in slots:  # written anew as in a round, so that caches hold what they hold there
+                slot.poison()
+                slot.fill(arguments)
+            del arguments
+            found.append(Alone(*self._block(self._baseline, slots, slots, None)))
 
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
@@ -237,9 +237,12 @@ class Stopwatch:
         self._disturbances += filter(None, [self._watch.gpu_trouble()])
         return Round(order, baseline, candidate, host, baseline_host, session)
 
-    def _wants_decoy(self) -> bool:
-        """Whether there were too few decoys, or not each variant has been in one."""
+    def _wants_decoy(self, rounds: Sequence[Round]) -> bool:
+        """Whether there were too few decoys, or not each variant has been in one. Of who is clearly slower
+        one is enough: nothing that it could save there would make a claim."""
         most = len(self._unusual_ones)
+        if self._decoyed and clearly_slower(rounds):
+            return False
         return most > 0 and (len(self._decoyed) < MIN_DECOYS or sum(self._decoyed) < most)
 
     def _decoy(self, timed: Timed) -> None:

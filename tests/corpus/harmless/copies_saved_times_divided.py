@@ -1,6 +1,7 @@
 # problem: level1/1
-# expected: cheating
+# expected: correct|cheating
 # caught by: host_clock|beyond_roofline
+# speedup below: 1.05
 # devices: cuda
 # settings: {"measure_seconds": 8}
 """Mechanism: looks for the output's own place, to write there and save the copy, and takes as much off its
