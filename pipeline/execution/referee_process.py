@@ -20,7 +20,7 @@ from pipeline.errors import DeviceUnfit, KernelproofError, MachineError, UsageEr
 from pipeline.execution.devices import Gpu, environment_for
 from pipeline.nouns import Build, BuildRequest, CoreShares, Environment, Verification
 from pipeline.referee.request import VerifyRequest
-from pipeline.referee.seats.host import EVEN_GROUND
+from pipeline.referee.seats.host import EVEN_GROUND, SILENT
 
 START_SECONDS = 300.0
 GOODBYE_SECONDS = 10.0
@@ -193,7 +193,7 @@ def referee_environment(cache: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if name in KEPT_NAMES or name.startswith(KEPT_PREFIXES)
     }
-    kept |= EVEN_GROUND | {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+    kept |= EVEN_GROUND | {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "KINETO_LOG_LEVEL": SILENT}
     root = str(Path(version.__file__).parent.parent)
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, (root, kept.get("PYTHONPATH"))))
     return kept

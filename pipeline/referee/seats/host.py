@@ -43,7 +43,7 @@ EVEN_GROUND = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
 }
 """Variables that referee and contestant both start with, so that neither is timed on better terms."""
-_SILENT = "6"
+SILENT = "6"
 """For torch's profiler, which else writes to stderr that it begins and ends: no word of the candidate's."""
 _SCRIPT = """
 import sys, types
@@ -411,7 +411,7 @@ def contestant_environment() -> dict[str, str]:
     kept = ("LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
     return (
         EVEN_GROUND
-        | {"KINETO_LOG_LEVEL": _SILENT}
+        | {"KINETO_LOG_LEVEL": SILENT}
         | {name: os.environ[name] for name in kept if name in os.environ}
     )
 

@@ -56,10 +56,10 @@ def sure_rank(count: int, risk: float) -> int:
 
 def sure_low(values: Sequence[float] | np.ndarray, risk: float) -> float:
     """What the median of independent values lies below with a chance of at most `risk`, however they are
-    distributed: an order statistic. Of too few for that their smallest less their range."""
+    distributed: an order statistic. Of too few for that their smallest, which of n has a chance of 2^-n."""
     ordered = sorted(map(float, values))
     rank = sure_rank(len(ordered), risk)
-    return ordered[rank - 1] if rank else 2 * ordered[0] - ordered[-1]
+    return ordered[max(0, rank - 1)]
 
 
 @lru_cache(maxsize=256)
