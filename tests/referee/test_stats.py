@@ -104,7 +104,7 @@ def test_the_median_is_hardly_ever_below_what_it_surely_is(
     """Both distributions have the median 0."""
     source, risk = random.Random(count), 0.05
     above = sum(stats.sure_low([draw(source, 0.0, 1.0) for _ in range(count)], risk) > 0 for _ in range(2000))
-    assert above / 2000 < 0.06
+    assert above / 2000 < max(0.06, 1.3 * 0.5**count)  # of four the smallest is above in one of sixteen
 
 
 @pytest.mark.parametrize(
