@@ -137,9 +137,11 @@ def _unseen(r: Round) -> float:
 def certainly_unseen_ms(rounds: Sequence[Round]) -> float:
     """Time of a call, in most of the blocks, that is certainly on the outer clock and not on the candidate's;
     0 or more. For a verdict on honesty: `BLOCK_COST_MS` of a block is forgiven. Of rounds all of which are
-    flagrant it is the least that any of them shows."""
+    flagrant it is the least that any of them shows; of others too few for `CONVICTION` nothing is certain."""
     found = [_unseen(r) for r in rounds]
-    return min(found) if flagrant(rounds) else max(0.0, stats.sure_low(found, CONVICTION))
+    if flagrant(rounds):
+        return min(found)
+    return max(0.0, stats.sure_low(found, CONVICTION)) if stats.sure_rank(len(found), CONVICTION) else 0.0
 
 
 def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:

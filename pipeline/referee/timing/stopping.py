@@ -11,7 +11,7 @@ from pipeline.referee.timing import claim, clock, stats
 MIN_ROUNDS, LATE_ROUNDS = 8, 4
 """Fewer rounds are never enough; when time is up, the second."""
 SURE_ROUNDS = 24
-"""No candidate is said to hide work by fewer rounds than this, unless every one of them shows it."""
+"""Where the outer clock refutes the inner one, so many are measured, so that what is hidden is well known."""
 PATIENCE_SECONDS = 20.0
 """The outer clock may take this much longer to reach what the inner one shows than was allowed."""
 PATIENCE_SHARE = 1.0
