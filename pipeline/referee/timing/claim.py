@@ -10,9 +10,10 @@ round (hide work, do it in the first call, idle, report any times) leaves the ou
 longer. So it makes none of the rounds' order statistics and Walsh averages smaller, and the bound that the
 sign test and Wilcoxon's signed-rank test leave above the truth's time is below it with a chance of `RISK` at
 most (`stats.sure_centre`). The claim is at most `REACH` times its inverse: beyond `REACH` times the truth it
-lies with no more than that chance at each look. Of fewer than eight rounds the worst is the bound, which errs with a chance of 2^-n: so few are kept only of
-who is clearly slower, or where time was up. Nothing else is assumed of how errors are distributed, and
-corrections are never sums of separate statistics, so there is no mixture that several of them each forgive.
+lies with no more than that chance at each look. Of fewer than eight rounds the worst is the bound, which errs
+with a chance of 2^-n: so few are kept only of who is clearly slower, or where time was up. Nothing else is
+assumed of how errors are distributed, and corrections are never sums of separate statistics, so there is no
+mixture that several of them each forgive.
 
 The inner clock sharpens the claim: within what the outer clock reaches, the median of its ratios is the
 estimate, with a bootstrap interval. Where the outer clock does not reach that, its own bound is the claim.
