@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ class TooMuch(Exception):
     """The source is too long to read, or grows without end."""
 
 
-class Expressions:
+class Expressions(ABC):
     """Reads expressions. Who reads statements says what calling does."""
 
     def __init__(self, gpu: bool, capability: tuple[int, int] | None) -> None:
@@ -55,21 +56,21 @@ class Expressions:
 
     # What a reader of statements adds.
 
+    @abstractmethod
     def asked(self, given: Given) -> None:
         """`load_inline` is called so."""
-        raise NotImplementedError
 
+    @abstractmethod
     def invoke(self, function: Function, receiver: Any, given: Given) -> Any:
         """The value of a call of a function of the source's own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make(self, cls: Class, given: Given) -> Any:
         """An object of a class of the source's own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def passed_over(self, *nodes: ast.AST) -> None:
         """These parts of the source do not run."""
-        raise NotImplementedError
 
     def step(self, count: int = 1) -> None:
         """Raises TooMuch."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ import torch
 
 
 @dataclass(frozen=True)
-class Trait:
+class Trait(ABC):
     """Something that is true of a tensor in every draw."""
 
     name: str = field(compare=False)
@@ -20,9 +21,9 @@ class Trait:
     dims: tuple[int, ...] = ()
     """The dimensions, counted from the last (-1), that it relates to each other."""
 
+    @abstractmethod
     def restored(self, changed: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
         """Changed values for which it is true again; `drawn` are those before the change."""
-        raise NotImplementedError
 
     def bars(self, dim: int, *, larger: bool, together: bool) -> bool:
         """Whether another size of this dimension would break it. `together`: all dimensions of that size

@@ -79,18 +79,13 @@ class Reached:
         return self.outer.low + math.log(REACH)
 
     @property
-    def confirmed(self) -> bool:
-        """Whether the outer clock alone reaches the inner one's estimate."""
-        return self.bound >= self.inner
-
-    @property
     def shortfall(self) -> float:
         """By how much the outer clock falls short of the inner one's estimate; 0 or more."""
         return max(0.0, self.inner - self.bound)
 
     @property
     def refuted(self) -> bool:
-        """Whether it surely does not, however long one measures."""
+        """Whether it surely falls short, however long one measures."""
         return self.outer.high + math.log(REACH) < self.inner
 
     @property
