@@ -54,6 +54,7 @@ def test_no_mixture_claims_more_than_the_truth(name: str, call_ms: float) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("rigor", [Rigor.QUICK, Rigor.STANDARD, Rigor.PUBLISH])
 @pytest.mark.parametrize("noise", [H200, BUSY], ids=["H200", "busy machine"])
 @pytest.mark.parametrize("call_ms", CALLS)
