@@ -245,9 +245,10 @@ def test_products_of_eight_bit_integers_are_refused_behind_bfloat16(seed: int, d
     assert judged(rounded_twice, native, truth).wrong == 0
 
 
-def test_another_policy_has_another_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", ["REFERENCE_MULTIPLE", "NORMWISE_ROUNDOFFS"])
+def test_another_policy_has_another_hash(monkeypatch: pytest.MonkeyPatch, number: str) -> None:
     before = tolerance.policy_sha256()
-    monkeypatch.setattr(tolerance, "REFERENCE_MULTIPLE", 9.0)
+    monkeypatch.setattr(tolerance, number, 9.0)
     assert tolerance.policy_sha256() != before
 
 

@@ -55,6 +55,8 @@ class Yardstick:
     """Their root mean square."""
     all_finite: bool
     """Whether the truth is finite throughout."""
+    slack: float = 0.0
+    """One element may be off by this much, however small it is."""
     room: Room | None = None
     """What honest arithmetic may be off by there beyond the tolerance, where that was looked at."""
 
@@ -255,7 +257,7 @@ class _Worst:
         error = (part - sure).abs_()
         squared = float(error.square().sum())
         scale = sure.abs().clamp_(min=stick.rms)
-        bound = (scale * relative).clamp_(min=stick.multiple * stick.reference_max)
+        bound = (scale * relative).clamp_(min=max(stick.multiple * stick.reference_max, stick.slack))
         if stick.room is not None:
             widest = (scale * (ELEMENT_MULTIPLE * stick.room.floor)).clamp_(max=stick.room.largest)
             bound = torch.maximum(bound, widest)

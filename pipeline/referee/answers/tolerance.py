@@ -29,6 +29,17 @@ turn that one draw in ten would refuse needs it. Behind narrower outputs it is r
 the inputs are the referee's own, these are held against t as in a trial, but for those within
 max(M * e, N) - 2 e of r, which are within max(M * e, N) of t wherever that is (`near_floor`).
 
+Few large elements. Strassen's product, say, adds rows of one operand and columns of the other before it
+multiplies. It is stable in norm, not element by element (Higham, Accuracy and Stability of Numerical
+Algorithms, 2002, ch. 23). On the variant `spikes` an element of 512 may meet another of 512 in such a product,
+and the 2.6e5 cancel in the result, which need not have any large element: so the error is no multiple of
+max|t|, which was 2,100 where an element was off by 0.22. In norm it is small. So on that variant an element
+of a result of four bytes or more may be off by W u ||t|| (`few_large_slack`), with u the unit roundoff, 2^-24
+for float32. W = 64: where a float32 spike meets another so in a product of 4096 x 2048 x 4096, and the other
+terms are added to it in turn, one of two results is off by 3.5 u ||t|| or more, one of a thousand by 43, and
+the worst of 20,000 by 63. 64 u = 3.8e-6 is a thirteenth of N, so the bound in norm is still what counts: 170
+such elements reach it. Other trials do not have it: there all elements are of one size.
+
 Plain arithmetic. Other sums err more. 10^6 squares of uniform numbers in one running sum: 4e-4, since small
 terms at a large sum are rounded with a bias; n equal terms: up to n * 2^-25; a variance as mean of squares
 less square of the mean: the same times 1 + mean^2 / variance. So who is wrong by little, behind float32, is
@@ -70,6 +81,8 @@ from pipeline.nouns import ErrorClass, ErrorStatistics
 REFERENCE_MULTIPLE, NARROW_MULTIPLE = 8.0, 4.0
 ELEMENT_MULTIPLE = 6.0
 PLAIN_MULTIPLE = 4.0
+NORMWISE_ROUNDOFFS = 64.0
+"""So many unit roundoffs of the result's norm one element may be off by, where few elements are large."""
 PLAIN_CEILING = 1e-4
 """On drawn inputs plain arithmetic excuses no more: half of what a result rounded to 11 bits is off by."""
 COARSE_DISTANCE = 2.0
@@ -102,7 +115,8 @@ def policy_sha256() -> str:
     classes = [TF32_FLOOR, HALF_FLOOR]
     multiples = [REFERENCE_MULTIPLE, NARROW_MULTIPLE, ELEMENT_MULTIPLE, PLAIN_MULTIPLE, PLAIN_CEILING]
     coarse = [COARSE_DISTANCE, COARSE_STEPS]
-    return sha256_json([*multiples, UNBELIEVABLE, VANISHING, COARSE_FLOOR, floors, classes, coarse])
+    others = [UNBELIEVABLE, VANISHING, COARSE_FLOOR, NORMWISE_ROUNDOFFS]
+    return sha256_json([*multiples, *others, floors, classes, coarse])
 
 
 def norm_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
@@ -121,6 +135,14 @@ def gross_floor(dtype: torch.dtype, numerics: str = "fp32") -> float:
     """The floor where rounding is no chance: in sums of equal terms errors have one sign, and grow with the
     number of terms instead of its root. A float32 sum of 10^6 equal terms in turn may be off by 1 %."""
     return max(norm_floor(dtype, numerics), HALF_FLOOR) if dtype == torch.float32 else norm_floor(dtype)
+
+
+def few_large_slack(dtype: torch.dtype) -> float:
+    """What one element may be off by where few are large, as a share of the result's norm: 0 for dtypes of
+    fewer than four bytes, whose elements are off by more than that for their own rounding."""
+    if not dtype.is_floating_point or dtype.itemsize < 4:
+        return 0.0
+    return NORMWISE_ROUNDOFFS * torch.finfo(dtype).eps / 2
 
 
 def plain_ceiling(*, drawn: bool) -> float:

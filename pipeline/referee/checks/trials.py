@@ -12,7 +12,7 @@ from pipeline.contestant import loop
 from pipeline.nouns import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
 from pipeline.referee.answers import comparing, tolerance
 from pipeline.referee.answers.inputs import ACCURATE, VARIANTS, Variant, finite, mixed_rows
-from pipeline.referee.answers.oracle import GROSS, Expected, Judgement, Oracle
+from pipeline.referee.answers.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
 from pipeline.referee.answers.problem import tensors
 from pipeline.referee.answers.structure import Forms
 from pipeline.referee.checks.form import FORM, check_form
@@ -107,7 +107,7 @@ class Trials:
         for variant in VARIANTS:
             self._variant(variant)
         # Equal terms have a tolerance of their own, and spikes are single elements already.
-        parts = [v for v in self.passed_variants if v.name not in (*GROSS, "spikes")]
+        parts = [v for v in self.passed_variants if v.name not in (*GROSS, *FEW_LARGE)]
         self._variant(mixed_rows(parts))
 
     def _variant(self, variant: Variant) -> None:
