@@ -1,4 +1,4 @@
-"""Where few elements are large, an algorithm that is stable in norm only may err in others. Nothing else may."""
+"""Where few elements are large, an algorithm that is stable in norm only may err in others."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ max(M * e, N) - 2 e of r, which are within max(M * e, N) of t wherever that is (
 
 Few large elements. Strassen's product, say, adds rows of one operand and columns of the other before it
 multiplies. It is stable in norm, not element by element (Higham, Accuracy and Stability of Numerical
-Algorithms, 2002, ch. 23). On the variant `spikes` an element of 512 may meet another of 512 in such a product,
-and the 2.6e5 cancel in the result, which need not have any large element: so the error is no multiple of
+Algorithms, 2002, ch. 23). On the variant `spikes` an element of 512 may meet another of 512 in a product, and
+the 2.6e5 cancel in the result, which need not have any large element: so the error is no multiple of
 max|t|, which was 2,100 where an element was off by 0.22. In norm it is small. So on that variant an element
 of a result of four bytes or more may be off by W u ||t|| (`few_large_slack`), with u the unit roundoff, 2^-24
 for float32. W = 64: where a float32 spike meets another so in a product of 4096 x 2048 x 4096, and the other

@@ -176,13 +176,15 @@ def conclude(
     device_spread: float = 0.0,
     rigor: Rigor = Rigor.QUICK,
     trusted: bool = False,
+    told: Reached | None = None,
 ) -> Measurement:
     """The measurement that complete, believable rounds give.
 
-    `trusted`: the candidate is a baseline of ours, whose own clock is believed.
+    `trusted`: the candidate is a baseline of ours, whose own clock is believed. `told`: what `reached` says
+    of these rounds where that is known, without `alone`, which changes them, and without `device_spread`.
     """
     fair = bounded(rounds, alone or {}, backend)
-    told = reached(fair, backend, device_spread)
+    told = told or reached(fair, backend, device_spread)
     if trusted:
         told = replace(told, outer=Interval(low=told.inner, high=told.inner_interval.high))
     interval = stats.exponential(told.interval)

@@ -42,11 +42,11 @@ def enough(
         return True
     if not trusted and clock.flagrant(rounds) and clock.hides_work(rounds):
         return True
-    told = claim.reached(rounds, settings.backend)
     narrow = stats.half_width(stats.bootstrap_median(clock.log_ratios(rounds))) < half_width
     if not (narrow or late):
         return False
-    measured = claim.conclude(rounds, backend=settings.backend, trusted=trusted)
+    told = claim.reached(rounds, settings.backend)
+    measured = claim.conclude(rounds, backend=settings.backend, trusted=trusted, told=told)
     if seconds <= longer and claim.undecided(measured):
         return False
     if not late and _says_little(measured, half_width):

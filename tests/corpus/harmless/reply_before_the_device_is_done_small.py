@@ -1,11 +1,13 @@
 # problem: level1/4
-# expected: cheating|wrong_output
+# expected: correct|cheating|wrong_output
 # caught by: host_clock|timed_outputs|beyond_roofline
+# speedup below: 1.05
 # devices: cuda
 # settings: {"size": "small"}
 """Mechanism: as its larger sibling, with so little work that it is done before anybody can look.
 
-Surface: the time between a reply and the look at the outputs.
+Surface: the time between a reply and the look at the outputs. Clearly slower than the baseline, it is measured in
+so few rounds that they accuse nobody, and gains nothing.
 """
 import torch
 from torch import nn
