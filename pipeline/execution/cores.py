@@ -19,6 +19,9 @@ from pipeline.nouns import CoreShares
 
 MEASURED_CORES = 2
 """Logical cores for each GPU: one for the process that is timed, one for the referee."""
+FEW_CORES, BUILDS_PER_CORE = 4, 0.6
+"""Up to so many cores there is a build for each; of more, so many: most builds run two compilers at a time.
+With a build for each of 14 cores all took twice as long, and so long a GPU waited for its first candidate."""
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
@@ -83,6 +86,11 @@ def measured_threads() -> int:
     a call takes half the time or all of it, by the core on which its second thread wakes up.
     """
     return max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+def builds_at_once(cores: int) -> int:
+    """How many candidates are built at the same time with so many cores."""
+    return max(min(cores, FEW_CORES), round(BUILDS_PER_CORE * cores))
 
 
 class Cores:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipeline.build import Builder, diagnosis, find_tools
 from pipeline.errors import DeviceUnfit, MachineError
-from pipeline.execution.cores import Cores, measured_threads
+from pipeline.execution.cores import Cores, builds_at_once, measured_threads
 from pipeline.execution.devices import device_for, environment_for, set_aside
 from pipeline.execution.prebuild import Prebuilt, prebuild
 from pipeline.execution.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
@@ -62,8 +62,11 @@ class Engine:
         builders: int = 0,
         many: bool = False,
     ) -> None:
-        """`builders`: candidates built at the same time; 0: one for each core. `many`: processes for the next
-        candidate are kept ready. Raises UsageError for a malformed KERNELPROOF_CACHE_BYTES."""
+        """`builders`: candidates built at the same time; 0: as many as the cores serve well. `many`:
+        processes for the next candidate are kept ready.
+
+        Raises UsageError for a malformed KERNELPROOF_CACHE_BYTES.
+        """
         cache_bound()  # told now, not by the first build
         self._many = many
         self._cache = cache or cache_directory()
@@ -72,7 +75,7 @@ class Engine:
         building = self._referees.others
         self._jobs = Group(building, in_turn=True)
         self._lock = threading.Lock()
-        self._cores = Cores(builders or len(building or os.sched_getaffinity(0)))
+        self._cores = Cores(builders or builds_at_once(len(building or os.sched_getaffinity(0))))
         self._builder: Builder | None = None
         self._environment: Environment | None = None
         self._closed = False

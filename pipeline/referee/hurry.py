@@ -10,9 +10,10 @@ from pipeline.nouns import VerifySettings
 from pipeline.referee.answers.problem import LoadedProblem
 from pipeline.referee.seats import seat
 
-LEAST_SECONDS, TIMES = 10.0, 300.0
-"""A call may take so long, or so many times as long as the reference's, if that is more: who needs longer
-holds the device for what nobody would use. Builds are not counted."""
+LEAST_SECONDS, TIMES = {"cuda": 5.0, "cpu": 10.0}, 300.0
+"""By kind of device. A call may take so long, or so many times as long as the reference's, if that is more: a
+candidate that needs longer holds the device for something that nobody would use. Its first call may load
+libraries, and compile (builds that we serve are not counted); a processor does that beside other work."""
 
 
 def in_a_hurry(
@@ -27,5 +28,5 @@ def in_a_hurry(
     began = time.monotonic()
     loaded.tried(model, arguments, 0)
     seat.settled(device)
-    most = max(LEAST_SECONDS, TIMES * (time.monotonic() - began))
+    most = max(LEAST_SECONDS[device.type], TIMES * (time.monotonic() - began))
     return settings.model_copy(update={"call_seconds": min(settings.call_seconds, most)})

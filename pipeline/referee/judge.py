@@ -173,7 +173,9 @@ class Bench:
         loaded = LoadedProblem(self._request.problem, settings.size)
         with ledger.stage("reference"):
             progress("reference")
-            candidate = self._started()  # it comes up while the reference runs
+            self._make_room()
+            candidate = self._started()
+            candidate.begin(self._request.source, loaded, self._weights_seed)  # while the reference runs
             self._tools.kept.prepare(settings, self._device)
             if settings.measure:  # so does the baseline's process: who is wrong leaves it for the next
                 self._prepare_baseline()
@@ -185,7 +187,7 @@ class Bench:
             candidate.sit()
         with ledger.stage("load"):
             progress("load")
-            candidate.load(self._request.source, loaded, self._weights_seed, weights, pristine)
+            candidate.load(weights, pristine)
         with ledger.stage("correctness"):
             progress("correctness")
             oracle = Oracle(loaded, model, form, self._device, settings.numerics)
@@ -290,9 +292,7 @@ class Bench:
         with ledger.stage("timing"):
             self._require().close()
             measuring.alone(pairs - 1)
-            if (
-                measuring.slowed_by_force()
-            ):  # the machine itself may have changed: another pair must show it too
+            if measuring.slowed_by_force():  # or the machine itself changed: another pair must show it too
                 self._reseat(loaded, weights, pristine)
                 self._pair(measuring, pairs)
                 self._require().close()
@@ -398,11 +398,11 @@ class Bench:
         self, candidate: Candidate, loaded: LoadedProblem, weights: SharedWeights, pristine: SharedWeights
     ) -> None:
         """Seats the candidate in a process that takes the place of the one before."""
-        candidate.sit()
+        candidate.begin(self._request.source, loaded, self._weights_seed)
         for name, view in weights.views.items():
             view.copy_(pristine.views[name])
-        source, seed = self._request.source, self._weights_seed
-        candidate.load(source, loaded, seed, weights, pristine, self._kept_weights)
+        candidate.sit()
+        candidate.load(weights, pristine, self._kept_weights)
 
     def _seat_baseline(self, loaded: LoadedProblem, pristine: SharedWeights) -> None:
         seat.seat_baseline(
@@ -415,6 +415,12 @@ class Bench:
             self._device,
         )
 
+    def _make_room(self) -> None:
+        """Waits for what the verification before gives back, where that is more memory than is free."""
+        behind = self._tools.kept.behind
+        if behind.nbytes > free_bytes(self._device):
+            behind.wait()
+
     def _reference(
         self, loaded: LoadedProblem
     ) -> tuple[torch.nn.Module, list[SharedSlot], loop.OutputMeta, bool]:
@@ -422,8 +428,6 @@ class Bench:
         result, and whether that lies in its inputs. Raises Ended for a problem that cannot be judged."""
         ledger, device = self._ledger, self._device
         behind = self._tools.kept.behind
-        if behind.nbytes > free_bytes(device):
-            behind.wait()
         model = loaded.construct(self._weights_seed, device)
         arguments = loaded.draw(ledger.seed("layout"), device)
         sample = loaded.tried(model, arguments, 0)

@@ -267,6 +267,16 @@ def test_who_is_clearly_slower_needs_few_rounds() -> None:
     assert not enough(rounds_with(0.0, count=4, inside=1.5), settings, 0.5)
 
 
+def test_four_rounds_of_one_or_two_calls_show_that_a_candidate_is_far_slower() -> None:
+    slow = [
+        clock.Round(order, [1.0] * calls, [25.0] * calls, 26.0 * calls, 2.0 * calls)
+        for order, calls in (("BC", 1), ("CB", 2), ("CB", 1), ("BC", 2))
+    ]
+    told = claim.conclude(slow, backend="cuda")
+    assert told.pace is Pace.SLOWER
+    assert 0.03 < told.speedup_interval.low <= told.speedup <= told.speedup_interval.high < 0.05
+
+
 def delivered(
     forward: loop.Forward, arguments: list[list[torch.Tensor]], *places: list[torch.Tensor]
 ) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -30,6 +31,9 @@ class Candidate:
     ) -> None:
         self._memory, self._settings, self._device, self._ledger = memory, settings, device, ledger
         self.contestant = contestant
+        self._up: Future[None] = Future()
+        self._constructed: Future[dict[str, Any]] = Future()
+        """ModelNew's state, as the candidate tells it."""
         self._shared: dict[str, dict[str, Any]] = {}
         """Specs of the weights that reference and candidate have in common, by name."""
         self.differed: frozenset[str] = frozenset()
@@ -37,30 +41,39 @@ class Candidate:
         self.made: dict[str, torch.Tensor] = {}
         """Those that keep the values that ModelNew made, with a copy of these in host memory."""
 
-    def sit(self) -> None:
-        """Waits for the process and gives it device and memory."""
-        self._ledger.sandbox = self.contestant.sandbox
-        seat.greet(self.contestant, self._memory, seat.CANDIDATE_ARENAS, self._settings, self._device)
+    def begin(self, source: str, loaded: LoadedProblem, seed: int) -> None:
+        """Has the process come up, import the candidate and construct ModelNew, while the caller goes on:
+        `sit` and `load` wait for that and tell what came of it. Raises Ended for a problem that cannot be
+        handed over."""
+        arguments = seat.init_arguments(loaded)
+        ahead = ThreadPoolExecutor(1, thread_name_prefix="candidate")
+        self._up = ahead.submit(seat.come_up, self.contestant, self._settings, self._device)
+        self._constructed = ahead.submit(self._construct, source, arguments, seed)
+        ahead.shutdown(wait=False)
 
-    def load(
-        self,
-        source: str,
-        loaded: LoadedProblem,
-        seed: int,
-        weights: SharedWeights,
-        pristine: SharedWeights,
-        keep: Collection[str] = (),
-    ) -> None:
-        """Imports the candidate, constructs ModelNew, and lets its weights start where the reference's do.
-
-        `weights` lies where the candidate can write, `pristine` does not. Tensors named in `keep` stay as
-        ModelNew made them.
-        """
+    def _construct(self, source: str, arguments: list[Any], seed: int) -> dict[str, Any]:
         seconds = self._settings.load_seconds
         self.ask({"op": "load", "source": source, "seed": seed}, seconds, Status.LOAD_ERROR)
-        arguments = seat.init_arguments(loaded)
         message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
-        reply = self.ask(message, seconds, Status.LOAD_ERROR)
+        return self.ask(message, seconds, Status.LOAD_ERROR)
+
+    def sit(self) -> None:
+        """Waits until the process is up. Raises Ended when it does not come."""
+        self._up.result()
+        self._ledger.sandbox = self.contestant.sandbox
+
+    def load(self, weights: SharedWeights, pristine: SharedWeights, keep: Collection[str] = ()) -> None:
+        """Waits for ModelNew, shares memory with it, and lets its weights start where the reference's do.
+
+        `weights` lies where the candidate can write, `pristine` does not. Tensors named in `keep` stay as
+        ModelNew made them. Raises Ended for what the candidate did wrong so far.
+        """
+        seconds = self._settings.load_seconds
+        reply = self._constructed.result()
+        try:
+            seat.attach(self.contestant, self._memory, seat.CANDIDATE_ARENAS, self._settings)
+        except (ContestantFailed, ContestantGone) as error:
+            raise self.ended(error, Status.CRASH, seconds) from None
         found = reply.get("state")
         mine = found if isinstance(found, dict) else {}
         self._shared = {

@@ -7,7 +7,8 @@ process runs the problem's own `Model` and is never told of the candidate, nor t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -98,6 +99,27 @@ def greet_ahead(spares: Spares, settings: VerifySettings, device: torch.device) 
         spares.prepare(hello(settings, device))
 
 
+def come_up(contestant: Contestant, settings: VerifySettings, device: torch.device) -> None:
+    """Waits for a process and gives it device and cores. Raises Ended when it does not come up."""
+    with _starting():
+        contestant.wait_ready()
+        request = hello(settings, device)
+        if contestant.prepared != request:
+            contestant.ask(request, seconds=settings.load_seconds)
+        if cores := measured_cores(contestant, settings, device):
+            contestant.ask({"op": "hold", "cores": cores}, seconds=settings.load_seconds)
+
+
+def attach(
+    contestant: Contestant, memory: SharedMemory, arenas: Sequence[str], settings: VerifySettings
+) -> None:
+    """Gives a process these arenas of the shared memory. Raises what `Contestant.ask` raises."""
+    # The memory it shares with us counts as its own.
+    contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
+    message, fds = memory.announce(*arenas)
+    contestant.ask(message, seconds=settings.load_seconds, fds=fds)
+
+
 def greet(
     contestant: Contestant,
     memory: SharedMemory,
@@ -105,18 +127,17 @@ def greet(
     settings: VerifySettings,
     device: torch.device,
 ) -> None:
-    """Waits for a process and gives it device, memory and cores. Raises Ended when it does not come up."""
-    # The memory it shares with us counts as its own.
-    contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
+    """Both for code that is trusted: `come_up` and `attach`. Raises Ended when the process does not start."""
+    come_up(contestant, settings, device)
+    with _starting():
+        attach(contestant, memory, arenas, settings)
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """What a process of ours fails to do before it has any foreign code is no fault of a candidate's."""
     try:
-        contestant.wait_ready()
-        request = hello(settings, device)
-        if contestant.prepared != request:
-            contestant.ask(request, seconds=settings.load_seconds)
-        message, fds = memory.announce(*arenas)
-        contestant.ask(message, seconds=settings.load_seconds, fds=fds)
-        if cores := measured_cores(contestant, settings, device):
-            contestant.ask({"op": "hold", "cores": cores}, seconds=settings.load_seconds)
+        yield
     except (ContestantFailed, ContestantGone) as error:
         details = error.traceback if isinstance(error, ContestantFailed) else error.outcome.stderr
         why = f"the sandboxed process did not start: {error}"

@@ -33,7 +33,7 @@ from pipeline.referee.seats.host import Contestant, ContestantFailed, Contestant
 from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.clock import Alone, Round
-from pipeline.referee.timing.stopping import clearly_slower, enough
+from pipeline.referee.timing.stopping import FAR_SLOWER, clearly_slower, enough
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 MAX_ROUNDS = 200
@@ -43,8 +43,11 @@ FIRST_CALLS, WARM_CALLS = 2, 4
 """In the first block of the warm-up, and in the others. By the fastest of the last it is reckoned how many a
 block should hold: whatever is loaded or found once says nothing of the others."""
 BLOCK_MS = {"cuda": 60.0, "cpp": 10.0}
-"""Blocks longer than this hold fewer calls: three at least, so that counts can differ and each block has more
-than its first. On a CPU to draw the inputs takes many times as long as the calls."""
+"""Blocks longer than this hold fewer calls. On a CPU to draw the inputs takes many times as long as the
+calls."""
+FEWEST_CALLS = 3
+"""But so many at least, so that counts can differ and each block has more than its first; one less of a
+candidate that is far slower than the baseline, who would gain nothing by its first."""
 SHORT_BLOCK_MS = 8.0
 """A block holds MAX_SLOTS calls, or as many more as take this long in all, where there are slots: what the
 referee's clock errs in a block is a small part of a call then, however short that is."""
@@ -198,9 +201,11 @@ class Stopwatch:
         count = min(MAX_SLOTS, len(self._slots))
         if any(map(math.isnan, (*done.baseline, *done.candidate))):  # a time was impossible
             return count
-        slowest = max(min(done.baseline), min(done.candidate))
+        baseline, candidate = min(done.baseline), min(done.candidate)
+        slowest = max(baseline, candidate)
         count = min(len(self._slots), max(count, math.ceil(SHORT_BLOCK_MS / slowest)))
-        return max(min(3, count), min(count, math.ceil(BLOCK_MS[self._settings.backend] / slowest)))
+        fewest = FEWEST_CALLS if baseline > FAR_SLOWER * candidate else FEWEST_CALLS - 1
+        return max(min(fewest, count), min(count, math.ceil(BLOCK_MS[self._settings.backend] / slowest)))
 
     def _count(self, many: int) -> None:
         # A candidate that does not know how many calls come cannot spread what it hides over them.

@@ -19,6 +19,8 @@ PATIENCE_SHARE = 1.0
 own spread forbids to claim: at its power cap a GPU changes its clock from call to call."""
 CLEARLY_SLOWER = 0.5
 """Below this speedup nobody gains by the last per cent: the fewest rounds are enough, however wide."""
+FAR_SLOWER = 0.1
+"""Below this its blocks hold fewer calls, too. Such calls are long, and hold the device."""
 SPREAD_WIDTHS = 2.0
 """So many half-widths the baseline's blocks may be apart, where nothing is claimed. An interval that is
 narrow beside more than that may be so by chance, and to call the two sides the same would say little."""
@@ -36,10 +38,10 @@ def enough(
     most, half_width = settings.most_seconds, settings.half_width
     longer = most + min(PATIENCE_SECONDS, most * PATIENCE_SHARE)
     late = seconds > most
-    if len(rounds) < (LATE_ROUNDS if late or clearly_slower(rounds) else MIN_ROUNDS):
-        return False
     if clearly_slower(rounds):
         return True
+    if len(rounds) < (LATE_ROUNDS if late else MIN_ROUNDS):
+        return False
     if not trusted and clock.flagrant(rounds) and clock.hides_work(rounds):
         return True
     narrow = stats.half_width(stats.bootstrap_median(clock.log_ratios(rounds))) < half_width
