@@ -68,6 +68,8 @@ class Ledger:
         self.exit: str | None = None
         self.said = ""
         """What the candidate's processes wrote to stdout and stderr: untrusted text."""
+        self.own_weights = ""
+        """What weights of its own the candidate has instead of the reference's, in words, if it has such."""
         self.error_class: ErrorClass | None = None
         self.determinism: Determinism | None = None
         self.flags: set[Flag] = set()

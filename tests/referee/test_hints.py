@@ -43,3 +43,54 @@ def test_operands_are_not_suspected_after_exact_products_of_drawn_inputs(court: 
     assert verdict.reason.startswith("values: large: ")
     assert verdict.errors[-1].relative_norm < 1e-3  # of the same size
     assert ALIKE not in verdict.reason
+
+
+OWN = """
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        torch.randn(7)  # so that the layer's values are not the reference's
+        {layer} = nn.Linear(features, features)
+
+    def forward(self, x, residual):
+        return torch.relu({layer}(x)){more} + residual
+"""
+"""As the problem's reference, but for names and what is put in."""
+
+
+def test_weights_under_other_names_are_named(court: Court) -> None:
+    verdict = judged(court, OWN.format(layer="self.mine", more=""), "level2/4")
+    assert verdict.status is Status.WRONG_OUTPUT
+    assert verdict.reason.startswith("values: drawn: ")
+    assert verdict.reason.endswith(
+        "2 of the reference's 2 weights have no partner of the same name, shape and dtype in ModelNew "
+        "(linear.weight, linear.bias), and 2 of ModelNew's kept the initial values that it gave them "
+        "(mine.weight, mine.bias): names and shapes of its state_dict() must equal the reference's"
+    )
+
+
+def test_many_and_long_names_are_cut(court: Court) -> None:
+    many = "self.mine = nn.ParameterDict({f'{n}' * 80: torch.randn(1) for n in range(9)})"
+    source = OWN.format(layer="self.other", more="").replace("torch.randn(7)", many)
+    verdict = judged(court, source, "level2/4")
+    assert "11 of ModelNew's kept" in verdict.reason
+    assert ", ...): names" in verdict.reason
+    assert "0" * 40 in verdict.reason
+    assert "0" * 61 not in verdict.reason
+
+
+def test_weights_that_match_are_not_blamed(court: Court) -> None:
+    verdict = judged(court, OWN.format(layer="self.linear", more=" * 2"), "level2/4")
+    assert verdict.status is Status.WRONG_OUTPUT
+    assert "partner" not in verdict.reason
+
+
+def test_weights_are_not_blamed_for_rounding(court: Court) -> None:
+    source = OWN.format(layer="self.mine", more=" * 1.001").replace("torch.randn(7)", "pass")
+    verdict = judged(court, source, "level2/4")
+    assert verdict.status is Status.WRONG_OUTPUT
+    assert "partner" not in verdict.reason

@@ -184,6 +184,9 @@ class Trials:
         telling = expected.name.startswith("drawn") or not self._exact_when_drawn
         if telling and kind in _AS_LARGE_AS and self._oracle.multiplies(expected):
             seen = f"{seen}; the error is as large as {_AS_LARGE_AS[kind]} would make it"
+        # Other weights are off by as much as weights are: by far more than any arithmetic.
+        if expected.name.startswith("drawn") and found.relative_norm > tolerance.HALF_FLOOR:
+            seen = "; ".join(filter(None, (seen, self._ledger.own_weights)))
         figures = found.model_dump(mode="json")
         return self._ledger.failed(Status.WRONG_OUTPUT, name, _VALUES, seen, figures)
 

@@ -16,6 +16,8 @@ from pipeline.referee.seats.host import Contestant, ContestantFailed, Contestant
 from pipeline.referee.seats.memory import SharedMemory, SharedWeights, same_bits
 
 _WEIGHTS = "Do the candidate's parameters start where the reference's do?"
+_NAMED, _LONGEST = 5, 60
+"""So many names of weights are said, and so many characters of each: a candidate chooses its own."""
 
 
 class Candidate:
@@ -91,6 +93,7 @@ class Candidate:
             self.made = {name: weights.views[name].to("cpu", copy=True) for name in kept}
             self.write_state(self._shared.keys() - kept, weights, pristine, Status.LOAD_ERROR, seconds)
         self._said(len(weights.specs), len(mine))
+        self._ledger.own_weights = self._own(weights.specs, mine)
 
     def _said(self, of: int, mine: int) -> None:
         """Records what came of the weights: the reference has `of` tensors, the candidate `mine`."""
@@ -104,11 +107,22 @@ class Candidate:
         )
         if self.made:
             figures["kept"] = len(self.made)
-            names = ", ".join(sorted(self.made)[:5]) + (", ..." if len(self.made) > 5 else "")
-            seen += f"; folded: kept {len(self.made)} as ModelNew made them ({names})"
+            seen += f"; folded: kept {len(self.made)} as ModelNew made them ({_some(sorted(self.made))})"
         else:
             seen += ", the others got them now"
         self._ledger.passed("weights", _WEIGHTS, seen, figures)
+
+    def _own(self, theirs: Collection[str], mine: Collection[str]) -> str:
+        """In words, what tensors the candidate has instead of the reference's; empty if it does not."""
+        alone = [name for name in theirs if name not in self._shared]
+        own = [name for name in mine if name not in self._shared]
+        if not alone or not own:
+            return ""
+        return (
+            f"{len(alone)} of the reference's {len(theirs)} weights have no partner of the same name, shape "
+            f"and dtype in ModelNew ({_some(alone)}), and {len(own)} of ModelNew's kept the initial values "
+            f"that it gave them ({_some(own)}): names and shapes of its state_dict() must equal the reference's"
+        )
 
     @property
     def shared(self) -> set[str]:
@@ -195,3 +209,8 @@ class Candidate:
         self.take_builds()
         self.contestant.close()
         self.take_output()
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of these names."""
+    return ", ".join(name[:_LONGEST] for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
