@@ -121,7 +121,8 @@ class Candidate:
         return (
             f"{len(alone)} of the reference's {len(theirs)} weights have no partner of the same name, shape "
             f"and dtype in ModelNew ({_some(alone)}), and {len(own)} of ModelNew's kept the initial values "
-            f"that it gave them ({_some(own)}): names and shapes of its state_dict() must equal the reference's"
+            f"that it gave them ({_some(own)}): names and shapes of its state_dict() must "
+            "equal the reference's"
         )
 
     @property
