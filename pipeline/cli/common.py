@@ -74,6 +74,7 @@ class FlagChoice(StrEnum):
     SHAPE_SPECIALISED = "shape_specialised"
     LAYOUT_SPECIALISED = "layout_specialised"
     STATE_NOT_UPDATED = "state_not_updated"
+    WEIGHTS_SPECIALISED = "weights_specialised"
 
 
 class ErrorClassChoice(StrEnum):

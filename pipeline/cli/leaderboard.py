@@ -49,7 +49,7 @@ def leaderboard(
     without: Annotated[
         list[FlagChoice] | None,
         typer.Option(
-            metavar="<shape_specialised|layout_specialised|state_not_updated>",
+            metavar="<shape_specialised|layout_specialised|state_not_updated|weights_specialised>",
             help="Correct ones with this flag do not count; may be repeated.",
         ),
     ] = None,

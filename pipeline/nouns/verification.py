@@ -70,6 +70,9 @@ class Flag(StrEnum):
     STATE_NOT_UPDATED = "state_not_updated"
     """Right outputs, but buffers that the reference updates (running statistics) are not, or not so."""
 
+    WEIGHTS_SPECIALISED = "weights_specialised"
+    """Right with a fresh model's weights only: a scale of ones or a bias of zeros is left out or built in."""
+
     @property
     def meaning(self) -> str:
         """A few words for `show` and the documentation."""
@@ -80,6 +83,7 @@ _FLAG_MEANING = {
     Flag.SHAPE_SPECIALISED: "right at the declared sizes only",
     Flag.LAYOUT_SPECIALISED: "right for contiguous inputs only",
     Flag.STATE_NOT_UPDATED: "leaves out what the reference does to its buffers",
+    Flag.WEIGHTS_SPECIALISED: "right with a fresh model's weights only",
 }
 
 

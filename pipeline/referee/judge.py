@@ -28,6 +28,7 @@ from pipeline.referee.checks.probes import Probes
 from pipeline.referee.checks.reference_trace import ReferenceTrace
 from pipeline.referee.checks.state import State
 from pipeline.referee.checks.trials import Trials
+from pipeline.referee.checks.weights import OtherWeights
 from pipeline.referee.device import canary, exclusive
 from pipeline.referee.device.environment import describe_environment
 from pipeline.referee.hurry import in_a_hurry
@@ -203,15 +204,15 @@ class Bench:
         candidate.take_builds()
         # Who has no kernels of its own is not timed. Another look follows the timed calls: a candidate that
         # computes itself until it is timed does not know how many calls that takes.
-        on_gpu = settings.measure and self._device.type == "cuda"
-        baseline = self._seated if on_gpu else None
+        baseline = self._seated if settings.measure and self._device.type == "cuda" else None
         traced = ReferenceTrace(loaded, model, settings, baseline, self._seating)
         self._check_kernels(loaded, slots[0], traced, timed_next=settings.measure)
         candidate.take_builds()
         failure = ledger.build_failure()
         if failure is not None and not has_other_kernels(self._request, ledger):
             raise failure
-        probes = Probes(oracle, self._memory, self._request, self._device, ledger)
+        others = OtherWeights(model, weights, pristine)
+        probes = Probes(oracle, self._memory, self._request, self._device, ledger, slots[0], form, others)
         if not settings.measure:
             with ledger.stage("probes"):
                 probes.run(candidate)

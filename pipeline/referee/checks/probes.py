@@ -1,9 +1,9 @@
 """Probes: is a correct candidate also right where the problem does not say? What fails here is a flag.
 
 Other batch sizes, other sizes, one more dimension, inputs that are not contiguous, inputs that do not start
-on an aligned address. The problem promises none of them, so a candidate that is wrong there is `correct`, and
-its record says what it is made for. Probes come last: a kernel that is driven out of its bounds may take the
-process with it.
+on an aligned address, and weights that a fresh model has not. The problem promises none of them, so a
+candidate that is wrong there is `correct`, and its record says what it is made for. Probes come last: a
+kernel that is driven out of its bounds may take the process with it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import ProblemError, outputs_of
 from pipeline.referee.answers.shapes import Shapes, Way, strided
 from pipeline.referee.checks.trials import Trials
+from pipeline.referee.checks.weights import OtherWeights
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.candidate import Candidate
-from pipeline.referee.seats.memory import SharedMemory, lay_out, slot_bytes, slots_that_fit
+from pipeline.referee.seats.memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
 
 BUDGET_SECONDS = 20.0
 """Probes begin only within this time."""
@@ -34,6 +35,7 @@ NEEDED_SLOTS = 4
 """A probe is left out when fewer than this many sets of its inputs would fit in memory."""
 OFFSET = "offset inputs"
 SHORT = "memory is short for another set of inputs"
+BROKEN = "the probe before broke the process"
 _ARENAS = ("probe inputs", "probe outputs")
 
 
@@ -60,7 +62,12 @@ class Probes:
         request: VerifyRequest,
         device: torch.device,
         ledger: Ledger,
+        slot: SharedSlot,
+        form: loop.OutputMeta,
+        others: OtherWeights,
     ) -> None:
+        """`slot` and `form`: for inputs and outputs of the declared shapes, that is for `others`."""
+        self._slot, self._form, self._others = slot, form, others
         self._oracle, self._memory = oracle, memory
         self._request, self._device, self._ledger = request, device, ledger
         self._input_bytes = 0
@@ -68,7 +75,7 @@ class Probes:
     def run(self, candidate: Candidate) -> None:
         """All probes; sets flags on the ledger, never ends the verification."""
         deadline = time.monotonic() + BUDGET_SECONDS
-        gone = ""
+        gone = self._other_weights(candidate)
         for probe in self._probes():
             asked = f"Is it right for {probe.name} too?"
             if gone or time.monotonic() > deadline:
@@ -81,6 +88,45 @@ class Probes:
         if self._request.settings.rigor is Rigor.QUICK:
             # A misaligned access ends the process: on a GPU that takes longer than all other probes.
             self._ledger.skipped(f"probe: {OFFSET}", f"Is it right for {OFFSET} too?", "not at rigor quick")
+
+    def _other_weights(self, candidate: Candidate) -> str:
+        """Other values for weights that a fresh model has at one value, where there are any.
+
+        Returns why nothing more can be asked of the candidate, if so.
+        """
+        name, asked = "probe: other weights", "Is it right for other weights too?"
+        if not self._others.names:
+            return ""
+        names = self._others.chosen(candidate)
+        if not names:
+            self._ledger.skipped(name, asked, "it holds them in a form of its own")
+            return ""
+        settings, scratch = self._request.settings, Ledger(self._request)
+        arguments = self._oracle.loaded.draw(self._ledger.seed("other weights"), self._device)
+        trials = Trials(
+            self._oracle, [self._slot], self._form, settings, self._device, scratch, candidate.ask
+        )
+        figures: dict[str, Any] = {"changed": len(names), "first": names[0]}
+        try:
+            self._others.change(candidate, names, self._ledger.seed("changed weights"))
+            why = trials.try_arguments("other weights", arguments)
+            if why is not None:
+                self._ledger.skipped(name, asked, why)
+            else:
+                self._ledger.passed(name, asked, "it is", figures)
+        except Ended as ended:
+            if ended.status is Status.INFRASTRUCTURE_ERROR:
+                raise
+            seen = f"{ended.status}: {ended.reason}"[:500]
+            self._ledger.flags.add(Flag.WEIGHTS_SPECIALISED)
+            self._ledger.failed(Status.CORRECT, name, asked, seen, figures)
+        except torch.OutOfMemoryError:
+            self._ledger.skipped(name, asked, SHORT)
+        try:
+            self._others.restore(candidate, names)
+        except Ended:
+            return BROKEN
+        return ""
 
     def _probes(self) -> Iterator[Probe]:
         arguments = self._oracle.loaded.draw(self._ledger.seed("probes"), self._device)
@@ -169,5 +215,5 @@ class Probes:
             message = {"op": "detach", "arenas": list(_ARENAS)}
             candidate.ask(message, self._request.settings.call_seconds, Status.CRASH)
         except Ended:
-            return "the probe before broke the process"
+            return BROKEN
         return ""

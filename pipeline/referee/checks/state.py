@@ -98,7 +98,7 @@ class State:
         for name in self._moving:
             state[name].copy_(self._pristine.views[name])
         self._oracle.native(arguments, seed)
-        candidate.write_state(there, self._weights, self._pristine, Status.RUNTIME_ERROR)
+        candidate.write_state(there, self._weights, self._pristine.views, Status.RUNTIME_ERROR)
         slot.fill(arguments)
         message = {"op": "call", "seed": seed, **slot.message()}
         candidate.ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)

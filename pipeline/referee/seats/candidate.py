@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -40,6 +40,8 @@ class Candidate:
         """Specs of the weights that reference and candidate have in common, by name."""
         self.differed: frozenset[str] = frozenset()
         """Names of those that ModelNew made with other values than the reference's."""
+        self.own_names: frozenset[str] = frozenset()
+        """Names of its tensors that the reference has not, or has in another form."""
         self.made: dict[str, torch.Tensor] = {}
         """Those that keep the values that ModelNew made, with a copy of these in host memory."""
 
@@ -83,6 +85,7 @@ class Candidate:
             for name, spec in weights.specs.items()
             if mine.get(name) == [spec["dtype"], spec["shape"]]
         }
+        self.own_names = frozenset(map(str, mine.keys() - self._shared.keys()))
         self.differed, self.made = frozenset(), {}
         if self._shared:
             self.read_state(self._shared, Status.LOAD_ERROR, seconds)
@@ -91,7 +94,7 @@ class Candidate:
             )
             kept = self._shared.keys() & set(keep)
             self.made = {name: weights.views[name].to("cpu", copy=True) for name in kept}
-            self.write_state(self._shared.keys() - kept, weights, pristine, Status.LOAD_ERROR, seconds)
+            self.write_state(self._shared.keys() - kept, weights, pristine.views, Status.LOAD_ERROR, seconds)
         self._said(len(weights.specs), len(mine))
         self._ledger.own_weights = self._own(weights.specs, mine)
 
@@ -141,13 +144,13 @@ class Candidate:
         self,
         names: Collection[str],
         weights: SharedWeights,
-        values: SharedWeights,
+        values: Mapping[str, torch.Tensor],
         failure: Status,
         seconds: float | None = None,
     ) -> None:
         """Gives these tensors of the candidate's their values, by way of the `weights` that it shares."""
         for name in names:
-            weights.views[name].copy_(values.views[name])
+            weights.views[name].copy_(values[name])
         seat.settled(self._device)
         tensors = {name: self._shared[name] for name in names}
         message = {"op": "weights", "tensors": tensors}

@@ -1,0 +1,129 @@
+"""Weights that a fresh model has at one value, scales of ones and shifts of zeros, get others once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from pipeline.nouns import Check, CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
+from pipeline.problems import open_suite, read_problem
+from pipeline.referee.checks.weights import learned_constants, other_values
+from pipeline.referee.request import VerifyRequest
+from tests.referee.court import Court
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+LEFT_OUT = (CORPUS / "honest" / "mixer_norms_without_scale.py").read_text()
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(features).eval()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x):
+        return self.linear(self.norm(x))
+
+
+def get_inputs():
+    return [torch.randn(33, 65)]
+
+
+def get_init_inputs():
+    return [65]
+"""
+USED = PROBLEM.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+
+
+def judged(court: Court, source: str, problem: Problem) -> Verification:
+    settings = VerifySettings(
+        backend="cpp", size=min(problem.sizes, key=lambda name: name != "small"), trials=1,
+        own_kernel=False, measure=False, threads=1,
+    )  # fmt: skip
+    verdict = court.judge(VerifyRequest(problem=problem, source=source, settings=settings, device="cpu"))
+    assert verdict.status is Status.CORRECT, f"{verdict.reason}\n{verdict.details}"
+    return verdict
+
+
+def look(verdict: Verification) -> Check:
+    (check,) = (check for check in verdict.checks if check.name == "probe: other weights")
+    return check
+
+
+@pytest.fixture
+def normed(tmp_path: Path) -> Problem:
+    (tmp_path / "normed.py").write_text(PROBLEM)
+    return read_problem(tmp_path / "normed.py")
+
+
+def test_norms_without_their_scale_are_a_flag(court: Court) -> None:
+    verdict = judged(court, LEFT_OUT, open_suite().find("level3/2"))
+    assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
+    assert look(verdict).outcome is CheckOutcome.FAIL
+    assert look(verdict).figures == {"changed": 4, "first": "token_norm.weight"}
+    assert verdict.reason == "every check passed; weights_specialised"
+
+
+def test_norms_with_their_scale_are_right(court: Court) -> None:
+    source = LEFT_OUT.replace("self.normed(x).transpose", "self.token_norm(x).transpose")
+    source = source.replace("self.channel_mlp(self.normed(x))", "self.channel_mlp(self.channel_norm(x))")
+    verdict = judged(court, source, open_suite().find("level3/2"))
+    assert verdict.flags == ()
+    assert look(verdict).outcome is CheckOutcome.PASS
+
+
+def test_statistics_that_are_only_used_count_and_come_back(court: Court, normed: Problem) -> None:
+    verdict = judged(court, USED, normed)
+    assert verdict.flags == ()
+    assert look(verdict).figures == {"changed": 4, "first": "norm.weight"}
+    # The probes after it are asked with the initial weights: this one is right with no others.
+    left_out = USED.replace("self.norm(x)", "x / (1 + 1e-5) ** 0.5")
+    verdict = judged(court, left_out, normed)
+    assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
+    later = [check for check in verdict.checks if check.name.startswith("probe: batch")]
+    assert later
+    assert all(check.outcome is CheckOutcome.PASS for check in later)
+
+
+def test_weights_that_are_not_there_are_left_out(court: Court, normed: Problem) -> None:
+    source = USED.replace("self.norm = nn.BatchNorm1d(features).eval()", "self.eps = 1e-5")
+    source = source.replace("self.norm(x)", "x / (1 + self.eps) ** 0.5")
+    assert judged(court, source, normed).flags == (Flag.WEIGHTS_SPECIALISED,)
+
+
+def test_weights_under_other_names_may_be_used(court: Court, normed: Problem) -> None:
+    verdict = judged(court, USED.replace("self.norm", "self.first"), normed)
+    assert verdict.flags == ()
+    assert look(verdict).outcome is CheckOutcome.NOT_APPLICABLE
+
+
+def test_a_process_that_ends_is_a_flag(court: Court, normed: Problem) -> None:
+    ends = "        if float(self.norm.weight.std()) > 0:\n            import os; os._exit(3)\n"
+    source = USED.replace("        return self.linear", ends + "        return self.linear")
+    verdict = judged(court, source, normed)
+    assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
+    assert "crash" in look(verdict).seen
+
+
+def test_only_what_is_learned_and_has_one_value_is_changed() -> None:
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.BatchNorm1d(4), nn.PReLU())
+    model.register_buffer("scale", torch.ones(4))
+    assert learned_constants(model) == ["1.weight", "1.bias", "2.weight"]
+    assert learned_constants(model.eval())[3:] == ["1.running_mean", "1.running_var"]
+    norm = nn.BatchNorm1d(4).eval()
+    assert learned_constants(norm) == ["weight", "bias", "running_mean", "running_var"]
+
+
+@pytest.mark.parametrize("value", [1.0, -3.0, 1e-6, 0.0])
+def test_other_values_differ_everywhere_and_keep_the_sign(value: float) -> None:
+    found = other_values(torch.full((3, 50), value), torch.Generator().manual_seed(1))
+    assert found.unique().numel() == found.numel()
+    assert float((found - value).abs().mean()) > 0.1
+    if value:
+        assert bool((found.sign() == (1 if value > 0 else -1)).all())
