@@ -128,8 +128,7 @@ def test_large_and_tiny_change_the_magnitude() -> None:
 def test_spikes_are_few_of_both_signs_and_too_large_for_exp(seed: int, milder: bool) -> None:
     variant = named("spikes")
     drawn = torch.rand(500, 400, generator=torch.Generator().manual_seed(seed))
-    form = variant.mild if milder else variant
-    assert form is not None
+    form = variant.ways[1 if milder else 0]
     changed = form.apply([drawn], seed)
     assert changed is not None
     other = changed[0] != drawn
@@ -139,6 +138,22 @@ def test_spikes_are_few_of_both_signs_and_too_large_for_exp(seed: int, milder: b
     assert float(spikes.max()) >= least
     assert float(spikes.min()) <= -least
     assert bool(spikes.exp().isinf().any()) is not milder
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("way", "least"), [(2, 128.0), (3, 4.0)])
+def test_spikes_for_roots_and_logarithms_have_the_sign_of_what_is_drawn(
+    way: int, least: float, sign: int
+) -> None:
+    form = named("spikes").ways[way]
+    drawn, both = sign * torch.rand(500, 400), torch.randn(500, 400)
+    changed = form.apply([drawn, both], 3)
+    assert changed is not None
+    spikes = sign * changed[0][changed[0] != drawn]
+    assert len(spikes) >= 3
+    assert float(spikes.min()) >= least
+    others = changed[1][changed[1] != both]
+    assert float(others.min()) <= -least < least <= float(others.max())
 
 
 def test_spikes_escape_a_sample_of_any_fixed_size() -> None:

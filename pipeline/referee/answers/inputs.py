@@ -42,7 +42,8 @@ SPIKE_SHARE, FEWEST_SPIKES = 1e-4, 4
 one element in a hundred misses all of four in 96 calls of 100, and of many it is wrong in many places."""
 SPIKES, MILD_SPIKES = (128.0, 512.0), (4.0, 16.0)
 """Their sizes, in units of the drawn values' root mean square, or of one if that is more. exp of 128 is
-infinite in float32. Where the reference itself cannot do with such (an exp of its own), mild ones."""
+infinite in float32. Where the reference itself cannot do with such (an exp of its own), mild ones; where it
+cannot do with the other sign (a root, a logarithm), those of the sign that all drawn values have."""
 ROWS_SHARE, FEWEST_ROWS = 0.25, 4
 """`mixed rows` changes a secret number of rows between these."""
 ACCURATE = 1e-3
@@ -56,8 +57,8 @@ class Variant:
     name: str
     purpose: str
     change: Change
-    milder: Change | None = None
-    """What to do instead where the reference cannot do with the change."""
+    milder: tuple[Change, ...] = ()
+    """What to do instead where the reference cannot do with the change, one after the other."""
     forms: Forms | None = None
     """What structure to keep; None: that which a draw itself shows."""
 
@@ -79,9 +80,9 @@ class Variant:
         return replace(self, forms=forms)
 
     @property
-    def mild(self) -> Variant | None:
-        """Its milder form, if it has one."""
-        return replace(self, change=self.milder, milder=None) if self.milder else None
+    def ways(self) -> list[Variant]:
+        """Itself, and then its milder forms, as variants without any."""
+        return [replace(self, change=change, milder=()) for change in (self.change, *self.milder)]
 
     def _changed(
         self,
@@ -118,15 +119,19 @@ def _constant(tensor: torch.Tensor) -> torch.Tensor:
     return torch.full_like(tensor, value + (0.5 if value > 0 else -0.5))
 
 
-def _spikes(tensor: torch.Tensor, sizes: tuple[float, float]) -> torch.Tensor:
-    """Every second one is negative."""
+def _spikes(tensor: torch.Tensor, sizes: tuple[float, float], *, one_sided: bool = False) -> torch.Tensor:
+    """Every second one is negative; or all have the sign that all drawn values have, if they have one."""
     few = min(FEWEST_SPIKES, max(1, tensor.numel() // 2))
     count = _secret(few, int(tensor.numel() * SPIKE_SHARE))
     places = torch.randint(tensor.numel(), (count,), device=tensor.device)
     least, most = sizes
     values = least + (most - least) * torch.rand(count, device=tensor.device)
     values *= _finite(tensor).square().mean().sqrt().clamp(min=1.0).float()
-    values[1::2].neg_()
+    low, high = (float(end) for end in tensor.aminmax()) if one_sided else (-1.0, 1.0)
+    if high <= 0:
+        values.neg_()
+    elif low < 0:
+        values[1::2].neg_()
     changed = tensor.clone()
     changed[torch.unravel_index(places, tensor.shape)] = values.to(tensor.dtype)
     return changed
@@ -185,7 +190,11 @@ VARIANTS: tuple[Variant, ...] = (
         "spikes",
         f"as drawn, but for few elements at secret places: beyond {SPIKES[0]:g} and -{SPIKES[0]:g}",
         partial(_spikes, sizes=SPIKES),
-        partial(_spikes, sizes=MILD_SPIKES),
+        (
+            partial(_spikes, sizes=MILD_SPIKES),
+            partial(_spikes, sizes=SPIKES, one_sided=True),
+            partial(_spikes, sizes=MILD_SPIKES, one_sided=True),
+        ),
     ),
 )
 

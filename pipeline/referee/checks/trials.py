@@ -113,15 +113,15 @@ class Trials:
         self._variant(mixed_rows(parts))
 
     def _variant(self, variant: Variant) -> None:
-        forms = [variant, variant.mild] if variant.mild else [variant]
-        why = None
-        for form in forms:
-            kept = form.keeping(self._structure)
+        reasons = []
+        for way in variant.ways:
+            kept = way.keeping(self._structure)
             why = self._asked(kept)
             if why is None:
                 self._used.append(kept)
                 return
-        self._ledger.skipped(f"values: {variant.name}", _VALUES, why or "", self._structure.said)
+            reasons.append(why)
+        self._ledger.skipped(f"values: {variant.name}", _VALUES, reasons[0], self._structure.said)
 
     def _asked(self, variant: Variant) -> str | None:
         """A trial on a variant. Returns why it decides nothing, if so; raises Ended."""
