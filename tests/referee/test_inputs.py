@@ -124,6 +124,16 @@ def test_large_and_tiny_change_the_magnitude() -> None:
         assert torch.equal(changed[0], randn(10) * factor)
 
 
+def test_where_large_ones_overflow_values_are_near_one() -> None:
+    near = named("large").ways[1].apply([torch.rand(64, 4096), torch.rand(5).half()], 3)
+    assert near is not None
+    assert 2.0**-9 < float((near[0] - 1).std()) < 2.0**-7
+    products = near[0].cumprod(1)[:, -1]
+    assert float(products.min()) > 0.1
+    assert float(products.max()) < 10
+    assert near[1].dtype == torch.float16
+
+
 @given(st.integers(0, 2**31), st.booleans())
 def test_spikes_are_few_of_both_signs_and_too_large_for_exp(seed: int, milder: bool) -> None:
     variant = named("spikes")

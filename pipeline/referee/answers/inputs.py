@@ -28,6 +28,9 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 
 LARGE, LARGE_HALF = 64.0, 16.0
 """Factors of `large`: exp of 64 times a normal value overflows float32; float16 ends at 65504."""
+NEAR_ONE = 2.0**-8
+"""How far from one, in standard deviations, values are where `large` ones have no result: a running product
+neither ends nor vanishes then."""
 BELOW = 16.0
 """How far below zero `negative` goes at least: row maxima, running maxima and one-sided bounds see it."""
 DEEP = 2.0**10
@@ -114,6 +117,10 @@ def _large(tensor: torch.Tensor) -> torch.Tensor:
     return tensor * (LARGE_HALF if tensor.dtype == torch.float16 else LARGE)
 
 
+def _near_one(tensor: torch.Tensor) -> torch.Tensor:
+    return 1 + NEAR_ONE * torch.randn_like(tensor)
+
+
 def _constant(tensor: torch.Tensor) -> torch.Tensor:
     value = float(torch.randn(()))  # one secret value
     return torch.full_like(tensor, value + (0.5 if value > 0 else -0.5))
@@ -171,7 +178,7 @@ def _secret(fewest: int, most: int) -> int:
 
 VARIANTS: tuple[Variant, ...] = (
     Variant("signed", "both signs, whatever get_inputs draws", _signed),
-    Variant("large", f"{LARGE:g} times as large (float16: {LARGE_HALF:g})", _large),
+    Variant("large", f"{LARGE:g} times as large (float16: {LARGE_HALF:g})", _large, (_near_one,)),
     Variant("negative", f"all far below zero: -{BELOW:g} and less", lambda t: -BELOW * (1 + t.abs())),
     Variant("deep", f"all further below zero: -{DEEP:g} and less", lambda t: -DEEP * (1 + t.abs())),
     Variant("tiny", "1024 times smaller", lambda tensor: tensor * TINY),
