@@ -104,3 +104,40 @@ def test_a_template_of_torchs_headers_runs_the_candidates_own_function(tmp_path:
     assert origin(kernel.format("Mine", "Mine"), shown) is Origin.OWN
     assert origin(kernel.format("Theirs", "Theirs"), shown) is Origin.LIBRARY
     assert origin(kernel.format("Mine", "Mine"), shown, by_torch=True) is Origin.LIBRARY
+
+
+TRITON = """
+import torch, triton
+@triton.jit
+def triton_poi_fused_relu_0(x, y, n): pass
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return WORK
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        ("triton_poi_fused_relu_0[(4,)](x, x, 4)", Origin.JIT),
+        ("torch.compile(torch.relu)(x)", Origin.INDUCTOR),
+        ("torch._inductor.compile(graph, [x])(x)", Origin.INDUCTOR),
+    ],
+)
+def test_a_kernel_named_as_inductor_names_them_is_its_own_unless_it_asks_inductor(
+    work: str, expected: Origin
+) -> None:
+    shown = Evidence(source=TRITON.replace("WORK", work))
+    assert origin("triton_poi_fused_relu_0", shown) is expected
+
+
+def test_a_built_kernel_of_inductors_name_hides_none_of_inductors() -> None:
+    image = b"\0triton_poi_fused_relu_0\0"
+    assert origin("triton_poi_fused_relu_0", Evidence([image], "x = 1")) is Origin.OWN
+    source = "from torch import nn, compile as c"
+    assert origin("triton_poi_fused_relu_0", Evidence([image], source)) is Origin.INDUCTOR
+
+
+def test_an_own_triton_kernel_stays_its_own_beside_torch_compile() -> None:
+    source = 'import torch, triton\ndef triton_relu(x): "As fast as torch.compile."\n'
+    assert origin("triton_relu", Evidence(source=source)) is Origin.JIT

@@ -52,6 +52,12 @@ _MOVES = re.compile(
 )
 _MEMORY = re.compile(r"^Mem(?:cpy|set)\b")
 _INDUCTOR = re.compile(r"^triton_")
+_ASKS_INDUCTOR = re.compile(
+    r"\btorch\.compile\b|\bfrom torch import [^\n]*\bcompile\b|\b_(?:inductor|dynamo)\b|\baoti?_compile"
+)
+"""A program that has `torch.compile` write kernels: those with just its names are not the program's then,
+though it holds kernels of such names too."""
+_INDUCTORS_OWN = re.compile(r"^triton_(?:poi|red|per|tem|spl|for)_fused_")
 _OF_TORCH = re.compile(r"^(?:reduction_\w+_kernel|\w+_vectorized\d+_kernel|fused_\w+|kernel_?\d*|func\w*)$")
 """As torch names what it compiles while it runs (jiterator, TorchScript's fusers): such a name counts as the
 candidate's only where the whole of it stands in its source."""
@@ -94,6 +100,11 @@ class Evidence:
         return bool(_COMPILES.search(self.text)) or any(
             call in image for image in self.images for call in _LOADS
         )
+
+    @cached_property
+    def asks_inductor(self) -> bool:
+        """Whether the candidate has `torch.compile` write kernels."""
+        return bool(_ASKS_INDUCTOR.search(self.text))
 
     def holds(self, name: str) -> bool:
         """Whether a library that was built has this kernel."""
@@ -146,6 +157,8 @@ def origin(name: str, shown: Evidence = _NOTHING, *, by_torch: bool = False) -> 
         return of_library(name)
     if _UNMISTAKABLE.match(known.plain) or _of_namespace(name):
         return Origin.OWN if shown.alone_holds(name) else of_library(name)
+    if _INDUCTORS_OWN.match(name) and shown.asks_inductor:
+        return Origin.INDUCTOR
     usual = _usual(name)
     if shown.holds(name):
         return of_library(name) if usual and _sold(name) else Origin.OWN
