@@ -44,7 +44,7 @@ class Holder:
         """Stops all processes of the job, new ones too; False when some go on.
 
         `brief`: only those that were held last, and it is not looked whether they stay still. To find new
-        ones takes some ten microseconds for each thread.
+        ones takes some ten microseconds for each thread. `halt` does that when the clock has stopped.
         """
         if self._spent is not None:  # paused already: what it did so far counts
             self._look()
@@ -56,6 +56,19 @@ class Holder:
         self.held = self._known = frozenset(found or ())
         self._spent = None if found is None or brief else procfs.spent_ns(self.held)
         return found is not None
+
+    def halt(self) -> int | None:
+        """Stops all processes while a clock runs; when the last of it was at rest, by `perf_counter_ns`. None
+        when some go on.
+
+        Those that were held last are stopped first, which is quick. Whatever it has started since, or keeps
+        from being stopped (a vfork(2) whose child still works), is time of its own: the clock goes on until
+        that is at rest too.
+        """
+        held, at = self.pause(brief=True), time.perf_counter_ns()
+        if held and self._loose():
+            held, at = self.pause(), time.perf_counter_ns()
+        return at if held else None
 
     def look(self) -> None:
         """Looks whether it stayed still so far, for the last time before `resume`. That takes a while, so it
@@ -95,6 +108,13 @@ class Holder:
         except OSError:  # the job is over, and its group removed
             return set()
         return None
+
+    def _loose(self) -> bool:
+        """Whether, after a brief pause, something of the job may still run."""
+        if self._freezer is not None:
+            return False
+        others = set(procfs.descendants(self._root)) - self.held - {self._root}
+        return bool(others) or not all(map(procfs.threads_at_rest, self.held))
 
     def _stopped_again(self) -> frozenset[int] | None:
         for pid in self._known:

@@ -85,14 +85,26 @@ class Process:
             return tuple(self._holder.held)
         return tuple(pid for pid in procfs.descendants(self.pid) if pid != self.pid)
 
-    def pause(self, *, brief: bool = False) -> None:
-        """Holds every process of the job still; one that cannot be held is killed.
+    def pause(self) -> None:
+        """Holds every process of the job still; one that cannot be held is killed."""
+        if not self._done.is_set() and not self._holder.pause():
+            self._kill_restless()
 
-        `brief`: those that were held last, whatever it has started since, and it is not looked whether they
-        stay still (`held_still`): for a moment in which every thread that is looked at would count.
+    def halt(self) -> int:
+        """The same while a clock runs. Returns when the last of the job was at rest, by `perf_counter_ns`.
+
+        An honest job is at rest as soon as the processes are that were held last; the search for others
+        comes after that. Whether it stays still is not looked at (`held_still`).
         """
-        if not self._done.is_set() and not self._holder.pause(brief=brief):
-            self.kill(f"it could not be held still within {PATIENCE_S:g} s")
+        at = None if self._done.is_set() else self._holder.halt()
+        if at is None:
+            if not self._done.is_set():
+                self._kill_restless()
+            return time.perf_counter_ns()
+        return at
+
+    def _kill_restless(self) -> None:
+        self.kill(f"it could not be held still within {PATIENCE_S:g} s")
 
     def look(self) -> None:
         """Looks whether a paused job stayed still, so that `resume` is quick."""

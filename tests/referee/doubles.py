@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import threading
+import time
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -73,8 +74,11 @@ class Double:
     def pids(self) -> tuple[int, ...]:
         return ()
 
-    def pause(self, *, brief: bool = False) -> None:
+    def pause(self) -> None:
         pass
+
+    def halt(self) -> int:
+        return time.perf_counter_ns()
 
     def held_still(self) -> Held:
         return Held(holds=0, ran_ms=0.0, woken=0)

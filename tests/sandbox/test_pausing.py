@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -233,9 +234,77 @@ def test_threads_that_sleep_and_timers_are_no_running(tmp_path: Path, pausable: 
 
 def test_nobody_looks_at_a_brief_pause(tmp_path: Path) -> None:
     with start(job_of(BUSY, tmp_path)) as process:
-        process.pause(brief=True)
+        process.halt()
         process.resume()
         assert process.held_still().holds == 0
+
+
+LATE_CHILD = """
+import os, time
+from pathlib import Path
+
+Path("ready").touch()
+while not Path("go").exists():
+    time.sleep(0.005)
+if os.fork() == 0:
+    while True:
+        with open("child", "a") as file:
+            file.write("x")
+        time.sleep(0.005)
+time.sleep(60)
+"""
+
+
+@both_ways
+def test_what_was_started_since_the_last_hold_is_at_rest_too(tmp_path: Path, pausable: bool) -> None:
+    scratch = tmp_path / "scratch"
+    with start(job_of(LATE_CHILD, tmp_path, pausable=pausable)) as process:
+        wait_for(scratch / "ready")
+        process.pause()
+        process.resume()
+        (scratch / "go").touch()
+        wait_for(scratch / "child")
+        process.halt()
+        held = (scratch / "child").stat().st_size
+        time.sleep(0.1)
+        assert (scratch / "child").stat().st_size == held
+        process.resume()
+        time.sleep(0.1)
+        assert (scratch / "child").stat().st_size > held
+
+
+IN_VFORK = """
+import os, time
+from pathlib import Path
+
+os.mkfifo("fifo")
+Path("ready").touch()
+while not Path("go").exists():
+    time.sleep(0.005)
+Path("gone").touch()
+os.posix_spawn("/nowhere", ["nowhere"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, "fifo", os.O_RDONLY, 0)])
+"""
+
+
+def test_until_a_vfork_is_over_the_clock_goes_on(tmp_path: Path) -> None:
+    """The child shares all memory and is not known yet. Its parent cannot be stopped before it ends."""
+    scratch = tmp_path / "scratch"
+
+    def end_it() -> None:
+        time.sleep(0.5)
+        (scratch / "fifo").write_bytes(b"")
+
+    with start(job_of(IN_VFORK, tmp_path)) as process:
+        wait_for(scratch / "ready")
+        process.pause()
+        process.resume()
+        (scratch / "go").touch()
+        wait_for(scratch / "gone")
+        time.sleep(0.1)
+        threading.Thread(target=end_it).start()
+        began = time.perf_counter_ns()
+        at = process.halt()
+    assert 0.4e9 < at - began < 1.9e9
 
 
 def test_control_groups_are_removed(tmp_path: Path) -> None:

@@ -139,8 +139,6 @@ class Contestant:
         self.prepared: dict[str, Any] | None = None
         """A request that was sent ahead, whose reply `wait_ready` takes."""
         self._awaited = False
-        self._asking = False
-        """Whether it waits for an answer of ours while it is on a clock."""
         self._closing = threading.Lock()
         self._scratch = Scratch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -252,12 +250,7 @@ class Contestant:
             reply = self._receive(deadline)
             began = time.monotonic()
             if reply.get("op") == "places" and places is not None:
-                self._asking = True
-                try:
-                    told = list(places())
-                finally:
-                    self._asking = False
-                self._send({"places": told})
+                self._send({"places": list(places())})
                 places = None
             elif reply.get("op") == "build":
                 self._serve_build(reply.get("request"))
@@ -284,10 +277,14 @@ class Contestant:
     def pause(self) -> None:
         """Holds the candidate still: no thread of it runs until `resume`.
 
-        Between two requests it is looked whether it stays so (`held_still`). While it waits for places, a
-        clock runs, in which every thread that is looked at would count: only its known processes are stopped.
+        It is looked whether it stays so (`held_still`).
         """
-        self._process.pause(brief=self._asking)
+        self._process.pause()
+
+    def halt(self) -> int:
+        """Holds the candidate still while a clock runs: when the last of it was at rest, in nanoseconds of
+        `perf_counter_ns`. It is not looked whether it stays so."""
+        return self._process.halt()
 
     def look(self) -> None:
         """Looks whether the candidate stayed still while it was held, so that `resume` is quick."""

@@ -126,6 +126,9 @@ class Stopwatch:
         """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
         self._emptied = True
         """Whether the candidate's process has always done it."""
+        self._worked = {True: 0.0, False: 0.0}
+        """Milliseconds that the referee worked in the last block of the baseline (True) or the candidate
+        while it held that side still."""
         self._disturbances: list[str] = []
         """Of the blocks of the current round."""
         self._random = random.SystemRandom()
@@ -240,6 +243,9 @@ class Stopwatch:
         self._check_outputs(timed, slots, places, watched)
         self._judge_emptied(timed)
         self._disturbances += filter(None, [self._watch.gpu_trouble()])
+        if self._device.type == "cuda":
+            # It is the same work. Beside a kernel that was left running it takes longer.
+            host += max(0.0, self._worked[False] - self._worked[True])
         return Round(order, baseline, candidate, host, baseline_host, session)
 
     def _wants_decoy(self, rounds: Sequence[Round]) -> bool:
@@ -329,6 +335,9 @@ class Stopwatch:
         """One side's block: its times, and the referee's clock around it, in milliseconds, less what the
         referee did meanwhile while the side was held still.
 
+        It takes until a side is at rest, each time: what a process does that cannot be stopped, or that
+        nobody knew of, is on the clock.
+
         `late`: where each slot's inputs come from while it is called, if they do.
         """
         is_baseline = side is self._baseline
@@ -341,15 +350,16 @@ class Stopwatch:
 
         def told() -> list[list[dict[str, Any]]]:
             nonlocal ours
-            began = time.perf_counter_ns()
             if watched is not None and not (self._trusted or self._subject.aliased):
-                side.pause()
+                halted = side.halt()
+                began = time.perf_counter_ns()
                 same = same_bits(list(slots[watched.index].views), watched.private)
                 watched.changed |= not same and not is_baseline
                 slots[watched.index].scramble()
                 seat.settled(self._device)
+                self._worked[is_baseline] = (time.perf_counter_ns() - began) / 1e6
                 side.resume()
-            ours = (time.perf_counter_ns() - began) / 1e6
+                ours = (time.perf_counter_ns() - halted) / 1e6
             return [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
 
         seconds = self._settings.call_seconds * len(slots)
@@ -363,7 +373,7 @@ class Stopwatch:
             if is_baseline:  # no fault of the candidate's
                 raise seat.baseline_failed(error) from None
             raise
-        host = (time.perf_counter_ns() - start) / 1e6 - ours
+        host = (side.halt() - start) / 1e6 - ours
         side.pause()
         self._disturbances += filter(None, [self._watch.after()])
         self._emptied = self._emptied and (is_baseline or self._proven(reply.get("proof"), seed, len(slots)))
