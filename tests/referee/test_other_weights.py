@@ -66,7 +66,7 @@ def test_norms_without_their_scale_are_a_flag(court: Court) -> None:
     verdict = judged(court, LEFT_OUT, open_suite().find("level3/2"))
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
     assert look(verdict).outcome is CheckOutcome.FAIL
-    assert look(verdict).figures == {"changed": 4, "first": "token_norm.weight"}
+    assert look(verdict).figures == {"changed": 4, "inputs": 0, "first": "token_norm.weight"}
     assert verdict.reason == "every check passed; weights_specialised"
 
 
@@ -81,7 +81,7 @@ def test_norms_with_their_scale_are_right(court: Court) -> None:
 def test_statistics_that_are_only_used_count_and_come_back(court: Court, normed: Problem) -> None:
     verdict = judged(court, USED, normed)
     assert verdict.flags == ()
-    assert look(verdict).figures == {"changed": 4, "first": "norm.weight"}
+    assert look(verdict).figures == {"changed": 4, "inputs": 0, "first": "norm.weight"}
     # The probes after it are asked with the initial weights: this one is right with no others.
     left_out = USED.replace("self.norm(x)", "x / (1 + 1e-5) ** 0.5")
     verdict = judged(court, left_out, normed)
@@ -109,6 +109,36 @@ def test_a_process_that_ends_is_a_flag(court: Court, normed: Problem) -> None:
     verdict = judged(court, source, normed)
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
     assert "crash" in look(verdict).seen
+
+
+GIVEN = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, scale, shift):
+        return x * scale + shift
+
+
+def get_inputs():
+    return [torch.randn(33, 65), torch.ones(65), torch.zeros(65)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("work", "used"), [("x * scale + shift", True), ("x.clone()", False)])
+def test_inputs_of_ones_and_zeros_get_other_values_too(
+    court: Court, tmp_path: Path, work: str, used: bool
+) -> None:
+    (tmp_path / "given.py").write_text(GIVEN)
+    source = GIVEN.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+    verdict = judged(court, source.replace("x * scale + shift", work), read_problem(tmp_path / "given.py"))
+    assert (Flag.WEIGHTS_SPECIALISED in verdict.flags) is not used
+    assert look(verdict).figures == {"changed": 0, "inputs": 2}
 
 
 def test_only_what_is_learned_and_has_one_value_is_changed() -> None:

@@ -23,7 +23,7 @@ from pipeline.referee.answers.oracle import Oracle
 from pipeline.referee.answers.problem import ProblemError, outputs_of
 from pipeline.referee.answers.shapes import Shapes, Way, strided
 from pipeline.referee.checks.trials import Trials
-from pipeline.referee.checks.weights import OtherWeights
+from pipeline.referee.checks.weights import OtherWeights, other_inputs
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.candidate import Candidate
@@ -90,25 +90,28 @@ class Probes:
             self._ledger.skipped(f"probe: {OFFSET}", f"Is it right for {OFFSET} too?", "not at rigor quick")
 
     def _other_weights(self, candidate: Candidate) -> str:
-        """Other values for weights that a fresh model has at one value, where there are any.
+        """Other values for weights and inputs of one value throughout, where there are any.
 
         Returns why nothing more can be asked of the candidate, if so.
         """
         name, asked = "probe: other weights", "Is it right for other weights too?"
-        if not self._others.names:
-            return ""
         names = self._others.chosen(candidate)
-        if not names:
-            self._ledger.skipped(name, asked, "it holds them in a form of its own")
-            return ""
         settings, scratch = self._request.settings, Ledger(self._request)
-        arguments = self._oracle.loaded.draw(self._ledger.seed("other weights"), self._device)
+        drawn = self._oracle.loaded.draw(self._ledger.seed("other weights"), self._device)
+        generator = torch.Generator().manual_seed(self._ledger.seed("changed weights"))
+        arguments, inputs = other_inputs(drawn, generator)
+        del drawn
+        if not names and not inputs:
+            if self._others.names:
+                self._ledger.skipped(name, asked, "it holds them in a form of its own")
+            return ""
         trials = Trials(
             self._oracle, [self._slot], self._form, settings, self._device, scratch, candidate.ask
         )
-        figures: dict[str, Any] = {"changed": len(names), "first": names[0]}
+        figures: dict[str, Any] = {"changed": len(names), "inputs": inputs}
+        figures |= {"first": names[0]} if names else {}
         try:
-            self._others.change(candidate, names, self._ledger.seed("changed weights"))
+            self._others.change(candidate, names, generator)
             why = trials.try_arguments("other weights", arguments)
             if why is not None:
                 self._ledger.skipped(name, asked, why)

@@ -9,11 +9,13 @@ weight when it was constructed is right as well, and cannot know of values that 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
 
 from pipeline.nouns import Status
+from pipeline.referee.answers.problem import mapped
 from pipeline.referee.seats.candidate import Candidate
 from pipeline.referee.seats.memory import SharedWeights
 
@@ -53,6 +55,23 @@ def other_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
     return size if value > 0 else -size
 
 
+def other_inputs(arguments: list[Any], generator: torch.Generator) -> tuple[list[Any], int]:
+    """The arguments, with other values in inputs of one value throughout, and how many these are.
+
+    No variant changes such inputs: ones and zeros may be a mask. But they may be a scale and a shift as well.
+    """
+    changed = 0
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        if tensor.numel() < 2 or not _one_value(tensor):
+            return tensor
+        changed += 1
+        return torch.empty_like(tensor).copy_(other_values(tensor, generator))
+
+    return [mapped(argument, change) for argument in arguments], changed
+
+
 class OtherWeights:
     """The weights of reference and candidate, as far as they may be changed."""
 
@@ -71,9 +90,9 @@ class OtherWeights:
         there = candidate.shared
         return [name for name in self.names if name in there or not candidate.own_names]
 
-    def change(self, candidate: Candidate, names: Collection[str], seed: int) -> None:
+    def change(self, candidate: Candidate, names: Collection[str], generator: torch.Generator) -> None:
         """Gives these other values, in both. Raises Ended where the candidate's process fails."""
-        generator, state = torch.Generator().manual_seed(seed), self._model.state_dict()
+        state = self._model.state_dict()
         for name in names:
             state[name].copy_(other_values(state[name], generator))
         self._write(candidate, names, state)
