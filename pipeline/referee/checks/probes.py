@@ -72,6 +72,10 @@ class Probes:
         self._request, self._device, self._ledger = request, device, ledger
         self._input_bytes = 0
 
+    def left_out(self, why: str) -> None:
+        """Records that there were none."""
+        self._ledger.skipped("probes", "Is it right where the problem does not say?", why)
+
     def run(self, candidate: Candidate) -> None:
         """All probes; sets flags on the ledger, never ends the verification."""
         deadline = time.monotonic() + BUDGET_SECONDS

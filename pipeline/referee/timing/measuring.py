@@ -29,6 +29,7 @@ from pipeline.referee.timing import claim, clock
 from pipeline.referee.timing.compiled import CompiledBaselines, Seating
 from pipeline.referee.timing.rounds import Stopwatch, Timed
 from pipeline.referee.timing.sameness import aa_spread
+from pipeline.referee.timing.stopping import far_slower
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 _OUTPUTS = "Are the outputs of timed calls right?"
@@ -86,6 +87,10 @@ class Measuring:
         if number < rigor.sessions or number > 1:
             return number < rigor.sessions
         return rigor is not Rigor.QUICK and claim.close_call(rounds, self.settings.backend)
+
+    def far_slower(self) -> bool:
+        """Whether the candidate is so slow that what only a claim would need may be left out."""
+        return far_slower(self.timed.rounds)
 
     def replays(self, candidate: Candidate, baseline: Contestant) -> None:
         """Times of launch-bound calls as CUDA graphs: what is left without the launches."""

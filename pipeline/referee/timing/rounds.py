@@ -33,7 +33,7 @@ from pipeline.referee.seats.host import Contestant, ContestantFailed, Contestant
 from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.clock import Alone, Round
-from pipeline.referee.timing.stopping import FAR_SLOWER, clearly_slower, enough
+from pipeline.referee.timing.stopping import FAR_SLOWER, clearly_slower, enough, far_slower
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
 
 MAX_ROUNDS = 200
@@ -196,8 +196,8 @@ class Stopwatch:
         while time.monotonic() < until:
             done = self._round(Timed(), min(WARM_CALLS, self._wanted(done)), ORDERS[0], session)
         self._count(self._wanted(done))
-        # Maps the slots, and finds memory for as many results.
-        self._round(Timed(), self._counts[1], ORDERS[0], session)
+        if self._counts[1] > FIRST_CALLS:  # maps the slots, and finds memory for as many results
+            self._round(Timed(), self._counts[1], ORDERS[0], session)
 
     def _wanted(self, done: Round) -> int:
         """How many calls a block should hold, by the times in this one."""
@@ -249,10 +249,10 @@ class Stopwatch:
         return Round(order, baseline, candidate, host, baseline_host, session)
 
     def _wants_decoy(self, rounds: Sequence[Round]) -> bool:
-        """Whether there were too few decoys, or not each variant has been in one. Of who is clearly slower
-        one is enough: nothing that it could save there would make a claim."""
+        """Whether there were too few decoys, or not each variant has been in one. One is enough of a
+        candidate that is clearly slower, none of one that is far slower."""
         most = len(self._unusual_ones)
-        if self._decoyed and clearly_slower(rounds):
+        if far_slower(rounds) or (self._decoyed and clearly_slower(rounds)):
             return False
         return most > 0 and (len(self._decoyed) < MIN_DECOYS or sum(self._decoyed) < most)
 

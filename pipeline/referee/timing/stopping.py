@@ -20,7 +20,8 @@ own spread forbids to claim: at its power cap a GPU changes its clock from call 
 CLEARLY_SLOWER = 0.5
 """Below this speedup nobody gains by the last per cent: the fewest rounds are enough, however wide."""
 FAR_SLOWER = 0.1
-"""Below this its blocks hold fewer calls, too. Such calls are long, and hold the device."""
+"""Below this its blocks hold fewer calls, too, and what only a claim would need is left out: decoys, another
+look at its kernels, probes. Such calls are long, and hold the device."""
 SPREAD_WIDTHS = 2.0
 """So many half-widths the baseline's blocks may be apart, where nothing is claimed. An interval that is
 narrow beside more than that may be so by chance, and to call the two sides the same would say little."""
@@ -61,6 +62,11 @@ def enough(
 def clearly_slower(rounds: Sequence[clock.Round]) -> bool:
     """Whether every round, by the candidate's own clock, shows a speedup far below 1."""
     return len(rounds) >= LATE_ROUNDS and max(clock.log_ratios(rounds)) < math.log(CLEARLY_SLOWER)
+
+
+def far_slower(rounds: Sequence[clock.Round]) -> bool:
+    """Whether every round shows so small a speedup that nothing a candidate could save would make a claim."""
+    return bool(rounds) and max(clock.log_ratios(rounds)) < math.log(FAR_SLOWER)
 
 
 def _says_little(told: Measurement, half_width: float) -> bool:
