@@ -3,7 +3,7 @@
 A fresh layer norm multiplies by ones and adds zeros. A candidate that leaves out both is right in every
 trial, and wrong in every model that somebody has trained. So once such weights get other values, in the
 reference and in the candidate, and both are asked again. It is a probe: who folded the ones into another
-weight when it was constructed is right as well, and cannot know of values that come later.
+weight once is right as well, and cannot know of values that come later.
 """
 
 from __future__ import annotations
