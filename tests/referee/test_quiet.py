@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from pipeline.referee.device.quiet import (
     GpuReading,
+    Repeats,
     Watch,
     cores_of,
     newcomers,
@@ -220,3 +221,28 @@ def test_the_record_says_how_many_blocks_were_kept_repeated_and_capped(court: Co
     assert check.figures["repeated"] == len(verdict.measurement.disturbed)
     assert check.figures["power_capped"] == 0 and "power cap" not in check.seen
     assert waits_readable() or "not seen" in check.seen
+
+
+def test_a_candidate_that_waits_when_it_likes_chooses_no_rounds() -> None:
+    repeats, kept, thrown = Repeats(), 0, 0
+    for number in range(60):  # every third goes badly, and then it has its own threads wait
+        if repeats.allowed({False} if number % 3 == 0 else (), thrown, kept) and number % 3 == 0:
+            thrown += 1
+        else:
+            kept += 1
+    assert thrown == 1
+
+
+def test_on_a_loaded_machine_rounds_are_repeated_for_either_side() -> None:
+    repeats = Repeats()
+    assert [
+        repeats.allowed(waited, 0, 9) for waited in ({True}, {False}, {False}, {False}, {True, False})
+    ] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert repeats.allowed({False}, 0, 9)
+    assert not repeats.allowed({True}, 5, 9)  # one for every three that are kept, and two

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
@@ -34,6 +34,10 @@ WAIT_SHARE, WAIT_MS = 0.05, 0.2
 """Waiting for a core beyond this share of the block plus this long is a disturbance."""
 WORKER_SHARE = 0.05
 """A thread that ran for less than this share of what the busiest ran did no work in the block."""
+
+REPEATS, REPEATED_OF = 2, 3
+"""Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
+often than that is so all the time, and to throw rounds away would only make them fewer."""
 
 Waits = Mapping[tuple[int, int], tuple[int, int]]
 """(process, thread) to nanoseconds (on a core, waiting for one), each since the thread began."""
@@ -142,6 +146,35 @@ class Watch:
 
     def _note(self, text: str) -> None:
         self._notes.setdefault(text)
+
+
+class Repeats:
+    """Decides which disturbed rounds of one pair of processes may be repeated.
+
+    The threads of a candidate can wait for each other whenever it wants, and it would have those rounds
+    thrown away that went badly: in simulation a claim of 1.05 where 1.00 is true. On a machine that others
+    load the baseline waits about as often. So a round in which the candidate's block alone waited for a core
+    is repeated once, and once more for each round in which the baseline's block waited.
+    """
+
+    def __init__(self) -> None:
+        self._excuses = 1
+
+    def allowed(self, waited: Collection[bool], thrown: int, kept: int) -> bool:
+        """Whether this round may be repeated. Call it once for each round, undisturbed ones too.
+
+        `waited`: whose blocks of the round waited for a core: the baseline's (True), the candidate's (False).
+        `thrown`, `kept`: rounds so far.
+        """
+        self._excuses += True in waited
+        if thrown >= REPEATS + kept // REPEATED_OF:
+            return False
+        if set(waited) == {False}:
+            self._excuses -= 1
+            if self._excuses < 0:
+                self._excuses = 0
+                return False
+        return True
 
 
 def in_thread(work: Callable[[], GpuReading]) -> Future[GpuReading]:

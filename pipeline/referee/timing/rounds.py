@@ -27,7 +27,7 @@ from pipeline.contestant.loop import Flush
 from pipeline.nouns import ErrorStatistics
 from pipeline.referee.answers.inputs import Variant
 from pipeline.referee.device.environment import Readings, read_state
-from pipeline.referee.device.quiet import Watch
+from pipeline.referee.device.quiet import Repeats, Watch
 from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
 from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
@@ -53,9 +53,6 @@ SHORT_BLOCK_MS = 8.0
 referee's clock errs in a block is a small part of a call then, however short that is."""
 FEWEST_SHARE = 0.75
 """The smaller of the two numbers of calls is at least this share of the greater: each block tells as much."""
-REPEATS, REPEATED_OF = 2, 3
-"""Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
-often than that is so all the time, and to throw rounds away would only make them fewer."""
 RECOUNTED = 2
 """So many times as many calls as were reckoned must fit into a block, by a round's times, to reckon anew."""
 ALONE_ROUNDS = 5
@@ -131,6 +128,9 @@ class Stopwatch:
         while it held that side still."""
         self._disturbances: list[str] = []
         """Of the blocks of the current round."""
+        self._waited: set[bool] = set()
+        """Whose blocks of the current round waited for a core: the baseline's (True), the candidate's."""
+        self._repeats = Repeats()
         self._random = random.SystemRandom()
         self._unusual_ones = [] if trusted else list(subject.variants)
         """What decoys are made of."""
@@ -154,9 +154,10 @@ class Stopwatch:
                     zip(self._random.sample(self._counts, 2), self._random.sample(ORDERS, 2), strict=True)
                 )
             self._disturbances.clear()
+            self._waited.clear()
             done = self._round(timed, *pending[-1], session)
             disturbance = next(iter(self._disturbances), None)
-            may_repeat = len(timed.disturbed) < REPEATS + len(timed.rounds) // REPEATED_OF
+            may_repeat = self._repeats.allowed(self._waited, len(timed.disturbed), len(timed.rounds))
             if disturbance is not None and may_repeat and timed.failure is None:
                 timed.disturbed.append(disturbance)
                 continue
@@ -375,7 +376,9 @@ class Stopwatch:
             raise
         host = (side.halt() - start) / 1e6 - ours
         side.pause()
-        self._disturbances += filter(None, [self._watch.after()])
+        if trouble := self._watch.after():
+            self._disturbances.append(trouble)
+            self._waited.add(is_baseline)
         self._emptied = self._emptied and (is_baseline or self._proven(reply.get("proof"), seed, len(slots)))
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
