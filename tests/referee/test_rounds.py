@@ -8,6 +8,7 @@ from pipeline.nouns import Measurement, VerifySettings
 from pipeline.problems import read_problem
 from pipeline.referee.request import VerifyRequest
 from pipeline.referee.seats.memory import MAX_SLOTS
+from pipeline.referee.timing.stopping import MIN_ROUNDS
 from tests.referee.court import Court
 
 PROBLEM = """
@@ -45,11 +46,18 @@ class ModelNew(nn.Module):
 """
 
 
-def measured(problem: str, seconds: float, court: Court, folder: Path) -> Measurement:
+IDLES_IN_DECOYS = CANDIDATE.replace("import torch\n", "import time\n\nimport torch\n", 1).replace(
+    "        return", "        if x[:64].abs().max() > 20:\n            time.sleep(0.2)\n        return"
+)
+
+
+def measured(
+    problem: str, seconds: float, court: Court, folder: Path, source: str = CANDIDATE
+) -> Measurement:
     path = folder / "1_relu.py"
     path.write_text(problem)
     settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=seconds, threads=1)
-    request = VerifyRequest(problem=read_problem(path), source=CANDIDATE, settings=settings, device="cpu")
+    request = VerifyRequest(problem=read_problem(path), source=source, settings=settings, device="cpu")
     found = court.judge(request).measurement
     assert found is not None
     return found
@@ -69,3 +77,9 @@ def test_each_side_is_first_in_one_of_two_rounds(court: Court, tmp_path: Path) -
     pairs = list(zip(order[::2], order[1::2], strict=True))
     assert len(pairs) >= 2
     assert all(first != second for first, second in pairs)
+
+
+def test_time_that_is_wasted_in_decoys_leaves_no_fewer_rounds(court: Court, tmp_path: Path) -> None:
+    """A decoy's times do not count, and its inputs are easily told: there it costs nothing to idle."""
+    problem = PROBLEM.replace("0.5", "0").replace("1000", "1000000")
+    assert len(measured(problem, 0.4, court, tmp_path, IDLES_IN_DECOYS).calls) >= MIN_ROUNDS

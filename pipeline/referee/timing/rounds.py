@@ -101,6 +101,12 @@ class Timed:
             self.failure, self.bad = "timed_outputs", bad
 
 
+def _beyond(usual: float, began: float) -> float:
+    """By how many seconds what began then (`monotonic`) took longer than a round that counts. They are
+    no part of a measurement's time: who idles where it costs nothing would be judged by few rounds."""
+    return max(0.0, time.monotonic() - began - usual)
+
+
 class Stopwatch:
     """Runs the rounds of one pair of processes."""
 
@@ -144,10 +150,13 @@ class Stopwatch:
         timed = Timed(before=read_state(self._device))
         self._warm_up(session)
         began = time.monotonic()
+        usual = 0.0  # seconds that the last round took which counts
         pending: list[tuple[int, str]] = []  # two rounds, ABBA or BAAB: who is first has the cooler device
         while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
+            at = time.monotonic()
             if self._unusual_ones and self._random.random() < DECOY_SHARE:
                 self._decoy(timed)
+                began += _beyond(usual, at)
                 continue
             if not pending:
                 pending = list(
@@ -160,13 +169,16 @@ class Stopwatch:
             may_repeat = self._repeats.allowed(self._waited, len(timed.disturbed), len(timed.rounds))
             if disturbance is not None and may_repeat and timed.failure is None:
                 timed.disturbed.append(disturbance)
+                began += _beyond(usual, at)
                 continue
             pending.pop()
+            usual = time.monotonic() - at
             timed.rounds.append(done)
             if (many := self._wanted(done)) >= RECOUNTED * self._counts[1]:  # slow only until it was counted
                 self._count(many)
                 pending.clear()
                 timed.rounds.clear()  # few calls a block say little of what a call hides
+                began = time.monotonic()
             seconds = time.monotonic() - began
             if not pending and enough(timed.rounds, self._settings, seconds, trusted=self._trusted):
                 break
