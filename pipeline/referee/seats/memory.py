@@ -139,6 +139,14 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+def in_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """A flat view of the elements as they lie in memory, as integers, whatever the strides. What lies between
+    them, if anything does, is among them."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    row = tensor.as_strided((span,), (1,))
+    return row.view(_INTEGERS.get(row.element_size(), torch.uint8))
+
+
 def _in_a_row(tensor: torch.Tensor) -> torch.Tensor:
     flat = tensor.resolve_conj().resolve_neg().reshape(-1)
     return flat if flat.stride(0) == 1 else flat.clone(memory_format=torch.contiguous_format)

@@ -215,6 +215,10 @@ class Measuring:
             asked = "Are the inputs of timed calls unchanged?"
             seen = "an input of a timed call was changed"
             raise ledger.failed(Status.MUTATED_INPUT, "timed_inputs", asked, seen)
+        if timed.failure == "results_late":
+            asked = "Were the results of timed calls there when it said so?"
+            seen = "elements of a result changed after the reply: its device was not done"
+            raise ledger.failed(Status.CHEATING, "results_late", asked, seen)
         if timed.failure == "cache_emptied":
             seen = "the work that empties it was left out, or its memory was overwritten"
             raise ledger.failed(Status.CHEATING, "cache_emptied", _EMPTIED, seen)

@@ -32,6 +32,7 @@ from pipeline.referee.seats import seat
 from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
 from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
 from pipeline.referee.timing import clock
+from pipeline.referee.timing.arrival import Arrival
 from pipeline.referee.timing.clock import Alone, Round
 from pipeline.referee.timing.stopping import FAR_SLOWER, clearly_slower, enough, far_slower
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
@@ -132,6 +133,8 @@ class Stopwatch:
         self._worked = {True: 0.0, False: 0.0}
         """Milliseconds that the referee worked in the last block of the baseline (True) or the candidate
         while it held that side still."""
+        self._arrivals: list[Arrival] = []
+        """What was looked at in the candidate's blocks, and is not compared yet."""
         self._disturbances: list[str] = []
         """Of the blocks of the current round."""
         self._waited: set[bool] = set()
@@ -254,7 +257,7 @@ class Stopwatch:
         if any(map(math.isnan, candidate)):
             timed.failure = timed.failure or "inside_clock"
         self._check_outputs(timed, slots, places, watched)
-        self._judge_emptied(timed)
+        self._judge_block(timed)
         self._disturbances += filter(None, [self._watch.gpu_trouble()])
         if self._device.type == "cuda":
             # It is the same work. Beside a kernel that was left running it takes longer.
@@ -301,7 +304,7 @@ class Stopwatch:
         for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
             arguments = private.get(number) or sources[number].values()
             timed.found(self._outputs.wrong_decoy(place, variant, arguments))
-        self._judge_emptied(timed)
+        self._judge_block(timed)
         self._decoyed.append(count)
         timed.checked_calls += count
 
@@ -376,6 +379,8 @@ class Stopwatch:
             return [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
 
         seconds = self._settings.call_seconds * len(slots)
+        results = [place.baseline if is_baseline else place.outputs for place in places]
+        arrival = Arrival(results, self._random)
         self._watch.before()
         side.look()
         start = time.perf_counter_ns()
@@ -386,17 +391,25 @@ class Stopwatch:
             if is_baseline:  # no fault of the candidate's
                 raise seat.baseline_failed(error) from None
             raise
+        arrival.look()
+        seat.settled(self._device)
         host = (side.halt() - start) / 1e6 - ours
         side.pause()
+        self._arrivals += [] if is_baseline else [arrival]
         if trouble := self._watch.after():
             self._disturbances.append(trouble)
             self._waited.add(is_baseline)
         self._emptied = self._emptied and (is_baseline or self._proven(reply.get("proof"), seed, len(slots)))
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
-    def _judge_emptied(self, timed: Timed) -> None:
+    def _judge_block(self, timed: Timed) -> None:
+        """What is known of the candidate's block once all is done: whether it emptied the cache before each
+        call, and whether its results were there when it replied."""
         if not self._emptied:
             timed.failure = timed.failure or "cache_emptied"
+        if any(arrival.changed() for arrival in self._arrivals):
+            timed.failure = timed.failure or "results_late"
+        self._arrivals.clear()
 
     def _proven(self, proof: object, seed: int, calls: int) -> bool:
         """Whether this proof is that of so many flushes."""
