@@ -21,13 +21,13 @@ from typing import Any
 from benchmarks.candidates import Work, recorded
 from benchmarks.measuring import environment
 from benchmarks.pairs import Times, paired, shown, summary
-from pipeline.execution.devices import default_backend
-from pipeline.execution.engine import Engine
-from pipeline.execution.sizes import choose_size
-from pipeline.execution.stream import places, verify_persistently
+from pipeline.devices.discovery import default_backend
+from pipeline.engine.engine import Engine
 from pipeline.hashing import sha256_text
-from pipeline.nouns import Rigor, Status, Verification, VerifySettings
 from pipeline.problems import open_suite
+from pipeline.runs.sizes import choose_size
+from pipeline.runs.stream import places, verify_persistently
+from pipeline.types import Rigor, Status, Verification, VerifySettings
 
 IN_FLIGHT = 6
 """Builds beside the one that is judged: few, so that --seconds-budget ends them."""

@@ -16,14 +16,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from benchmarks.measuring import environment
-from pipeline.build import Builder, Toolchain, learn_toolchain
-from pipeline.execution.devices import default_backend
-from pipeline.execution.prebuild import prebuild
+from pipeline.compile import Builder, Toolchain, learn_toolchain
+from pipeline.devices.discovery import default_backend
+from pipeline.engine.prebuild import prebuild
 from pipeline.extraction import extract
-from pipeline.nouns import Build, BuildRequest, BuildState, VerifySettings
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import read_recording
 from pipeline.sandbox import Group
+from pipeline.types import Build, BuildRequest, BuildState, VerifySettings
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from pipeline.errors import UsageError
 from pipeline.extraction import extract
-from pipeline.nouns import Problem
 from pipeline.problems import open_suite
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import read_recording
+from pipeline.types import Problem
 
 PROBLEMS = 6
 """So many problems' answers are gone round."""

@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.evidence import Book, Budget, Record, parser, table
+from pipeline.devices.discovery import default_backend
+from pipeline.engine.engine import Engine
 from pipeline.errors import KernelproofError
-from pipeline.execution.devices import default_backend
-from pipeline.execution.engine import Engine
-from pipeline.execution.sizes import choose_size
 from pipeline.hashing import sha256_text
-from pipeline.nouns import Measurement, Problem, Rigor, Status, VerifySettings
 from pipeline.problems import open_suite
+from pipeline.runs.sizes import choose_size
+from pipeline.types import Measurement, Problem, Rigor, Status, VerifySettings
 
 
 @dataclass(frozen=True)

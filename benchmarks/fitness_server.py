@@ -18,8 +18,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from pipeline.nouns import Problem
 from pipeline.problems.check import Fitness, FitnessFinding, Unfit
+from pipeline.types import Problem
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -120,8 +120,8 @@ def main() -> None:
     import psutil
     import torch
 
-    from pipeline.referee.device import exclusive
-    from pipeline.referee.device.environment import describe_environment
+    from pipeline.devices import locks
+    from pipeline.referee.environment import describe_environment
     from pipeline.referee.fitness import examine
 
     size, device = sys.argv[1], torch.device(sys.argv[2])
@@ -132,7 +132,7 @@ def main() -> None:
     gpu = describe_environment(device).gpu
     for line in sys.stdin.buffer:
         problem = Problem.model_validate_json(line)
-        with exclusive.held(gpu.uuid if gpu is not None else exclusive.CPU):  # its memory is shared too
+        with locks.held(gpu.uuid if gpu is not None else locks.CPU):  # its memory is shared too
             answers.write("begun\n")
             answers.flush()
             answer = examine(problem, size, device)

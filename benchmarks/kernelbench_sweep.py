@@ -23,13 +23,13 @@ from statistics import median
 
 from benchmarks.evidence import Book, Budget, Record, parser, table
 from benchmarks.fitness_server import FitnessServer
+from pipeline.devices.discovery import default_backend
+from pipeline.engine.engine import Engine
 from pipeline.errors import KernelproofError
-from pipeline.execution.devices import default_backend
-from pipeline.execution.engine import Engine
-from pipeline.execution.sizes import choose_size
-from pipeline.nouns import CheckOutcome, Problem, Status, VerifySettings
 from pipeline.problems import open_suite
 from pipeline.problems.check import Fitness, Unfit
+from pipeline.runs.sizes import choose_size
+from pipeline.types import CheckOutcome, Problem, Status, VerifySettings
 
 SELF = "itself"
 _MAPPED = """

@@ -19,7 +19,7 @@ from benchmarks.measuring import kernelproof, print_timings, time_process, write
 from db import models, records
 from db.connection import Database, open_database
 from pipeline.hashing import sha256_text
-from pipeline.nouns import (
+from pipeline.types import (
     Build,
     BuildState,
     Candidate,

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipeline.devices.discovery import gpus
 from pipeline.errors import SandboxError
-from pipeline.execution.devices import gpus
 from pipeline.sandbox import probe
 
 LIBRARIES = ("sqlalchemy", "alembic", "pydantic", "rich", "typer")

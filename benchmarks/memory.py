@@ -28,10 +28,10 @@ from benchmarks.evidence import table
 from benchmarks.measuring import environment
 from benchmarks.sampling import Sampler
 from benchmarks.stages import watched_batch
-from pipeline.execution.devices import default_backend
-from pipeline.execution.engine import Engine
-from pipeline.nouns import Problem, Rigor, VerifySettings
+from pipeline.devices.discovery import default_backend
+from pipeline.engine.engine import Engine
 from pipeline.problems import open_suite
+from pipeline.types import Problem, Rigor, VerifySettings
 
 PROBLEM = "level1/5"
 COUNTS = {"cuda": 500, "cpp": 40}

@@ -28,14 +28,14 @@ import torch
 from benchmarks.evidence import table
 from benchmarks.measuring import environment
 from pipeline.contestant.main import configure_torch
-from pipeline.execution.devices import VISIBLE, default_backend, device_for, gpus
-from pipeline.execution.sizes import choose_size
-from pipeline.nouns import VerifySettings
+from pipeline.devices.discovery import VISIBLE, default_backend, device_for, gpus
 from pipeline.problems import open_suite
-from pipeline.referee.answers.problem import LoadedProblem, outputs_of
-from pipeline.referee.seats import seat
-from pipeline.referee.seats.host import Contestant
-from pipeline.referee.seats.memory import SharedMemory, lay_out
+from pipeline.referee.inputs.problem import LoadedProblem, outputs_of
+from pipeline.referee.sides import starting
+from pipeline.runs.sizes import choose_size
+from pipeline.types import VerifySettings
+from pipeline.workers.client import Contestant
+from pipeline.workers.shared_memory import SharedMemory, lay_out
 
 STEPS = ("up", "context", "slots", "map", "load", "trace", "pause", "end", "free")
 PROBLEM = "level1/2"
@@ -83,20 +83,20 @@ class Rounds:
         """One contestant from its start to its end."""
         with self._step("up"):
             contestant = Contestant(
-                seat.no_builds, gpus=seat.gpus(self._device), memory_bytes=self._settings.memory_bytes
+                starting.no_builds, gpus=starting.gpus(self._device), memory_bytes=self._settings.memory_bytes
             )
             contestant.allow_memory(self._settings.memory_bytes + memory.host_bytes)
             contestant.wait_ready()
         try:
             ask = contestant.ask
             with self._step("context"):
-                ask(seat.hello(self._settings, self._device), seconds=60)
-            message, descriptors = memory.announce(*seat.CANDIDATE_ARENAS)
+                ask(starting.hello(self._settings, self._device), seconds=60)
+            message, descriptors = memory.announce(*starting.CANDIDATE_ARENAS)
             with self._step("map"):
                 ask(message, seconds=60, fds=descriptors)
             with self._step("load"):
                 ask({"op": "load", "source": self._loaded.sized_source(), "seed": 0}, seconds=60)
-                arguments = seat.init_arguments(self._loaded)
+                arguments = starting.init_arguments(self._loaded)
                 ask({"op": "construct", "class": "Model", "arguments": arguments, "seed": 0}, seconds=60)
             with self._step("trace"):
                 ask(call, seconds=60)

@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.candidates import Work
 from benchmarks.evidence import table
-from pipeline.execution.reproduction import compare
-from pipeline.nouns import Measurement, Status, Verification
+from pipeline.runs.reproduction import compare
+from pipeline.types import Measurement, Status, Verification
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.evidence import Budget, table
 from benchmarks.measuring import environment
 from benchmarks.overlap import Overlap
-from pipeline.execution.devices import VISIBLE, default_backend, gpus
+from pipeline.devices.discovery import VISIBLE, default_backend, gpus
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence import merged
-from pipeline.execution.devices import VISIBLE, gpus
+from pipeline.devices.discovery import VISIBLE, gpus
 
 BENCHMARKS = ("coverage", "kernelbench_sweep")
 

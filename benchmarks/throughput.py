@@ -32,11 +32,11 @@ from benchmarks.measuring import environment
 from benchmarks.overlap import CoresWatch, Overlap, overlap_of, said
 from benchmarks.pairs import Pair, Times, all_right, as_rows, paired, shown, summary
 from benchmarks.stages import Watched, watched_batch
-from pipeline.execution.devices import default_backend, device_for, gpus
-from pipeline.execution.engine import Engine
-from pipeline.execution.sizes import choose_size
-from pipeline.execution.stream import verify_persistently
-from pipeline.nouns import Rigor, Verification, VerifySettings
+from pipeline.devices.discovery import default_backend, device_for, gpus
+from pipeline.engine.engine import Engine
+from pipeline.runs.sizes import choose_size
+from pipeline.runs.stream import verify_persistently
+from pipeline.types import Rigor, Verification, VerifySettings
 
 ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines", "canary")
 """Stages that compute there."""

@@ -19,12 +19,12 @@ from typing import Any
 from benchmarks.candidates import Work, right
 from benchmarks.measuring import environment
 from benchmarks.stages import Watched, watched
-from pipeline.build import Builder, learn_toolchain
-from pipeline.execution.devices import default_backend
-from pipeline.execution.engine import Engine
-from pipeline.execution.sizes import choose_size
-from pipeline.nouns import BuildRequest, Rigor, Verification, VerifySettings
+from pipeline.compile import Builder, learn_toolchain
+from pipeline.devices.discovery import default_backend
+from pipeline.engine.engine import Engine
 from pipeline.problems import open_suite
+from pipeline.runs.sizes import choose_size
+from pipeline.types import BuildRequest, Rigor, Verification, VerifySettings
 
 WITHIN = {"correctness": ("correctness", "kernels"), "timing": ("timing", "probes", "baselines")}
 """Stages of the record that lie between one thing that the engine tells and the next."""

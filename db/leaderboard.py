@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from db.turns import CORRECT, NO_JUDGEMENT, ProblemFacts, Rules, RunFacts, Turn, flags_of, read_turns
 from db.views import BestResult, Leaderboard, LeaderboardFilters, ModelResult, ProblemResult, Setting
-from pipeline.nouns import ErrorClass, Interval, Pace, Status
+from pipeline.types import ErrorClass, Interval, Pace, Status
 
 
 def leaderboard(connection: Connection, filters: LeaderboardFilters) -> Leaderboard:

@@ -14,7 +14,7 @@ from db.texts import Library
 from db.views import StoredAttempt, StoredResponse, StoredVerification, VerificationKind
 from pipeline.errors import StoreError, UsageError
 from pipeline.hashing import sha256_json
-from pipeline.nouns import (
+from pipeline.types import (
     AttemptKey,
     Build,
     Candidate,

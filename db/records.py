@@ -13,7 +13,7 @@ from db import models
 from db.texts import keep, keep_optional
 from db.types import utc_now
 from db.views import VerificationKind
-from pipeline.nouns import (
+from pipeline.types import (
     Environment,
     Extraction,
     Measurement,

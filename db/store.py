@@ -17,7 +17,7 @@ from db.texts import Library
 from db.types import utc_now
 from db.views import AttemptState, Content, Leaderboard, LeaderboardFilters, StoredAttempt, VerificationKind
 from pipeline.errors import UsageError
-from pipeline.nouns import (
+from pipeline.types import (
     AttemptKey,
     Extraction,
     Problem,

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Text, select, type_coerce
 
 from db.models import Attempt, Environment, Measurement, Problem, Retraction, Run, Verification
 from db.views import LeaderboardFilters
-from pipeline.nouns import ErrorClass, Flag, Status
-from pipeline.nouns.measurement import resolved
+from pipeline.types import ErrorClass, Flag, Status
+from pipeline.types.measurement import resolved
 
 CORRECT = Status.CORRECT.value
 ERROR_CLASSES = [found.value for found in ErrorClass]

@@ -6,13 +6,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from pipeline.nouns import (
+from pipeline.types import (
     AttemptKey,
     ErrorClass,
     Extraction,
     Flag,
+    FrozenRecord,
     Interval,
-    Noun,
     Pace,
     Problem,
     Prompt,
@@ -26,7 +26,7 @@ VerificationKind = Literal["first", "again", "reproduce"]
 """`first` and `again` count for the leaderboard; `reproduce` checks somebody's number and never does."""
 
 
-class AttemptState(Noun):
+class AttemptState(FrozenRecord):
     """How far an attempt has come: what a batch that continues still has to do."""
 
     id: int
@@ -53,7 +53,7 @@ class Content(NamedTuple):
     """The status that says why none was found."""
 
 
-class StoredResponse(Noun):
+class StoredResponse(FrozenRecord):
     """One answer or one provider error; exactly one of the two is set."""
 
     response: Response | None
@@ -61,7 +61,7 @@ class StoredResponse(Noun):
     created: str
 
 
-class StoredVerification(Noun):
+class StoredVerification(FrozenRecord):
     """One verification with what the store knows about it."""
 
     id: int
@@ -72,7 +72,7 @@ class StoredVerification(Noun):
     verification: Verification
 
 
-class StoredAttempt(Noun):
+class StoredAttempt(FrozenRecord):
     """Everything stored about one attempt."""
 
     id: int
@@ -114,7 +114,7 @@ class StoredAttempt(Noun):
         return chosen[-1] if chosen else None
 
 
-class LeaderboardFilters(Noun):
+class LeaderboardFilters(FrozenRecord):
     """Which attempts a leaderboard is made of; None lets everything pass."""
 
     problem: str | None = None
@@ -137,7 +137,7 @@ class LeaderboardFilters(Noun):
     """Correct candidates of a worse class do not count as correct; those of an unknown class do."""
 
 
-class Setting(Noun):
+class Setting(FrozenRecord):
     """What must be equal before two results are compared."""
 
     backend: str
@@ -152,7 +152,7 @@ class Setting(Noun):
     """False when no kernel of the candidate's own was required."""
 
 
-class BestResult(Noun):
+class BestResult(FrozenRecord):
     """One measured correct attempt."""
 
     attempt_id: int
@@ -168,7 +168,7 @@ class BestResult(Noun):
     flags: tuple[Flag, ...]
 
 
-class ProblemResult(Noun):
+class ProblemResult(FrozenRecord):
     """One problem under one setting."""
 
     problem_id: str
@@ -182,7 +182,7 @@ class ProblemResult(Noun):
     """The correct attempt whose interval begins highest; None when none was measured."""
 
 
-class ModelResult(Noun):
+class ModelResult(FrozenRecord):
     """One model under one setting. Rates are None when nothing was judged."""
 
     model: str
@@ -212,7 +212,7 @@ class ModelResult(Noun):
     """Chance that one sample of a problem is correct: mean over problems of correct / judged samples."""
 
 
-class Leaderboard(Noun):
+class Leaderboard(FrozenRecord):
     """The answer to `Store.leaderboard`."""
 
     filters: LeaderboardFilters

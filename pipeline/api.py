@@ -15,14 +15,14 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import ValidationError
 
+from pipeline.devices.discovery import default_backend
+from pipeline.engine.engine import Engine, require_device
 from pipeline.errors import UsageError
-from pipeline.execution.devices import default_backend
-from pipeline.execution.engine import Engine, require_device
-from pipeline.execution.files import read_text
-from pipeline.execution.sizes import choose_size
-from pipeline.execution.stream import Stream, places, verify_persistently
-from pipeline.nouns import Problem, Verification, VerifySettings
 from pipeline.problems import Suite, open_suite, read_problem
+from pipeline.runs.files import read_text
+from pipeline.runs.sizes import choose_size
+from pipeline.runs.stream import Stream, places, verify_persistently
+from pipeline.types import Problem, Verification, VerifySettings
 
 
 class CandidateLike(Protocol):

@@ -30,8 +30,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the corpus is read by the tests' own code
 
 from pipeline.errors import KernelproofError, SandboxError
-from pipeline.nouns import Verification
 from pipeline.sandbox import Group, probe
+from pipeline.types import Verification
 from pipeline.workspace import cache_directory
 from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members, miss
 from tests.referee.court import Court

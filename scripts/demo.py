@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.execution.devices import default_backend
+from pipeline.devices.discovery import default_backend
 from pipeline.providers import ReplayProvider
 
 COMMAND = str(Path(sys.executable).with_name("kernelproof"))

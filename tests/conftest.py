@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from pipeline.referee.device.exclusive import DIRECTORY_VARIABLE
+from pipeline.devices.locks import DIRECTORY_VARIABLE
+
+settings.register_profile("loaded machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded machine")
 
 
 @pytest.fixture(scope="session")

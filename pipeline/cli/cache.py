@@ -9,7 +9,7 @@ import typer
 from pipeline.cli.common import JsonOption
 
 if TYPE_CHECKING:
-    from pipeline.nouns import Removal
+    from pipeline.types import Removal
 
 DAY_S = 86_400.0
 
@@ -24,7 +24,7 @@ cache_app = typer.Typer(
 @cache_app.command("info")
 def info(as_json: JsonOption = False) -> None:
     """Say where the cache is and what lies in it."""
-    from pipeline.build import survey
+    from pipeline.compile import survey
     from pipeline.report.cache import print_survey
     from pipeline.report.plain import json_text, screen
     from pipeline.workspace import cache_directory
@@ -53,7 +53,7 @@ def prune(
 
     Exit code 3 when builds cannot be removed.
     """
-    from pipeline.build import prune as prune_cache
+    from pipeline.compile import prune as prune_cache
     from pipeline.workspace import cache_directory, parse_bytes
 
     target = parse_bytes(to, "--to") if to is not None else None
@@ -71,7 +71,7 @@ def clear(
     """
     import sys
 
-    from pipeline.build import clear as clear_cache
+    from pipeline.compile import clear as clear_cache
     from pipeline.errors import UsageError
     from pipeline.workspace import cache_directory
 

@@ -14,7 +14,7 @@ from pipeline.workspace import user_path
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.nouns import Problem, VerifySettings
+    from pipeline.types import Problem, VerifySettings
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -86,7 +86,7 @@ class ErrorClassChoice(StrEnum):
     WORSE = "worse"
 
 
-def given_text(text: str) -> str:
+def nonempty_text(text: str) -> str:
     """Parses names and filters. An empty one comes from a script's unset variable, and names nothing."""
     if not text:
         raise typer.BadParameter("it is empty; give a value, or leave the option out.")
@@ -185,10 +185,10 @@ def verify_settings(
     """
     from pydantic import ValidationError
 
+    from pipeline.devices.discovery import default_backend
     from pipeline.errors import UsageError
-    from pipeline.execution.devices import default_backend
-    from pipeline.execution.sizes import choose_size
-    from pipeline.nouns import VerifySettings
+    from pipeline.runs.sizes import choose_size
+    from pipeline.types import VerifySettings
 
     baselines = [choice.value for choice in BaselineChoice if choice in (baseline or ())]
     if baselines and not measure:

@@ -27,7 +27,7 @@ def doctor(
     """
     import json
 
-    from pipeline.execution import doctor as room
+    from pipeline import doctor as room
     from pipeline.report.doctor import print_findings
     from pipeline.report.plain import screen
     from pipeline.workspace import open_workspace

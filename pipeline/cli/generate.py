@@ -27,13 +27,13 @@ from pipeline.cli.common import (
     UnsafeOption,
     WorkspaceOption,
     given_path,
-    given_text,
+    nonempty_text,
 )
 
 if TYPE_CHECKING:
-    from pipeline.execution.batch import Outcome, Plan
-    from pipeline.nouns import RunSettings, VerifySettings
     from pipeline.providers import Provider
+    from pipeline.runs.batch import Outcome, Plan
+    from pipeline.types import RunSettings, VerifySettings
 
 
 def generate(
@@ -47,7 +47,7 @@ def generate(
     suite: SuiteOption = None,
     workspace: WorkspaceOption = None,
     run: Annotated[
-        str | None, typer.Option(parser=given_text, help="A name: another name is another run.")
+        str | None, typer.Option(parser=nonempty_text, help="A name: another name is another run.")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="The server [default: OPENAI_BASE_URL].")] = None,
     temperature: Annotated[float | None, typer.Option(help="Sent only when given.")] = None,
@@ -74,10 +74,10 @@ def generate(
 ) -> None:
     """Ask a model for kernels and verify every answer. The same command again continues where it stopped."""
     from pipeline.cli.common import verify_settings
-    from pipeline.execution.batch import Plan
-    from pipeline.execution.engine import require_device
+    from pipeline.engine.engine import require_device
     from pipeline.problems import open_suite
     from pipeline.providers import RecordingProvider, open_provider
+    from pipeline.runs.batch import Plan
 
     chosen = open_suite(suite).select(problems)
     settings = verify_settings(
@@ -123,8 +123,8 @@ def _run_settings(
     name: str | None,
     settings: VerifySettings,
 ) -> RunSettings:
-    from pipeline.nouns import RunSettings
     from pipeline.prompting import open_template
+    from pipeline.types import RunSettings
 
     return RunSettings(
         name=name,
@@ -166,8 +166,8 @@ def _run(plan: Plan, provider: Provider, workspace: Path | None, plain: bool) ->
 
     from db.store import open_store
     from pipeline.cli.progress import BatchDisplay
-    from pipeline.execution.batch import run_batch
-    from pipeline.execution.engine import Engine
+    from pipeline.engine.engine import Engine
+    from pipeline.runs.batch import run_batch
     from pipeline.workspace import open_workspace
 
     place = open_workspace(workspace)

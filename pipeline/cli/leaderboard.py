@@ -14,7 +14,7 @@ from pipeline.cli.common import (
     NumericsChoice,
     PurityChoice,
     WorkspaceOption,
-    given_text,
+    nonempty_text,
 )
 
 
@@ -28,19 +28,21 @@ class Kind(StrEnum):
 def leaderboard(
     problem: Annotated[
         str | None,
-        typer.Option(parser=given_text, help="Problem id, name, folder or glob: level1/23, level1, '*max'."),
+        typer.Option(
+            parser=nonempty_text, help="Problem id, name, folder or glob: level1/23, level1, '*max'."
+        ),
     ] = None,
     level: Annotated[int | None, typer.Option(help="Problems of this level only.")] = None,
-    model: Annotated[str | None, typer.Option(parser=given_text, help="Part of the model's name.")] = None,
+    model: Annotated[str | None, typer.Option(parser=nonempty_text, help="Part of the model's name.")] = None,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", "--device", parser=given_text, help="Part of the GPU's or CPU's name."),
+        typer.Option("--gpu", "--device", parser=nonempty_text, help="Part of the GPU's or CPU's name."),
     ] = None,
     backend: Annotated[Backend | None, typer.Option(help="One backend only.")] = None,
     size: Annotated[
-        str | None, typer.Option(parser=given_text, help="One size preset only: full, small.")
+        str | None, typer.Option(parser=nonempty_text, help="One size preset only: full, small.")
     ] = None,
-    run: Annotated[str | None, typer.Option(parser=given_text, help="The run of this name only.")] = None,
+    run: Annotated[str | None, typer.Option(parser=nonempty_text, help="The run of this name only.")] = None,
     kind: Annotated[
         Kind | None, typer.Option(help="Answers of models, or candidates given as files.")
     ] = None,

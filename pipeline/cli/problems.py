@@ -11,8 +11,8 @@ import typer
 from pipeline.cli.common import JsonOption, SuiteOption
 
 if TYPE_CHECKING:
-    from pipeline.nouns import Problem
     from pipeline.problems import Fitness, Suite
+    from pipeline.types import Problem
 
 problems_app = typer.Typer(
     help="List, show and check problems.",

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pipeline.execution.conversation import OVER
-from pipeline.nouns import AttemptKey, Status
 from pipeline.report.plain import clean
+from pipeline.runs.conversation import OVER
+from pipeline.types import AttemptKey, Status
 
 if TYPE_CHECKING:
-    from pipeline.execution.batch import Outcome
+    from pipeline.runs.batch import Outcome
 
 ENDS = frozenset(Status)
 

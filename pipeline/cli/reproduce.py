@@ -20,10 +20,10 @@ def reproduce(
     Exit code 0 when the stored result stands (same or faster), 1 otherwise.
     """
     from db.store import open_store
-    from pipeline.execution.engine import Engine
-    from pipeline.execution.reproduction import reproduce as run
+    from pipeline.engine.engine import Engine
     from pipeline.report.plain import screen
     from pipeline.report.reproduction import print_reproduction
+    from pipeline.runs.reproduction import reproduce as run
     from pipeline.workspace import open_workspace
 
     with (

@@ -28,16 +28,16 @@ from pipeline.cli.common import (
     UnsafeOption,
     WorkspaceOption,
     given_path,
-    given_text,
+    nonempty_text,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipeline.cli.progress import Display
-    from pipeline.execution.candidates import Given
-    from pipeline.execution.many import Done, ManyDone
-    from pipeline.nouns import Status, VerifySettings
+    from pipeline.runs.candidates import Given
+    from pipeline.runs.many import Done, ManyDone
+    from pipeline.types import Status, VerifySettings
 
 
 def verify(
@@ -58,7 +58,7 @@ def verify(
     store: Annotated[bool, typer.Option(help="Keep it as an attempt in the workspace.")] = True,
     run: Annotated[
         str | None,
-        typer.Option(parser=given_text, help="A name for the run that keeps it."),
+        typer.Option(parser=nonempty_text, help="A name for the run that keeps it."),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Of many, verify those anew that the workspace keeps.")
@@ -76,9 +76,9 @@ def verify(
 ) -> None:
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not."""
     from pipeline.cli.common import verify_settings
-    from pipeline.execution.candidates import holds_many, refuse_others
-    from pipeline.execution.engine import require_device
-    from pipeline.nouns import Status
+    from pipeline.engine.engine import require_device
+    from pipeline.runs.candidates import holds_many, refuse_others
+    from pipeline.types import Status
 
     given = _given(file, problem, suite)
     settings = verify_settings(
@@ -108,9 +108,9 @@ def verify(
 
 def _given(file: Path, problem: str | None, suite: Path | None) -> list[Given]:
     from pipeline.errors import UsageError
-    from pipeline.execution.candidates import given_text, holds_many, read_candidates
-    from pipeline.execution.files import read_text
     from pipeline.problems import open_suite
+    from pipeline.runs.candidates import given_text, holds_many, read_candidates
+    from pipeline.runs.files import read_text
 
     if holds_many(file):
         opened = open_suite(suite)
@@ -133,10 +133,10 @@ def _one(
     from contextlib import ExitStack
 
     from db.store import open_store
-    from pipeline.execution.engine import Engine
-    from pipeline.execution.single import verify_given
+    from pipeline.engine.engine import Engine
     from pipeline.report.plain import screen
     from pipeline.report.verification import json_verified, print_verified
+    from pipeline.runs.single import verify_given
 
     with ExitStack() as stack:
         engine = stack.enter_context(Engine(unsafe=settings.unsafe))
@@ -173,8 +173,8 @@ def _many(
 
     from db.store import open_store
     from pipeline.cli.progress import Display
-    from pipeline.execution.engine import Engine
-    from pipeline.execution.many import verify_all
+    from pipeline.engine.engine import Engine
+    from pipeline.runs.many import verify_all
 
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database)) if database else None
@@ -203,9 +203,9 @@ def _say(display: Display | None, done: Done) -> None:
 
 def _summary(outcome: ManyDone, database: Path | None) -> None:
     from pipeline.cli.progress import print_counts
-    from pipeline.nouns import Status
     from pipeline.report.fastest import Timed, print_fastest
     from pipeline.report.plain import screen
+    from pipeline.types import Status
 
     console = screen()
     kept = sum(done.kept for done in outcome.done)

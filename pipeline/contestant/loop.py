@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.wire import dtype_name, leaves, ordered, structure
+from pipeline.contestant.encoding import dtype_name, leaves, ordered, structure
 
 Forward = Callable[..., Any]
 

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from pipeline.contestant import arena as arenas
-from pipeline.contestant import compiled, cores, loop, pretence, wire
+from pipeline.contestant import compiled, core_lock, encoding, loop, pretence, wire
 from pipeline.contestant.extensions import ExtensionLoader
 from pipeline.contestant.profiling import Watched
 
@@ -149,7 +149,7 @@ class Runner:
         """Keeps to the cores that it is measured on, and from the load on for good."""
         self._held = list(message["cores"])
         if self._alone:
-            cores.hold(self._held)
+            core_lock.hold(self._held)
         else:
             os.sched_setaffinity(0, self._held)
         return {}
@@ -174,7 +174,7 @@ class Runner:
 
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         if self._held and self._alone:
-            cores.hold_for_good()
+            core_lock.hold_for_good()
         module = types.ModuleType(MODULE)
         path = Path.cwd() / f"{MODULE}.py"
         path.write_text(message["source"], encoding="utf-8", errors="surrogatepass")
@@ -193,7 +193,7 @@ class Runner:
         model = model.to(self._device)
         self._model = model
         state = model.state_dict()
-        return {"state": {k: [wire.dtype_name(v.dtype), list(v.shape)] for k, v in state.items()}}
+        return {"state": {k: [encoding.dtype_name(v.dtype), list(v.shape)] for k, v in state.items()}}
 
     def _weights(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Copies the reference's initial weights over the candidate's of the same name."""
@@ -294,7 +294,7 @@ class Runner:
         return [self._tensor(spec) for spec in message["outputs"]]
 
     def _decode(self, value: Any) -> Any:
-        return wire.decode(value, self._tensor)
+        return encoding.decode(value, self._tensor)
 
     def _tensor(self, spec: dict[str, Any]) -> torch.Tensor:
         return self._arenas[spec["arena"]].view(spec)

@@ -7,14 +7,14 @@ import re
 
 from pipeline.extraction.blocks import begins_as_program
 from pipeline.extraction.budget import Budget
-from pipeline.extraction.judge import NAME
+from pipeline.extraction.completeness import NAME
 from pipeline.extraction.normalise import normalise
 from pipeline.extraction.remarks import remark
 from pipeline.extraction.search import Found, find_program
 from pipeline.extraction.thinking import Answer, set_thinking_aside
 from pipeline.hashing import sha256_text
-from pipeline.nouns import Candidate, Extraction, Response, Status
 from pipeline.pysource import find_class, parse
+from pipeline.types import Candidate, Extraction, Response, Status
 
 # As servers spell them: OpenAI, Anthropic, Google, vLLM.
 _LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})

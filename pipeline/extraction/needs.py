@@ -6,7 +6,7 @@ import ast
 import re
 
 from pipeline.extraction.blocks import Block
-from pipeline.extraction.judge import NAME, Program
+from pipeline.extraction.completeness import NAME, Program
 from pipeline.pysource import find_class, reached_from, undefined_names
 
 IMPORTED = {

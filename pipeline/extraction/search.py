@@ -11,12 +11,12 @@ from typing import Any
 
 from pipeline.extraction.blocks import Block, Spans, fenced
 from pipeline.extraction.budget import Budget
-from pipeline.extraction.judge import DEFINES, NAME, Kind, Program, judge, stops_in_the_middle
+from pipeline.extraction.completeness import DEFINES, NAME, Kind, Program, judge, stops_in_the_middle
 from pipeline.extraction.needs import IMPORTED, is_edit_of, is_native, needs, stands_for_native
 from pipeline.extraction.normalise import normalise
 from pipeline.extraction.remarks import remark
 from pipeline.extraction.thinking import set_thinking_aside
-from pipeline.nouns import Status
+from pipeline.types import Status
 
 _REFERENCE = re.compile(r"^[ \t]*class[ \t]+Model\b", re.MULTILINE)
 _CODE_START = re.compile(r"^[ \t]*(?:import \w|from [\w.]+ import |class \w+\s*[(:])", re.MULTILINE)

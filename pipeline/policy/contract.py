@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.nouns import Severity, Status
 from pipeline.policy.program import Program
 from pipeline.policy.rule import Hit, Registry
 from pipeline.pysource import (
@@ -18,6 +17,7 @@ from pipeline.pysource import (
     parse,
     undefined_names,
 )
+from pipeline.types import Severity, Status
 
 RULES = Registry()
 PLAIN = {"torch.nn.Module", "nn.Module", "Module", "object"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipeline.nouns import Severity
 from pipeline.policy import native
 from pipeline.policy.program import Program
 from pipeline.policy.rule import Hit, Registry
+from pipeline.types import Severity
 
 RULES = Registry()
 

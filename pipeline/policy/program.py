@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from pipeline.nouns import Problem
 from pipeline.policy import native
 from pipeline.policy.strings import Strings
 from pipeline.pysource import Function, find_class, parse
+from pipeline.types import Problem
 
 _LOADERS = {"load_inline": ("name", "cpp_sources", "cuda_sources", "functions"), "load": ("name", "sources")}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pipeline.nouns import Finding, Problem
 from pipeline.policy import behaviour, contract, extension
 from pipeline.policy.program import Program
 from pipeline.policy.rule import Rule
+from pipeline.types import Finding, Problem
 
 RULES: tuple[Rule, ...] = (*contract.RULES, *extension.RULES, *behaviour.RULES)
 """All rules, in the order in which they are asked; `syntax_error` is the first."""

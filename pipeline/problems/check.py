@@ -19,8 +19,8 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from pipeline.errors import MachineError, UsageError
-from pipeline.nouns import Problem
-from pipeline.nouns.base import Noun
+from pipeline.types import Problem
+from pipeline.types.base import FrozenRecord
 
 NO_DEVICE = 3
 """Exit code of the process when the device is not there."""
@@ -57,7 +57,7 @@ class Unfit(StrEnum):
     TIMEOUT = "timeout"
 
 
-class FitnessFinding(Noun):
+class FitnessFinding(FrozenRecord):
     """One reason why a problem is unfit."""
 
     reason: Unfit
@@ -67,7 +67,7 @@ class FitnessFinding(Noun):
     """The same for machines: JSON values only."""
 
 
-class Fitness(Noun):
+class Fitness(FrozenRecord):
     """Whether a problem at one size can tell right candidates from wrong ones."""
 
     problem_id: str

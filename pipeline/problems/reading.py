@@ -8,10 +8,10 @@ from typing import NoReturn
 
 from pipeline.errors import UsageError
 from pipeline.hashing import sha256_text
-from pipeline.nouns import Problem, Signature
 from pipeline.problems.place import place_of
 from pipeline.problems.sizes import SizesError, read_sizes
 from pipeline.pysource import Function, find_method, parse
+from pipeline.types import Problem, Signature
 
 
 def read_problem(path: Path, *, suite: str | None = None) -> Problem:

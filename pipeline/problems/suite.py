@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pipeline.errors import UsageError
-from pipeline.nouns import Problem
 from pipeline.problems.place import Place, level_of, place_of
 from pipeline.problems.reading import read_problem
+from pipeline.types import Problem
 from pipeline.workspace import user_path
 
 PACKAGED = "kernelproof"

@@ -6,11 +6,11 @@ from typing import Any
 
 from pipeline.errors import UsageError
 from pipeline.hashing import sha256_json
-from pipeline.nouns import CheckOutcome, Environment, Problem, Prompt, Response, Severity
 from pipeline.prompting.failure import Failure
 from pipeline.prompting.templates import DEFAULT_TEMPLATE, Template, checked_backend, example, open_template
 from pipeline.prompting.thinking import without_thinking
 from pipeline.prompting.trimming import trim_log, trim_text
+from pipeline.types import CheckOutcome, Environment, Problem, Prompt, Response, Severity
 
 MAX_LOG = 6_000
 MAX_DETAILS = 4_000

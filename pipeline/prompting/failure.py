@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pipeline.nouns import (
+from pipeline.types import (
     BuildState,
     Check,
     ErrorStatistics,
     Extraction,
     Finding,
+    FrozenRecord,
     Measurement,
-    Noun,
     Status,
     Verification,
 )
 
 
-class Failure(Noun):
+class Failure(FrozenRecord):
     """The evidence a model gets about its last answer. With status `correct` it is asked for speed."""
 
     status: Status

@@ -14,8 +14,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
 
 from pipeline.errors import UsageError
 from pipeline.hashing import sha256_json, sha256_text
-from pipeline.nouns import VerifySettings
 from pipeline.prompting.filters import FILTERS
+from pipeline.types import VerifySettings
 from pipeline.workspace import user_path
 
 DEFAULT_TEMPLATE = "basic-v1"

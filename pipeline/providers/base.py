@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.nouns import Prompt, Response
+from pipeline.types import Prompt, Response
 
 
 @dataclass(frozen=True)

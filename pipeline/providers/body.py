@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.errors import ProviderError
-from pipeline.nouns import Response, Usage
+from pipeline.types import Response, Usage
 
 _REASONING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning")
 _PART_FIELDS = ("text", "summary", "thinking")

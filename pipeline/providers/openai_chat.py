@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from pipeline.errors import ProviderError, ProviderFatal, UsageError
-from pipeline.nouns import Response
 from pipeline.providers.base import Question, messages
 from pipeline.providers.body import response_from_body
+from pipeline.types import Response
 
 if TYPE_CHECKING:
     import openai

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from pipeline.errors import MachineError, UsageError
-from pipeline.nouns import Noun, Response
 from pipeline.providers.base import Provider, Question
+from pipeline.types import FrozenRecord, Response
 
 
 class RecordKey(NamedTuple):
@@ -26,7 +26,7 @@ class RecordKey(NamedTuple):
     turn: int
 
 
-class Record(Noun):
+class Record(FrozenRecord):
     """One line of a recording."""
 
     problem: str = Field(min_length=1)

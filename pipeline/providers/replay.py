@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from pipeline.errors import ProviderError, UsageError
-from pipeline.nouns import Response
 from pipeline.providers.base import Question
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import Record, RecordKey, read_recording
+from pipeline.types import Response
 from pipeline.workspace import user_path
 
 PACKAGED = "demo"

@@ -18,18 +18,19 @@ from typing import Any
 
 import torch
 
-from pipeline.build import Builder, Toolchain
+from pipeline.compile import Builder, Toolchain
 from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
-from pipeline.nouns import Build, CoreShares
-from pipeline.referee.device.environment import describe_environment
-from pipeline.referee.judge import Tools, judge
-from pipeline.referee.kept import Kept
-from pipeline.referee.request import VerifyRequest
-from pipeline.referee.seats.host import NeedsBuild
-from pipeline.referee.seats.seat import gpus
-from pipeline.referee.seats.shelf import WHILE_HELD, Shelf
+from pipeline.referee.environment import describe_environment
+from pipeline.referee.judge import judge
+from pipeline.referee.sides.starting import gpus
+from pipeline.referee.verification_run import Tools
+from pipeline.referee.warm_state import WarmState
 from pipeline.sandbox import Group, on_cores
+from pipeline.types import Build, CoreShares
+from pipeline.types.verify_request import VerifyRequest
+from pipeline.workers.client import NeedsBuild
+from pipeline.workers.ready_builds import WHILE_HELD, ReadyBuilds
 
 SWITCH_SECONDS = 0.0002
 """No thread waits longer than this for another to give way; Python's own 5 ms are as long as a block."""
@@ -43,14 +44,14 @@ def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     wire.send(sock, {"ready": True, "torch": torch.__version__})
-    kept = Kept()
+    warm = WarmState()
     try:
-        _serve(sock, kept)
+        _serve(sock, warm)
     finally:
-        kept.close()
+        warm.close()
 
 
-def _serve(sock: socket.socket, kept: Kept) -> None:
+def _serve(sock: socket.socket, warm: WarmState) -> None:
     while True:
         try:
             message, _ = wire.receive(sock)
@@ -59,25 +60,25 @@ def _serve(sock: socket.socket, kept: Kept) -> None:
         if message.get("op") == "bye":
             return
         try:
-            wire.send(sock, _answer(message, sock, kept))
+            wire.send(sock, _answer(message, sock, warm))
         except KernelproofError as error:
             unfit = isinstance(error, DeviceUnfit)
             wire.send(sock, {"error": str(error), "exit_code": error.exit_code, "unfit": unfit})
         if message.get("more"):
-            _refill(kept, VerifyRequest.model_validate(message["request"]))
+            _refill(warm, VerifyRequest.model_validate(message["request"]))
 
 
-def _answer(message: dict[str, Any], sock: socket.socket, kept: Kept) -> dict[str, Any]:
+def _answer(message: dict[str, Any], sock: socket.socket, warm: WarmState) -> dict[str, Any]:
     if message["op"] == "environment":
         environment = describe_environment(torch.device(message["device"]))
         return {"environment": environment.model_dump(mode="json")}
     request = VerifyRequest.model_validate(message["request"])
     cache, toolchain = Path(message["cache"]), Toolchain.model_validate(message["toolchain"])
     cores = CoreShares.model_validate(message["cores"])
-    kept.share(cores)
+    warm.share(cores)
     builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=Group(cores.others))
     made = {content: Build.model_validate(each) for content, each in message["made"].items()}
-    shelf = Shelf(builder, made, request.settings.build_seconds, hand_back=message["hand_back"])
+    ready_builds = ReadyBuilds(builder, made, request.settings.build_seconds, hand_back=message["hand_back"])
 
     def progress(stage: str) -> None:
         wire.send(sock, {"stage": stage})
@@ -87,26 +88,26 @@ def _answer(message: dict[str, Any], sock: socket.socket, kept: Kept) -> dict[st
     more = bool(message.get("more"))
     try:
         with on_cores((*cores.measured, *cores.others)):  # off those that are kept for other GPUs
-            verdict = judge(request, Tools(shelf.build, progress, cache, toolchain, kept, more))
+            verdict = judge(request, Tools(ready_builds.build, progress, cache, toolchain, warm, more))
     except NeedsBuild as error:
         return {"needs": error.request.model_dump(mode="json")}
     if not more:
-        kept.close()
-    seconds = {**verdict.stage_seconds, WHILE_HELD: round(shelf.seconds, 3)}
+        warm.close()
+    seconds = {**verdict.stage_seconds, WHILE_HELD: round(ready_builds.seconds, 3)}
     return {"verification": verdict.model_copy(update={"stage_seconds": seconds}).model_dump(mode="json")}
 
 
-def _refill(kept: Kept, request: VerifyRequest) -> None:
+def _refill(warm: WarmState, request: VerifyRequest) -> None:
     """Others come up in place of the processes that were used, while the next verification begins."""
-    settings, spares, device = request.settings, kept.spares, torch.device(request.device)
+    settings, pool, device = request.settings, warm.pool, torch.device(request.device)
     if device.type == "cuda":
-        kept.canaries.refill(request.device, spares.shares.others)
+        warm.canaries.refill(request.device, pool.shares.others)
 
     def start() -> None:
         with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
-            spares.refill(gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=spares.ahead)
+            pool.refill(gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=pool.ahead)
 
-    kept.behind.later(start)
+    warm.cleanup.later(start)
 
 
 def _die_with(lifeline: int) -> None:

@@ -23,13 +23,14 @@ from typing import Any
 import psutil
 import torch
 
+from pipeline.contestant.encoding import tensors
 from pipeline.contestant.main import configure_torch
-from pipeline.nouns import Problem
+from pipeline.devices import locks
 from pipeline.problems.check import NO_DEVICE, Fitness, FitnessFinding, Unfit
-from pipeline.referee.answers.comparing import compare
-from pipeline.referee.answers.problem import LoadedProblem, ProblemError, mapped, tensors, truth
-from pipeline.referee.device import exclusive
-from pipeline.referee.device.environment import describe_environment
+from pipeline.referee.correctness.comparing import compare
+from pipeline.referee.environment import describe_environment
+from pipeline.referee.inputs.problem import LoadedProblem, ProblemError, mapped, truth
+from pipeline.types import Problem
 
 WEIGHT_SEED, FIRST_SEED, FORWARD_SEED = 101, 202, 303
 MOST_SORTED = 1 << 24
@@ -293,7 +294,7 @@ def main() -> None:
     with (
         os.fdopen(arguments.waiting, "w", encoding="utf-8", buffering=1) as waiting,
         # Its memory is shared, and what runs there disturbs who measures.
-        exclusive.held(gpu.uuid, lambda text: print(text, file=waiting)) if gpu else nullcontext(),
+        locks.held(gpu.uuid, lambda text: print(text, file=waiting)) if gpu else nullcontext(),
     ):
         waiting.close()
         problem = Problem.model_validate_json(sys.stdin.buffer.read())

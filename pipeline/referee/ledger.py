@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.build import diagnosis
+from pipeline.compile import diagnosis
 from pipeline.hashing import sha256_text
-from pipeline.nouns import (
+from pipeline.referee.correctness import tolerance
+from pipeline.types import (
     Build,
     Check,
     CheckOutcome,
@@ -28,8 +29,7 @@ from pipeline.nouns import (
     Status,
     Verification,
 )
-from pipeline.referee.answers import tolerance
-from pipeline.referee.request import VerifyRequest
+from pipeline.types.verify_request import VerifyRequest
 from pipeline.version import __version__
 
 Figures = dict[str, Any]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.nouns import Origin, Status
 from pipeline.pysource import compiles_itself
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.request import VerifyRequest
+from pipeline.types import Origin, Status
+from pipeline.types.verify_request import VerifyRequest
 
 HOWEVER_IT_WENT = (
     *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipeline.nouns import CacheSurvey, Removal
 from pipeline.report.layout import cell, percent, plain_table, print_facts, size
+from pipeline.types import CacheSurvey, Removal
 
 
 def print_survey(survey: CacheSurvey, console: Console) -> None:

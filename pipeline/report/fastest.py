@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from pipeline.nouns import Measurement
 from pipeline.report.layout import cell, plain_table
+from pipeline.types import Measurement
 
 ROWS = 10
 """Candidates that the table shows."""

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from db.views import Leaderboard, LeaderboardFilters, ModelResult, ProblemResult, Setting
-from pipeline.nouns import Pace
 from pipeline.report.plain import clean
+from pipeline.types import Pace
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
 

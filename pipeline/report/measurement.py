@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from pipeline.nouns import Against, Interval, Measurement, Pace, Replayed, Roofline
 from pipeline.report.layout import pairs, percent, print_facts, scaled
+from pipeline.types import Against, Interval, Measurement, Pace, Replayed, Roofline
 
 REASONS = 3
 """Different reasons for disturbed blocks that are shown."""

@@ -8,7 +8,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pipeline.nouns import Noun
+from pipeline.types import FrozenRecord
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +45,7 @@ def screen(stream: TextIO | None = None) -> Console:
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def json_text(noun: Noun) -> str:
+def json_text(noun: FrozenRecord) -> str:
     """A noun as indented ASCII JSON: texts exact, infinities and NaN as null, which JSON lacks."""
     return json.dumps(_finite(noun.model_dump()), indent=2, allow_nan=False)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipeline.nouns import Reproduction, Verification
-from pipeline.nouns import ReproductionFinding as Finding
+from pipeline.types import Reproduction, Verification
+from pipeline.types import ReproductionFinding as Finding
 
 STYLE = {Finding.SAME: "bold green", Finding.FASTER: "bold green", Finding.AMBIGUOUS: "bold yellow"}
 

@@ -8,9 +8,9 @@ from typing import Literal
 from rich.console import Console
 
 from db.views import StoredAttempt, StoredVerification
-from pipeline.nouns import Environment, Prompt, Status, Verification
 from pipeline.report.layout import cell, pairs, plain_table, print_facts, print_words
 from pipeline.report.verification import print_verification, rules
+from pipeline.types import Environment, Prompt, Status, Verification
 
 Part = Literal["prompt", "response", "source", "log", "checks", "all"]
 

@@ -7,10 +7,10 @@ import json
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.nouns import CheckOutcome, Extraction, Kernels, Launch, Status, Verification, VerifySettings
 from pipeline.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
 from pipeline.report.measurement import print_measurement
 from pipeline.report.plain import clean, json_text
+from pipeline.types import CheckOutcome, Extraction, Kernels, Launch, Status, Verification, VerifySettings
 
 OUTCOME_STYLE = {
     CheckOutcome.PASS: "green",

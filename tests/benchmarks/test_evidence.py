@@ -20,11 +20,11 @@ from benchmarks import coverage, kernelbench_sweep
 from benchmarks.coverage import KINDS, Kind, repeated, rows_of, totals, truth_of
 from benchmarks.evidence import Book, Budget, Share, merged
 from benchmarks.fitness_server import FitnessServer
-from pipeline.nouns import Problem, Status
 from pipeline.policy import review
 from pipeline.problems import open_suite, read_problem
 from pipeline.problems.check import Unfit
-from pipeline.referee.answers.problem import LoadedProblem
+from pipeline.referee.inputs.problem import LoadedProblem
+from pipeline.types import Problem, Status
 
 BAD = Path(__file__).parents[1] / "problems" / "bad"
 NESTED = '''"""Two outputs, one of them integers, in a dict."""

@@ -17,7 +17,7 @@ import psutil
 
 from db.store import Store, open_store
 from db.views import StoredAttempt
-from pipeline.nouns import Status
+from pipeline.types import Status
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-c", "from pipeline.cli.app import main; main()")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.build import Marks
-from pipeline.build.cache import BuildCache
+from pipeline.compile import BuildIndex
+from pipeline.compile.cache import BuildCache
 from pipeline.errors import UsageError
-from pipeline.nouns import Build, BuildState
+from pipeline.types import Build, BuildState
 from pipeline.workspace import cache_bound, parse_bytes
-from tests.build.shelves import age, folders, key_of, room, store
 from tests.cli.program import PROGRAM, Program
+from tests.compile.shelves import age, folders, key_of, room, store
 
 MEBI = 256
 """Blocks of 4 KiB in a MiB."""
@@ -32,7 +32,7 @@ def cache(tmp_path: Path) -> Path:
         age(cache / "builds", number, 86_400.0 * (number + 1) - 3600.0)
     failed = Build(key=key_of(9), state=BuildState.ERROR, name="bad", log="error: no")
     builds.store(failed, None)
-    marks = Marks(cache)
+    marks = BuildIndex(cache)
     marks.set(key_of(100), [key_of(0)])
     marks.set(key_of(101), [key_of(0), key_of(3)])
     (cache / "ceilings").mkdir()
@@ -73,7 +73,7 @@ def test_prune_goes_from_the_least_recently_used(program: Program, cache: Path) 
     said = program.run("cache", "prune", "--to", "2.5MiB").stdout
     assert "removed 2 builds, 2.02 MiB, 1 mark of" in said and "left    3 builds, 2.04 MiB" in said
     assert set(folders(cache / "builds")) == {key_of(number) for number in (0, 1, 9)}
-    assert Marks(cache).keys(key_of(100)) is not None and Marks(cache).keys(key_of(101)) is None
+    assert BuildIndex(cache).keys(key_of(100)) is not None and BuildIndex(cache).keys(key_of(101)) is None
     assert told(program)["bytes"] == 2 * room(MEBI) + room(0)
 
 
@@ -93,7 +93,7 @@ def test_clear_wants_to_be_sure(program: Program, cache: Path) -> None:
     with living.workplace() as place:
         assert "removed 5 builds, 4.06 MiB, 2 marks" in program.run("cache", "clear", "--yes").stdout
         assert place.is_dir(), "somebody is at work there"
-    assert folders(cache / "builds") == {} and Marks(cache).count() == 0
+    assert folders(cache / "builds") == {} and BuildIndex(cache).count() == 0
     assert (cache / "ceilings" / "one.json").exists()
 
 

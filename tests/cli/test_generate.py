@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.nouns import Status
+from pipeline.types import Status
 from tests.cli import material
 from tests.cli.material import answer, fenced
 from tests.cli.program import Program

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.build.cache import BuildCache
-from pipeline.build.entries import entries
-from pipeline.nouns import Status
+from pipeline.compile.cache import BuildCache
+from pipeline.compile.entries import entries
+from pipeline.types import Status
 from tests.cli import material
 from tests.cli.program import Program
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.nouns import AttemptKey, Extraction, Status, Verification
+from pipeline.types import AttemptKey, Extraction, Status, Verification
 from tests.cli import material
 from tests.cli.conftest import working_in
 from tests.cli.program import Program

@@ -71,7 +71,7 @@ def test_the_command_line_starts_without_heavy_modules() -> None:
     assert heavy & set(done.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("module", ["pipeline.execution.batch", "pipeline.api", "pipeline.execution.doctor"])
+@pytest.mark.parametrize("module", ["pipeline.runs.batch", "pipeline.api", "pipeline.doctor"])
 def test_the_orchestrator_never_imports_torch(module: str) -> None:
     code = f"import {module}, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from pipeline.cli import common
-from pipeline.nouns import ErrorClass, Flag, Rigor, Status, VerifySettings
+from pipeline.types import ErrorClass, Flag, Rigor, Status, VerifySettings
 from tests.cli import material
 from tests.cli.program import Program
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.nouns import Status
+from pipeline.types import Status
 from tests.cli import material
 from tests.cli.program import Program, kill
 from tests.providers.server import completion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from db.store import Store
 from pipeline.hashing import sha256_text
-from pipeline.nouns import (
+from pipeline.types import (
     AttemptKey,
     Build,
     BuildState,

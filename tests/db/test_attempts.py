@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from db.store import Store
 from pipeline.errors import UsageError
-from pipeline.nouns import Extraction, Status
+from pipeline.types import Extraction, Status
 from tests.db import samples
 
 

@@ -11,7 +11,7 @@ from db.models import APPEND_ONLY
 from db.store import Store
 from pipeline.errors import StoreError, UsageError
 from pipeline.hashing import sha256_text
-from pipeline.nouns import Finding, Severity
+from pipeline.types import Finding, Severity
 from tests.db import samples
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event
 
 from db.store import Store
 from db.views import LeaderboardFilters, ModelResult
-from pipeline.nouns import ErrorClass, Flag, RunSettings, Status, VerifySettings
+from pipeline.types import ErrorClass, Flag, RunSettings, Status, VerifySettings
 from tests.db import samples
 
 P1, P2, P10 = samples.problem(1), samples.problem(2), samples.problem(10)

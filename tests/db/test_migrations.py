@@ -18,7 +18,7 @@ from db.connection import HEAD
 from db.models import APPEND_ONLY, Base
 from db.store import Store, open_store
 from pipeline.errors import StoreError
-from pipeline.nouns import Status
+from pipeline.types import Status
 from tests.db import samples
 
 

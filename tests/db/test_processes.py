@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from db.store import Store, open_store
-from pipeline.nouns import Status
+from pipeline.types import Status
 from tests.db import samples
 
 WRITE = """
@@ -28,7 +28,7 @@ WRITE_FINISHED = """
 import sys
 from pathlib import Path
 from db.store import open_store
-from pipeline.nouns import Status
+from pipeline.types import Status
 from tests.db import samples
 judged = samples.verification(samples.problem(), speedup=2.0)
 answer, found = samples.response(), samples.extraction()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from db.store import Store, open_store
 from pipeline.hashing import sha256_text
-from pipeline.nouns import (
+from pipeline.types import (
     Against,
     Build,
     BuildState,

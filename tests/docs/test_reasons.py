@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from pipeline.extraction import WARNINGS
-from pipeline.nouns import BuildState, Severity, Status
 from pipeline.policy.review import RULES
+from pipeline.types import BuildState, Severity, Status
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reasons.md").read_text()
 PLACES = [
-    path for folder in ("referee", "execution") for path in sorted((ROOT / "pipeline" / folder).rglob("*.py"))
+    path
+    for folder in ("referee", "workers", "devices", "engine", "runs")
+    for path in sorted((ROOT / "pipeline" / folder).rglob("*.py"))
 ]
 WORDS = re.compile(r"[A-Za-z]{3}.*[A-Za-z]{3}", re.DOTALL)
 """What a fragment of a reason must hold to be told apart from punctuation."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pipeline.extraction import extract
-from pipeline.nouns import Response, Status
+from pipeline.types import Response, Status
 from tests.extraction.programs import CLASS, CUDA, EXTENSION, GOOD, IMPORTS, REFERENCE, SECOND, fence
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.extraction import WARNINGS, extract, extract_source
-from pipeline.nouns import Response
+from pipeline.types import Response
 from tests.extraction.programs import CLASS, CUDA, DIFFICULT, EXTENSION, GOOD, IMPORTS, fence
 
 PIECES = [

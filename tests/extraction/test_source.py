@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipeline.extraction import extract_source
-from pipeline.nouns import Status
+from pipeline.types import Status
 from tests.extraction.programs import GOOD, REFERENCE, SECOND, fence
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.engine import Engine
+from pipeline.engine.engine import Engine
 
 
 @pytest.fixture(scope="module")

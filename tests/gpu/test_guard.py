@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from pipeline import doctor
+from pipeline.canary import known_results
+from pipeline.devices import discovery, gpu_health, locks, quarantine
+from pipeline.engine.engine import Engine
 from pipeline.errors import DeviceUnfit, MachineError
-from pipeline.execution import devices, doctor
-from pipeline.execution.engine import Engine
-from pipeline.nouns import Status, Verification, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.referee.device import canary, exclusive, quarantine
-from pipeline.referee.device.environment import describe_environment
-from pipeline.referee.device.quiet import Watch, nvml_reader
+from pipeline.referee.environment import describe_environment
+from pipeline.referee.timing.disturbance import Watch, nvml_reader
+from pipeline.types import Status, Verification, VerifySettings
 
 pytestmark = pytest.mark.gpu
 
@@ -51,8 +52,8 @@ while True:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Locks and quarantines of this test alone."""
-    monkeypatch.setenv(exclusive.DIRECTORY_VARIABLE, str(tmp_path / "locks"))
-    monkeypatch.setattr(devices, "_set_aside", {})
+    monkeypatch.setenv(locks.DIRECTORY_VARIABLE, str(tmp_path / "locks"))
+    monkeypatch.setattr(discovery, "_set_aside", {})
     return tmp_path / "locks"
 
 
@@ -76,12 +77,12 @@ def another_program() -> Iterator[int]:
 
 def test_the_canary_finds_a_working_gpu_healthy() -> None:
     began = time.monotonic()
-    assert canary.check("cuda:0") is None
+    assert gpu_health.check("cuda:0") is None
     print(f"the canary took {time.monotonic() - began:.2f} s")
 
 
-@pytest.mark.parametrize("probe", canary.PROBES)
-def test_every_probe_passes_while_others_hold_most_of_the_memory(probe: canary.Probe) -> None:
+@pytest.mark.parametrize("probe", known_results.PROBES)
+def test_every_probe_passes_while_others_hold_most_of_the_memory(probe: known_results.Probe) -> None:
     device = torch.device("cuda", 0)
     torch.cuda.empty_cache()
     held = torch.empty(torch.cuda.mem_get_info(device)[0] - (768 << 20), dtype=torch.uint8, device=device)
@@ -94,15 +95,15 @@ def test_every_probe_passes_while_others_hold_most_of_the_memory(probe: canary.P
 
 def test_a_gpu_that_is_not_there_fails(place: Path) -> None:
     with pytest.raises(DeviceUnfit):
-        canary.confirm("cuda:99", "GPU-not-there", "a crash")
+        gpu_health.confirm("cuda:99", "GPU-not-there", "a crash")
     assert quarantine.find("GPU-not-there") is not None
 
 
 def test_nvml_and_torch_mean_the_same_gpu() -> None:
     gpu = describe_environment(torch.device("cuda", 0)).gpu
     assert gpu is not None
-    assert devices.gpus()[0].uuid == gpu.uuid
-    assert devices.gpus()[0].name == gpu.name
+    assert discovery.gpus()[0].uuid == gpu.uuid
+    assert discovery.gpus()[0].name == gpu.name
 
 
 @pytest.mark.parametrize("source", [CRASHING, ASSERTING], ids=["crash", "device-side assertion"])
@@ -110,12 +111,12 @@ def test_a_faulty_candidate_does_not_cost_the_gpu(place: Path, cache: Path, sour
     with Engine(cache) as engine:
         faulty = judge(engine, source)
         assert faulty.status in (Status.CRASH, Status.RUNTIME_ERROR), faulty.reason
-        assert devices.quarantined() == []
+        assert discovery.quarantined() == []
         assert judge(engine, RIGHT).status is Status.CORRECT
 
 
 def test_a_quarantined_gpu_is_not_used_until_it_is_lifted(place: Path, cache: Path) -> None:
-    first, *others = devices.gpus()
+    first, *others = discovery.gpus()
     assert quarantine.impose(first.uuid, "a test says so") is None
     with Engine(cache) as engine:
         if others:
@@ -130,7 +131,7 @@ def test_a_quarantined_gpu_is_not_used_until_it_is_lifted(place: Path, cache: Pa
         assert lifted.ok, lifted.seen
         verdict = judge(engine, RIGHT)
         assert verdict.status is Status.CORRECT, verdict.reason
-    assert devices.require_gpu() == first
+    assert discovery.require_gpu() == first
 
 
 def test_two_runs_take_turns_on_one_gpu(place: Path, cache: Path) -> None:
@@ -148,7 +149,7 @@ def test_two_runs_take_turns_on_one_gpu(place: Path, cache: Path) -> None:
     for thread in threads:
         thread.join()
     assert [verdict.status for verdict in verdicts] == [Status.CORRECT] * 6
-    uuid = devices.require_gpu().uuid
+    uuid = discovery.require_gpu().uuid
     assert any(stage.startswith(f"waiting for {uuid}: process ") for heard in stages for stage in heard)
 
 
@@ -179,7 +180,7 @@ def test_the_driver_answers_what_a_watch_asks() -> None:
 
 
 def test_doctor_names_the_quarantined_gpu(place: Path) -> None:
-    gpu = devices.gpus()[0]
+    gpu = discovery.gpus()[0]
     assert quarantine.impose(gpu.uuid, "a test says so") is None
     environment = os.environ | {"OPENAI_BASE_URL": "http://127.0.0.1:9"}
     done = subprocess.run(

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from pipeline.contestant.profiling import Watched
-from pipeline.execution.engine import Engine
-from pipeline.nouns import Launch, Origin, Status, Verification, VerifySettings
+from pipeline.engine.engine import Engine
 from pipeline.problems import open_suite
+from pipeline.types import Launch, Origin, Status, Verification, VerifySettings
 from tests.referee.corpus import members
 
 pytestmark = pytest.mark.gpu

@@ -11,10 +11,10 @@ import torch
 from torch.nn import functional
 
 from pipeline.contestant.profiling import Watched
-from pipeline.nouns import Origin
-from pipeline.referee.checks.libraries import holds_kernel
-from pipeline.referee.checks.origins import origin
-from pipeline.referee.checks.reports import MOST_LOOKUPS, read
+from pipeline.referee.provenance.libraries import holds_kernel
+from pipeline.referee.provenance.origins import origin
+from pipeline.referee.provenance.reports import MOST_LOOKUPS, read
+from pipeline.types import Origin
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.engine import Engine
-from pipeline.nouns import Pace, Status, Verification, VerifySettings
+from pipeline.engine.engine import Engine
 from pipeline.problems import open_suite
+from pipeline.types import Pace, Status, Verification, VerifySettings
 
 pytestmark = pytest.mark.gpu
 

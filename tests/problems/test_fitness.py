@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from pipeline.devices import locks
 from pipeline.errors import MachineError, UsageError
 from pipeline.problems import check_problem, read_problem
 from pipeline.problems.check import Unfit
-from pipeline.referee.device import exclusive
-from pipeline.referee.device.environment import describe_environment
+from pipeline.referee.environment import describe_environment
 from pipeline.referee.fitness import examine
 from tests.problems.trees import scale_source, write
 
@@ -92,7 +92,7 @@ def test_a_gpu_on_which_another_process_measures_is_waited_for(tmp_path: Path) -
     """And the time for that is not the problem's."""
     gpu = describe_environment(torch.device("cuda")).gpu
     assert gpu is not None
-    hold, waited = exclusive.take(gpu.uuid), []
+    hold, waited = locks.take(gpu.uuid), []
 
     def later(text: str) -> None:
         waited.append(text)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pipeline.nouns import Problem
+from pipeline.contestant.encoding import tensors
 from pipeline.problems import open_suite
-from pipeline.referee.answers.problem import LoadedProblem, tensors
 from pipeline.referee.fitness import examine
+from pipeline.referee.inputs.problem import LoadedProblem
+from pipeline.types import Problem
 
 CPU = torch.device("cpu")
 PROBLEMS = open_suite().problems()

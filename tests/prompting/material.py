@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.hashing import sha256_text
-from pipeline.nouns import (
+from pipeline.types import (
     Build,
     BuildState,
     ErrorStatistics,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import UsageError
-from pipeline.nouns import Environment, GpuInfo
 from pipeline.prompting import first_prompt
 from pipeline.prompting.filters import fence, percent
+from pipeline.types import Environment, GpuInfo
 from tests.prompting.material import SOURCE, problem
 
 HOST = Environment(

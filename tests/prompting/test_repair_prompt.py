@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.nouns import (
+from pipeline.prompting import Failure, first_prompt, repair_prompt
+from pipeline.types import (
     BuildState,
     Check,
     CheckOutcome,
@@ -16,7 +17,6 @@ from pipeline.nouns import (
     Severity,
     Status,
 )
-from pipeline.prompting import Failure, first_prompt, repair_prompt
 from tests.prompting.material import build, errors, measurement, problem, verification
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UsageError
-from pipeline.nouns import Response, Status
 from pipeline.prompting import Failure, first_prompt, list_templates, open_template, repair_prompt
 from pipeline.prompting.templates import example
+from pipeline.types import Response, Status
 from tests.prompting.material import problem
 
 

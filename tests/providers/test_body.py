@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import ProviderError
-from pipeline.nouns import Response
 from pipeline.providers import response_from_body
+from pipeline.types import Response
 from tests.providers.server import completion
 
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from pipeline.errors import ProviderError, ProviderFatal, UsageError
-from pipeline.nouns import Response
 from pipeline.providers import open_provider
+from pipeline.types import Response
 from tests.providers.questions import question
 from tests.providers.server import Server, Step, completion, failure, serve
 

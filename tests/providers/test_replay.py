@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 from pipeline.errors import ProviderError, UsageError
-from pipeline.nouns import Response
 from pipeline.providers import Provider, Question, RecordingProvider, RecordKey, ReplayProvider, open_provider
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import append_record, read_recording
+from pipeline.types import Response
 from tests.providers.questions import question
 from tests.providers.server import completion
 

@@ -6,9 +6,9 @@ import re
 from importlib.resources import files
 
 from pipeline.extraction import extract
-from pipeline.nouns import Extraction, Status
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import Record, RecordKey, read_recording
+from pipeline.types import Extraction, Status
 
 BACKENDS = ("cpp", "cuda")
 NO_PROGRAM = frozenset({Status.NO_CODE, Status.TRUNCATED, Status.REFUSED})

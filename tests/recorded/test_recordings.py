@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from pipeline.nouns import Severity, Status
 from pipeline.policy import review
 from pipeline.problems import open_suite
 from pipeline.providers import ReplayProvider
 from pipeline.providers.recording import Record
+from pipeline.types import Severity, Status
 from tests.recorded.records import BACKENDS, NO_PROGRAM, everything, expected, extracted, name, records
 
 POLICY = {Status.SYNTAX_ERROR, Status.CONTRACT_ERROR}

@@ -11,10 +11,10 @@ from typing import Literal
 
 import pytest
 
-from pipeline.execution.engine import Engine
-from pipeline.nouns import Status, Verification, VerifySettings
+from pipeline.engine.engine import Engine
 from pipeline.problems import open_suite
 from pipeline.providers.recording import Record
+from pipeline.types import Status, Verification, VerifySettings
 from tests.recorded.records import NO_PROGRAM, expected, extracted, name, records
 
 Verdicts = dict[str, "Future[Verification]"]

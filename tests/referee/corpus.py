@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.build import Builder
-from pipeline.execution.prebuild import prebuild
-from pipeline.nouns import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
+from pipeline.compile import Builder
+from pipeline.engine.prebuild import prebuild
 from pipeline.problems import open_suite, read_problem
-from pipeline.referee.request import VerifyRequest
 from pipeline.sandbox import Group
+from pipeline.types import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
+from pipeline.types.verify_request import VerifyRequest
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 KINDS = ("honest", "harmless", "wrong", "cheats", "faults")

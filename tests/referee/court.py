@@ -6,11 +6,11 @@ from pathlib import Path
 
 import psutil
 
-from pipeline.build import learn_toolchain
-from pipeline.execution.referee_process import RefereeLost, RefereeProcess
-from pipeline.execution.referees import Referees
-from pipeline.nouns import Verification
-from pipeline.referee.request import VerifyRequest
+from pipeline.compile import learn_toolchain
+from pipeline.engine.referee_process import RefereeLost, RefereeProcess
+from pipeline.engine.referees import Referees
+from pipeline.types import Verification
+from pipeline.types.verify_request import VerifyRequest
 
 
 class Court:

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline.build import learn_toolchain
-from pipeline.execution.referee_process import RefereeProcess
-from pipeline.nouns import CoreShares, Status
+from pipeline.compile import learn_toolchain
+from pipeline.engine.referee_process import RefereeProcess
+from pipeline.types import CoreShares, Status
 from tests.referee.corpus import members
 
 MINE = sorted(os.sched_getaffinity(0))

@@ -7,9 +7,9 @@ import torch
 
 from pipeline.contestant.loop import OutputMeta
 from pipeline.problems import read_problem
-from pipeline.referee.answers import tolerance
-from pipeline.referee.answers.oracle import Expected, Oracle
-from pipeline.referee.answers.problem import LoadedProblem
+from pipeline.referee.correctness import tolerance
+from pipeline.referee.correctness.oracle import Expected, Oracle
+from pipeline.referee.inputs.problem import LoadedProblem
 from tests.referee.corpus import CORPUS
 
 CPU = torch.device("cpu")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.nouns import Status, Verification, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.referee.request import VerifyRequest
+from pipeline.types import Status, Verification, VerifySettings
+from pipeline.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
 PRODUCT = """

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.nouns import Status, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.referee.request import VerifyRequest
+from pipeline.types import Status, VerifySettings
+from pipeline.types.verify_request import VerifyRequest
 from tests.referee.corpus import members
 from tests.referee.court import Court
 

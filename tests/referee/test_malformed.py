@@ -22,18 +22,19 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.build import Builder, learn_toolchain
+from pipeline.compile import Builder, learn_toolchain
 from pipeline.contestant import loop
-from pipeline.nouns import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
 from pipeline.problems import read_problem
-from pipeline.referee.checks import reports
 from pipeline.referee.checks.form import check_form
-from pipeline.referee.judge import Tools, judge
-from pipeline.referee.kept import Kept
+from pipeline.referee.judge import judge
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.request import VerifyRequest
-from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
+from pipeline.referee.provenance import reports
 from pipeline.referee.timing import clock
+from pipeline.referee.verification_run import Tools
+from pipeline.referee.warm_state import WarmState
+from pipeline.types import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
+from pipeline.types.verify_request import VerifyRequest
+from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court
 from tests.referee.doubles import serve_sabotaged, start_doubles
 from tests.referee.garbage import Change, bent, broken, changes, encoded, frame, messages
@@ -204,7 +205,7 @@ ways = (
 
 @pytest.fixture(scope="module")
 def tools(cache: Path) -> Tools:
-    return Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), Kept())
+    return Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), WarmState())
 
 
 def judged(plan: Plan, request: VerifyRequest, tools: Tools, patch: pytest.MonkeyPatch) -> Verification:

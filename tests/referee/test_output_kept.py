@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipeline.nouns import Status, Verification, VerifySettings
 from pipeline.problems import open_suite
-from pipeline.referee.request import VerifyRequest
-from pipeline.referee.seats.host import OUTPUT_KEPT
 from pipeline.report.verification import print_verification
+from pipeline.types import Status, Verification, VerifySettings
+from pipeline.types.verify_request import VerifyRequest
+from pipeline.workers.client import OUTPUT_KEPT
 from tests.referee.court import Court
 
 HONEST = (Path(__file__).parents[1] / "corpus" / "honest" / "relu_warns.py").read_text()

@@ -20,15 +20,16 @@ import pytest
 import torch
 
 from db.store import open_store
-from pipeline.execution.candidates import given_text
-from pipeline.execution.engine import Engine
-from pipeline.execution.files import write_attempt
-from pipeline.execution.single import Verified, verify_given
-from pipeline.nouns import AttemptKey, Problem, Response, Status, Verification, VerifySettings
+from pipeline.contestant.encoding import tensors
+from pipeline.engine.engine import Engine
 from pipeline.problems import read_problem
-from pipeline.referee.answers.problem import LoadedProblem, tensors
+from pipeline.referee.inputs.problem import LoadedProblem
 from pipeline.referee.ledger import derived
-from pipeline.referee.seats.memory import MAX_SLOTS, MAX_SMALL_SLOTS
+from pipeline.runs.candidates import given_text
+from pipeline.runs.files import write_attempt
+from pipeline.runs.single import Verified, verify_given
+from pipeline.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
+from pipeline.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from pipeline.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (
     finds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from db.store import Store
-from pipeline.nouns import (
+from pipeline.types import (
     Against,
     Ceilings,
     Determinism,

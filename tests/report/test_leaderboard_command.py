@@ -12,8 +12,8 @@ from rich.console import Console
 from db.store import Store
 from db.views import Leaderboard
 from pipeline.errors import UsageError
-from pipeline.nouns import ErrorClass, Flag, Status, VerifySettings
 from pipeline.report.leaderboard import print_leaderboard
+from pipeline.types import ErrorClass, Flag, Status, VerifySettings
 from tests.db import samples
 from tests.report.conftest import Command
 

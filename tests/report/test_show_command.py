@@ -12,7 +12,7 @@ from db.store import Store
 from db.views import StoredAttempt
 from pipeline.errors import UsageError
 from pipeline.hashing import sha256_text
-from pipeline.nouns import (
+from pipeline.types import (
     Build,
     BuildState,
     Check,

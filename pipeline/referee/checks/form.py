@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.contestant import loop
-from pipeline.nouns import Status
 from pipeline.referee.ledger import Ledger
+from pipeline.types import Status
 
 FORM = "Have the outputs the structure, type, shape, dtype and device of the reference's?"
 _KEYS = (

@@ -17,17 +17,17 @@ from typing import Any
 import torch
 
 from pipeline.contestant import loop
-from pipeline.nouns import Flag, Rigor, Status
-from pipeline.referee.answers.inputs import finite
-from pipeline.referee.answers.oracle import Oracle
-from pipeline.referee.answers.problem import ProblemError, outputs_of
-from pipeline.referee.answers.shapes import Shapes, Way, strided
 from pipeline.referee.checks.trials import Trials
 from pipeline.referee.checks.weights import OtherWeights, other_inputs
+from pipeline.referee.correctness.oracle import Oracle
+from pipeline.referee.inputs.problem import ProblemError, outputs_of
+from pipeline.referee.inputs.shapes import Shapes, Way, strided
+from pipeline.referee.inputs.variants import finite
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.request import VerifyRequest
-from pipeline.referee.seats.candidate import Candidate
-from pipeline.referee.seats.memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
+from pipeline.referee.sides.candidate import Candidate
+from pipeline.types import Flag, Rigor, Status
+from pipeline.types.verify_request import VerifyRequest
+from pipeline.workers.shared_memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
 
 BUDGET_SECONDS = 20.0
 """Probes begin only within this time."""

@@ -11,12 +11,12 @@ import math
 
 import torch
 
-from pipeline.nouns import Flag, Status, VerifySettings
-from pipeline.referee.answers.comparing import CHUNK
-from pipeline.referee.answers.oracle import Oracle
+from pipeline.referee.correctness.comparing import CHUNK
+from pipeline.referee.correctness.oracle import Oracle
 from pipeline.referee.ledger import Ledger
-from pipeline.referee.seats.candidate import Candidate
-from pipeline.referee.seats.memory import SharedSlot, SharedWeights, same_bits
+from pipeline.referee.sides.candidate import Candidate
+from pipeline.types import Flag, Status, VerifySettings
+from pipeline.workers.shared_memory import SharedSlot, SharedWeights, same_bits
 
 STEP_SHARE, ROUNDINGS = 2.0**-6, 8
 """A step may be off by this part of it, or by so many roundings of the values."""

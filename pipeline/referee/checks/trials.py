@@ -9,15 +9,15 @@ from typing import Any
 import torch
 
 from pipeline.contestant import loop
-from pipeline.nouns import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
-from pipeline.referee.answers import comparing, tolerance
-from pipeline.referee.answers.inputs import ACCURATE, VARIANTS, Variant, finite, mixed_rows
-from pipeline.referee.answers.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
-from pipeline.referee.answers.problem import tensors
-from pipeline.referee.answers.structure import Forms
+from pipeline.contestant.encoding import tensors
 from pipeline.referee.checks.form import FORM, check_form
+from pipeline.referee.correctness import comparing, tolerance
+from pipeline.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
+from pipeline.referee.inputs.structure import Forms
+from pipeline.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
 from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.seats.memory import SharedSlot, bits, same_bits
+from pipeline.types import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
+from pipeline.workers.shared_memory import SharedSlot, bits, same_bits
 
 LATER_DRAWS = 4
 """So many later calls on other inputs an earlier result must survive."""

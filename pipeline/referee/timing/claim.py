@@ -26,15 +26,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pipeline.nouns import Interval, Measurement, Pace, Rigor
 from pipeline.referee.timing import clock, stats
 from pipeline.referee.timing.clock import Alone, Round
+from pipeline.types import Interval, Measurement, Pace, Rigor
 
 REACH = 1.015
 """A claim is at most so many times what the outer clock alone surely shows."""
 RISK = 0.01
 """Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
-times; simulated over all looks it is below 0.025 (tests/referee/test_mixtures.py)."""
+times; simulated over all looks it is below 0.025 (tests/referee/timing/test_mixtures.py)."""
 ALONE_SLACK = {"cuda": 1.005, "cpp": 1.10}
 """So many times what the baseline takes alone it may take beside the candidate, and count, by backend. Two
 processes that take turns on a processor evict each other's lines from its caches."""

@@ -21,20 +21,20 @@ from typing import Any, TypeVar
 
 import torch
 
-from pipeline.build import Toolchain
+from pipeline.compile import Toolchain
 from pipeline.errors import SandboxError
 from pipeline.hashing import sha256_json
-from pipeline.nouns import Against, Check, CheckOutcome, Environment, Interval, Measurement
-from pipeline.nouns.base import Noun
-from pipeline.referee.answers.problem import ProblemError
+from pipeline.referee.inputs.problem import ProblemError
 from pipeline.referee.ledger import Ended, clean
-from pipeline.referee.mapped import mapped_files
-from pipeline.referee.seats import seat
-from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone, Equipment
-from pipeline.referee.seats.memory import SharedMemory
+from pipeline.referee.loaded_files import loaded_files
+from pipeline.referee.sides import starting
 from pipeline.referee.timing import claim, stats
 from pipeline.referee.timing.rounds import Timed
 from pipeline.referee.timing.timed_outputs import Subject
+from pipeline.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
+from pipeline.types.base import FrozenRecord
+from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
+from pipeline.workers.shared_memory import SharedMemory
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class NoBaseline(Exception):
         self.details, self.lasting = details, lasting
 
 
-class Compiled(Noun):
+class Compiled(FrozenRecord):
     """One compiled baseline against the eager one."""
 
     speedup: float
@@ -85,7 +85,7 @@ class Compiled(Noun):
     """When it would have ended in any case."""
 
 
-class Refused(Noun):
+class Refused(FrozenRecord):
     """Why there is no compiled baseline."""
 
     why: str
@@ -93,7 +93,7 @@ class Refused(Noun):
     measured: str
 
 
-class _Kept(Noun):
+class _Kept(FrozenRecord):
     """A file of the cache: what was found, and what it was found for."""
 
     identity: dict[str, Any]
@@ -274,7 +274,7 @@ def started(seating: Seating) -> Contestant:
     settings, device = seating.subject.settings, seating.subject.device
     tools = equipment(seating.toolchain, device)
     try:
-        return seat.start_equipped(settings, device, tools)
+        return starting.start_equipped(settings, device, tools)
     except SandboxError as error:
         raise NoBaseline(f"its process could not be started: {error}") from None
 
@@ -291,10 +291,10 @@ def compile_in(contestant: Contestant, kind: str, seating: Seating) -> dict[str,
         for number, slot in enumerate(subject.slots):
             slot.fill(loaded.draw(seating.seed ^ number, device))
         weights, seed = seating.weights, seating.seed
-        seat.seat_baseline(
+        starting.seat_baseline(
             contestant, loaded, memory, weights, seed, settings, device, arenas=COMPILED_ARENAS
         )
-        seat.settled(device)
+        starting.settled(device)
         message = {"op": "compile", "kind": kind, "slots": [slot.arguments for slot in subject.slots]}
         return contestant.ask(message, seconds=COMPILE_SECONDS)
 
@@ -327,7 +327,7 @@ def _first_line(error: Exception) -> str:
 
 def _libcuda_directory() -> str | None:
     """Where this process has libcuda from: Triton links against it, and need not find it by itself."""
-    return next((str(file.parent) for file in mapped_files() if file.name.startswith("libcuda.so")), None)
+    return next((str(file.parent) for file in loaded_files() if file.name.startswith("libcuda.so")), None)
 
 
 def _half_width(ratio: Interval) -> float:

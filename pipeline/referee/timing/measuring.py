@@ -11,26 +11,26 @@ from statistics import median
 
 import torch
 
-from pipeline.build import Toolchain
+from pipeline.compile import Toolchain
 from pipeline.contestant import loop
-from pipeline.nouns import Ceilings, Measurement, Replayed, Rigor, Roofline, Status, VerifySettings
-from pipeline.referee.answers.inputs import Variant
-from pipeline.referee.answers.oracle import Oracle
-from pipeline.referee.answers.problem import ProblemError
-from pipeline.referee.device.quiet import Watch
+from pipeline.referee.correctness.oracle import Oracle
+from pipeline.referee.inputs.problem import ProblemError
+from pipeline.referee.inputs.variants import Variant
 from pipeline.referee.ledger import Ledger
-from pipeline.referee.roof import ceilings, roofline
-from pipeline.referee.seats import seat
-from pipeline.referee.seats.candidate import Candidate
-from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
-from pipeline.referee.seats.memory import SharedMemory, SharedSlot, SharedWeights
-from pipeline.referee.seats.spares import Spares
+from pipeline.referee.roofline import ceilings, roofline
+from pipeline.referee.sides import starting
+from pipeline.referee.sides.candidate import Candidate
 from pipeline.referee.timing import claim, clock
 from pipeline.referee.timing.compiled import CompiledBaselines, Seating
+from pipeline.referee.timing.disturbance import Watch
 from pipeline.referee.timing.rounds import Stopwatch, Timed
 from pipeline.referee.timing.sameness import aa_spread
 from pipeline.referee.timing.stopping import far_slower
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
+from pipeline.types import Ceilings, Measurement, Replayed, Rigor, Roofline, Status, VerifySettings
+from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
+from pipeline.workers.pool import WarmPool
+from pipeline.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
 
 _OUTPUTS = "Are the outputs of timed calls right?"
 _CLOCKS = "Does the referee's own clock agree with the contestant's?"
@@ -59,7 +59,7 @@ class Measuring:
     """Those that the candidate was right on in the trials."""
     cache: Path
     toolchain: Toolchain
-    spares: Spares
+    pool: WarmPool
     timed: Timed = field(default_factory=Timed)
     """The rounds of all pairs together."""
     _seeds: Iterator[int] = field(init=False)
@@ -128,7 +128,7 @@ class Measuring:
         )
         measured = measured.model_copy(
             update={
-                "flush_bytes": seat.flush_bytes(self.device),
+                "flush_bytes": starting.flush_bytes(self.device),
                 "disturbed": tuple(self.timed.disturbed),
                 "clocks_before": self.timed.before,
                 "clocks_after": self.timed.after,
@@ -233,7 +233,7 @@ class Measuring:
         baseline.pause()
 
         def aa() -> float:
-            return aa_spread(self.settings, self.device, self.spares)
+            return aa_spread(self.settings, self.device, self.pool)
 
         return ceilings.known(self.device, self.cache, self.ledger.environment, aa)
 

@@ -24,18 +24,18 @@ from functools import partial
 from typing import Any
 
 from pipeline.contestant.loop import Flush
-from pipeline.nouns import ErrorStatistics
-from pipeline.referee.answers.inputs import Variant
-from pipeline.referee.device.environment import Readings, read_state
-from pipeline.referee.device.quiet import Repeats, Watch
-from pipeline.referee.seats import seat
-from pipeline.referee.seats.host import Contestant, ContestantFailed, ContestantGone
-from pipeline.referee.seats.memory import MAX_SLOTS, SharedSlot, same_bits
+from pipeline.referee.environment import Readings, read_state
+from pipeline.referee.inputs.variants import Variant
+from pipeline.referee.sides import starting
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.arrival import Arrival
 from pipeline.referee.timing.clock import Alone, Round
+from pipeline.referee.timing.disturbance import Repeats, Watch
 from pipeline.referee.timing.stopping import FAR_SLOWER, clearly_slower, enough, far_slower
 from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
+from pipeline.types import ErrorStatistics
+from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
+from pipeline.workers.shared_memory import MAX_SLOTS, SharedSlot, same_bits
 
 MAX_ROUNDS = 200
 ORDERS = ("BC", "CB")
@@ -126,7 +126,7 @@ class Stopwatch:
         self._settings, self._device = subject.settings, subject.device
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
-        self._flush = Flush(seat.flush_bytes(self._device), self._device)
+        self._flush = Flush(starting.flush_bytes(self._device), self._device)
         """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
         self._emptied = True
         """Whether the candidate's process has always done it."""
@@ -358,7 +358,7 @@ class Stopwatch:
         """
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
-        seat.settled(self._device)
+        starting.settled(self._device)
         seed = self._random.getrandbits(62)
         message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
         if late:
@@ -372,7 +372,7 @@ class Stopwatch:
                 same = same_bits(list(slots[watched.index].views), watched.private)
                 watched.changed |= not same and not is_baseline
                 slots[watched.index].scramble()
-                seat.settled(self._device)
+                starting.settled(self._device)
                 self._worked[is_baseline] = (time.perf_counter_ns() - began) / 1e6
                 side.resume()
                 ours = (time.perf_counter_ns() - halted) / 1e6
@@ -389,10 +389,10 @@ class Stopwatch:
             reply = side.ask(message, seconds=seconds, places=told)
         except (ContestantFailed, ContestantGone) as error:
             if is_baseline:  # no fault of the candidate's
-                raise seat.baseline_failed(error) from None
+                raise starting.baseline_failed(error) from None
             raise
         arrival.look()
-        seat.settled(self._device)
+        starting.settled(self._device)
         host = (side.halt() - start) / 1e6 - ours
         side.pause()
         self._arrivals += [] if is_baseline else [arrival]

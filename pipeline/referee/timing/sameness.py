@@ -10,17 +10,17 @@ import torch
 from pipeline.contestant import loop
 from pipeline.contestant.main import configure_torch
 from pipeline.hashing import sha256_text
-from pipeline.nouns import Problem, VerifySettings
-from pipeline.referee.answers.oracle import Oracle
-from pipeline.referee.answers.problem import LoadedProblem, outputs_of
-from pipeline.referee.device.quiet import Watch
-from pipeline.referee.seats import seat
-from pipeline.referee.seats.host import ContestantFailed, ContestantGone
-from pipeline.referee.seats.memory import SharedMemory, lay_out
-from pipeline.referee.seats.spares import Spares
+from pipeline.referee.correctness.oracle import Oracle
+from pipeline.referee.inputs.problem import LoadedProblem, outputs_of
+from pipeline.referee.sides import starting
 from pipeline.referee.timing import clock
+from pipeline.referee.timing.disturbance import Watch
 from pipeline.referee.timing.rounds import Stopwatch
 from pipeline.referee.timing.timed_outputs import Subject
+from pipeline.types import Problem, VerifySettings
+from pipeline.workers.client import ContestantFailed, ContestantGone
+from pipeline.workers.pool import WarmPool
+from pipeline.workers.shared_memory import SharedMemory, lay_out
 
 _SOURCE = """
 import torch
@@ -49,22 +49,22 @@ _AS_CANDIDATE = ("inputs", "outputs")
 _AS_BASELINE = ("inputs", "baseline")
 
 
-def aa_spread(settings: VerifySettings, device: torch.device, spares: Spares) -> float:
+def aa_spread(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:
     """Runs a softmax in two contestants against itself; how far off 1 the ratio may be, as a fraction.
 
     The middle one of three pairs counts, by the median of its log-ratios. For each about a second, and as
     long as two processes take to start. Raises Ended when one does not come up.
     """
-    return median(_one_pair(settings, device, spares) for _ in range(PAIRS))
+    return median(_one_pair(settings, device, pool) for _ in range(PAIRS))
 
 
-def _one_pair(settings: VerifySettings, device: torch.device, spares: Spares) -> float:
+def _one_pair(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:
     problem = _problem(16384 if device.type == "cuda" else 256)
     settings = settings.model_copy(update={"size": "full", "measure_seconds": SECONDS})
     configure_torch(settings.threads, tf32=settings.numerics == "tf32")
     loaded, memory = LoadedProblem(problem, "full"), SharedMemory(device)
-    first = seat.start(spares, seat.no_builds, settings, device)
-    second = seat.start(spares, seat.no_builds, settings, device)
+    first = starting.start(pool, starting.no_builds, settings, device)
+    second = starting.start(pool, starting.no_builds, settings, device)
     try:
         model = loaded.construct(0, device)
         arguments = loaded.draw(0, device)
@@ -73,12 +73,12 @@ def _one_pair(settings: VerifySettings, device: torch.device, spares: Spares) ->
         slots = lay_out(memory, arguments, outputs_of(sample, device), SLOTS)
         del sample
         for side, arenas in ((first, _AS_CANDIDATE), (second, _AS_BASELINE)):
-            seat.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
+            starting.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
         watch = Watch(device, lambda: (*first.pids(), *second.pids()))
         subject = Subject(oracle, slots, settings, device, lambda: secrets.randbits(62), [1e-6])
         rounds = Stopwatch(subject, first, second, watch).run().rounds
     except (ContestantFailed, ContestantGone) as error:
-        raise seat.baseline_failed(error) from None
+        raise starting.baseline_failed(error) from None
     finally:
         first.close()
         second.close()

@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from pipeline.nouns import Interval, Pace
+from pipeline.types import Interval, Pace
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95

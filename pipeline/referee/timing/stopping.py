@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pipeline.nouns import Measurement, Pace, VerifySettings
 from pipeline.referee.timing import claim, clock, stats
+from pipeline.types import Measurement, Pace, VerifySettings
 
 MIN_ROUNDS, LATE_ROUNDS = 8, 4
 """Fewer rounds are never enough; when time is up, the second."""

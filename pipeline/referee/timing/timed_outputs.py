@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from pipeline.nouns import ErrorStatistics, VerifySettings
-from pipeline.referee.answers import comparing, tolerance
-from pipeline.referee.answers.answer import Answer, compare
-from pipeline.referee.answers.inputs import Variant
-from pipeline.referee.answers.oracle import Oracle
-from pipeline.referee.answers.problem import mapped
-from pipeline.referee.answers.tolerance import NORM_FLOOR, UNBELIEVABLE
-from pipeline.referee.seats.memory import SharedSlot
+from pipeline.referee.correctness import comparing, tolerance
+from pipeline.referee.correctness.answer import Answer, compare
+from pipeline.referee.correctness.oracle import Oracle
+from pipeline.referee.correctness.tolerance import NORM_FLOOR, UNBELIEVABLE
+from pipeline.referee.inputs.problem import mapped
+from pipeline.referee.inputs.variants import Variant
+from pipeline.types import ErrorStatistics, VerifySettings
+from pipeline.workers.shared_memory import SharedSlot
 
 
 @dataclass(frozen=True)

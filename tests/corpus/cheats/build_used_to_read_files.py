@@ -18,7 +18,7 @@ from pipeline.contestant import loop
 
 root = Path(loop.__file__).parents[2]
 PLACES = ("/proc/self/environ", "/proc/1/environ", "/etc/shadow", "/root/.bash_history")
-PLACES += (f"{root}/reference_models/level1/2_softmax.py", f"{root}/pipeline/referee/answers/tolerance.py")
+PLACES += (f"{root}/reference_models/level1/2_softmax.py", f"{root}/pipeline/referee/correctness/tolerance.py")
 SECRET = re.compile(r"API_KEY=|root:[*!$x]|get_inputs|REFERENCE_MULTIPLE")
 
 includes = "\n".join(f'#if __has_include("{place}")\n#include "{place}"\n#endif' for place in PLACES)

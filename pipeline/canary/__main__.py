@@ -1,0 +1,36 @@
+"""The canary's process. `pipeline.devices.gpu_health` starts it and says what it is asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from pipeline.devices.gpu_health import GO, HEALTHY, TIME_LIMIT_S, UP
+
+
+def main() -> int:
+    """Sings for every line, until `go`. Returns 0 when all was right, or nobody asks any more; else 1."""
+    if cores := sys.argv[2:]:
+        os.sched_setaffinity(0, map(int, cores))
+    import torch
+
+    from pipeline.canary.known_results import examine
+
+    torch.set_num_threads(min(torch.get_num_threads(), 4))
+    print(UP, flush=True)
+    device, trouble = torch.device(sys.argv[1]), None
+    for line in sys.stdin:  # which ends when whoever kept it has ended
+        signal.alarm(round(TIME_LIMIT_S) + 5)  # should whoever asked be killed, a hung canary ends too
+        trouble = examine(device)
+        print(trouble or HEALTHY, flush=True)
+        signal.alarm(0)
+        if trouble or line.strip() == GO:
+            break
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # others want it until we are asked again
+    return 1 if trouble else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""From a candidate's `load_inline` request to a shared library: compilers, sandbox, content-addressed cache.
+
+>>> builder = Builder(cache_directory())
+>>> build = builder.build(BuildRequest(name="ext", cpp_sources=(source,), functions={"f": "f"}))
+"""
+
+from pipeline.compile.build_index import BuildIndex
+from pipeline.compile.builder import KEY_FORMAT, Builder
+from pipeline.compile.machine import ARCHITECTURE_VARIABLE, find_tools
+from pipeline.compile.toolchain import Toolchain, learn_toolchain
+from pipeline.compile.upkeep import clear, prune, survey
+
+__all__ = [
+    "ARCHITECTURE_VARIABLE",
+    "KEY_FORMAT",
+    "BuildIndex",
+    "Builder",
+    "Toolchain",
+    "clear",
+    "find_tools",
+    "learn_toolchain",
+    "prune",
+    "survey",
+]

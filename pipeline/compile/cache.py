@@ -1,0 +1,341 @@
+"""The store of builds, addressed by content: `<root>/<key[:2]>/<key>/{lib.so,build.json,log.txt}`.
+
+An entry appears in one step (written aside on the same file system, synced, renamed), so a reader sees
+all of it or nothing, whatever is killed when. It goes the same way: renamed into a workplace, then deleted.
+Locks are `flock`s: they end with the process that holds them, and none can be left behind.
+
+Beyond a bound the least recently used entries are removed, a tenth of the bound at a time. Those that were
+used within the last hour stay until twice the bound is reached: somebody may be about to open their library.
+Whoever finds it gone asks again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from pipeline.compile.entries import LOG, RECORD, Entry, entries, look_at, mark_used
+from pipeline.compile.ninja_file import LIBRARY
+from pipeline.compile.store_size import Count, StoreSize
+from pipeline.errors import MachineError
+from pipeline.types.build import Build, BuildState
+from pipeline.types.cache import Removal
+from pipeline.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
+
+LASTING = frozenset({BuildState.OK, BuildState.ERROR})
+"""States that compiling the same thing again would only repeat; no other state is ever stored."""
+
+GRACE_S = 3600.0
+"""Entries used within so many seconds are not evicted."""
+
+_CROWDED = 2
+"""Beyond so many times the bound they are."""
+_FILLED_AGAIN = 0.9
+"""Eviction goes down to this part of the bound."""
+_WALK_STEP = 0.05
+"""While eviction cannot get below the bound, it looks again after so much of it was stored."""
+_EVICTION = "evict"
+"""The lock of whoever removes entries; no key starts like it."""
+_PRUNE_WAIT_S = 60.0
+_LOCK_POLL_S = 0.05
+_SCRATCH_LINK = "scratch"
+"""In a workplace: the link to its scratch directory, so that whoever sweeps the one finds the other."""
+
+
+class LockTimeout(Exception):
+    """Another process has been compiling the same thing for too long."""
+
+
+class BuildCache:
+    """Finished builds below `root`, shared by any number of threads and processes."""
+
+    def __init__(self, root: Path, *, bound: int = DEFAULT_CACHE_BYTES, grace_s: float = GRACE_S) -> None:
+        """Makes `root` when it is not there. Raises OSError when it cannot be made or written.
+
+        `bound`: most bytes of all entries together. `grace_s`: entries used so recently stay nevertheless.
+        """
+        self._root = root.resolve()
+        self._bound, self._grace_s = bound, grace_s
+        self._store_size = StoreSize(self._root / "size.json")
+        for folder in (self._locks, self._workplaces):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._sweep()
+
+    def load(self, key: str) -> Build | None:
+        """The stored build, `cached` set; None when there is none or its files are damaged.
+
+        The entry counts as used now. Its library may be gone when it is opened, if somebody clears the cache.
+        """
+        entry = self._entry(key)
+        try:
+            build = Build.model_validate_json((entry / RECORD).read_bytes())
+            log = (entry / LOG).read_text()
+            if build.key != key or build.state not in LASTING:
+                return None
+            library = None
+            if build.state is BuildState.OK:
+                library = entry / LIBRARY
+                if _file_sha256(library) != build.library_sha256:
+                    return None
+        except (OSError, ValueError):
+            return None
+        mark_used(entry)
+        changes = {"library": str(library) if library else None, "log": log, "cached": True}
+        return build.model_copy(update=changes)
+
+    def store(self, build: Build, library: bytes | None) -> Build:
+        """Store a lasting build, in place of a damaged entry if there is one; returns it with its paths.
+
+        Others are removed when all together go beyond the bound. Call it with the key's lock held. Raises
+        OSError when the disk is full.
+        """
+        entry = self._entry(build.key)
+        with self.workplace() as place:
+            staged = place / "entry"
+            staged.mkdir()
+            kept = build.model_copy(update={"library": None, "log": "", "cached": False})
+            if library is not None:
+                kept = kept.model_copy(update={"library_sha256": hashlib.sha256(library).hexdigest()})
+                _write_synced(staged / LIBRARY, library, mode=0o755)
+            _write_synced(staged / LOG, build.log.encode())
+            _write_synced(staged / RECORD, kept.model_dump_json(indent=1).encode())
+            mark_used(staged)
+            crowded = self._count(staged)
+            entry.parent.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):
+                entry.rename(place / "replaced")
+            staged.chmod(0o755)
+            staged.rename(entry)
+            _sync_folder(entry.parent)
+        if crowded:
+            self._evict(spare=build.key)
+        path = str(entry / LIBRARY) if library is not None else None
+        return kept.model_copy(update={"library": path, "log": build.log})
+
+    def prune(self, target: int | None = None, unused_s: float | None = None) -> Removal:
+        """Remove entries unused for `unused_s`, then the least recently used until `target` bytes are left.
+
+        Raises OSError when the cache cannot be written, LockTimeout when another process is long at it.
+        """
+        with self.lock(_EVICTION, _PRUNE_WAIT_S):
+            before, found = self._store_size.read(), entries(self._root)
+            since_ns = time.time_ns() - unused_s * 1e9 if unused_s is not None else 0
+            old = [e for e in found if e.used_ns < since_ns]
+            rest = found[len(old) :]  # by age, so the old ones are the first
+            excess = sum(e.bytes for e in rest) - target if target is not None else 0
+            return self._remove(found, [*old, *_first(rest, excess)], before)
+
+    def _count(self, staged: Path) -> bool:
+        """Count what is about to be stored; whether it is time to look for entries to remove."""
+        entry = look_at(staged)
+        try:
+            count = self._store_size.add(entry.bytes if entry else 0)
+        except OSError:  # another user's file: whoever can write it counts
+            return False
+        if count is None:
+            return True
+        if count.bytes <= self._bound:
+            return False
+        stuck = count.walked_bytes > self._bound and 0 <= time.time() - count.walked_at < self._grace_s
+        return not stuck or count.bytes - count.walked_bytes > _WALK_STEP * self._bound
+
+    def _evict(self, spare: str) -> None:
+        """Count all entries; beyond the bound remove the least recently used. Never an error of the store."""
+        with suppress(OSError, LockTimeout), self.lock(_EVICTION, 0.0):
+            before, found = self._store_size.read(), entries(self._root)
+            total = sum(e.bytes for e in found)
+            excess = total - int(_FILLED_AGAIN * self._bound) if total > self._bound else 0
+            grace_s = self._grace_s if total <= _CROWDED * self._bound else 0.0
+            old = [e for e in found if abs(_age_s(e)) >= grace_s and e.key != spare]
+            self._remove(found, _first(old, excess), before)
+
+    def _remove(self, found: list[Entry], chosen: list[Entry], before: Count | None) -> Removal:
+        """Remove those of the entries `found` that are `chosen`; count the rest. Hold the lock of eviction.
+
+        An entry that was used since it was looked at stays, as does one that cannot be moved.
+        """
+        removed: list[Entry] = []
+        trouble = ""
+        if chosen:
+            with self.workplace() as place:
+                for entry in chosen:
+                    now = look_at(entry.path)
+                    if now is None or now.used_ns != entry.used_ns:
+                        continue
+                    try:
+                        entry.path.rename(place / entry.key)
+                    except OSError as error:
+                        trouble = trouble or f"{entry.path}: {error.strerror}"
+                    else:
+                        removed.append(entry)
+        taken, all_bytes = sum(e.bytes for e in removed), sum(e.bytes for e in found)
+        self._store_size.correct(all_bytes - taken, before)
+        return Removal(
+            builds=len(removed),
+            bytes=taken,
+            left_builds=len(found) - len(removed),
+            left_bytes=all_bytes - taken,
+            trouble=trouble,
+        )
+
+    @contextmanager
+    def lock(self, key: str, seconds: float, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Hold the right to compile `key`, so that two processes do not do the same work at once.
+
+        Raises LockTimeout when another holds it for all of `seconds`, or until `given_up` says so.
+        """
+        # One file serves several keys: a file a key would pile up, and deleting lock files is a race.
+        descriptor = os.open(self._locks / key[:3], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            deadline = time.monotonic() + seconds
+            while not _try_lock(descriptor):
+                if given_up():
+                    raise LockTimeout("the work was ended while another process was compiling this")
+                if time.monotonic() > deadline:
+                    raise LockTimeout(f"another process has been compiling this for {seconds:.0f} s")
+                time.sleep(_LOCK_POLL_S)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """A new empty directory on the cache's file system, removed afterwards.
+
+        Those of killed processes are removed by the next cache that is opened.
+        """
+        place, descriptor = self._claim_workplace()
+        try:
+            place.mkdir(mode=0o700)
+            yield place
+        finally:
+            _remove_workplace(place)
+            os.close(descriptor)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A new empty directory for a sandbox, removed afterwards, also when this process is killed.
+
+        It lies in the system's directory for temporary files, which every user can reach: a sandbox may
+        run under a user id of its own, and the cache may lie in somebody's private home.
+        """
+        with self.workplace() as place:
+            folder = Path(tempfile.gettempdir(), f"kernelproof-build-{uuid4().hex[:16]}")
+            (place / _SCRATCH_LINK).symlink_to(folder)
+            folder.mkdir(mode=0o700)
+            yield folder
+
+    def _claim_workplace(self) -> tuple[Path, int]:
+        """A free name and the descriptor whose flock says that its owner lives."""
+        while True:
+            place = self._workplaces / uuid4().hex[:16]
+            descriptor = os.open(_lock_file(place), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            # A sweep may take the new file for a dead process's before it is locked: then start over.
+            if _try_lock(descriptor) and _lock_file(place).exists():
+                return place, descriptor
+            os.close(descriptor)
+
+    def _sweep(self) -> None:
+        """Remove the workplaces of processes that were killed."""
+        for lock_file in self._workplaces.glob("*.lock"):
+            try:
+                descriptor = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                if _try_lock(descriptor):
+                    _remove_workplace(lock_file.with_suffix(""))
+            finally:
+                os.close(descriptor)
+
+    @property
+    def _locks(self) -> Path:
+        return self._root / "locks"
+
+    @property
+    def _workplaces(self) -> Path:
+        return self._root / "partial"
+
+    def _entry(self, key: str) -> Path:
+        return self._root / key[:2] / key
+
+
+def open_cache(cache_dir: Path) -> BuildCache:
+    """The builds below a cache directory, bounded by `$KERNELPROOF_CACHE_BYTES`.
+
+    Raises MachineError when they cannot be written, UsageError when the variable is malformed.
+    """
+    bound = cache_bound()
+    try:
+        return BuildCache(cache_dir / "builds", bound=bound)
+    except OSError as error:
+        raise MachineError(
+            f"the build cache {cache_dir} cannot be written ({error.strerror}); set {CACHE_VARIABLE}"
+        ) from error
+
+
+def _first(found: list[Entry], excess: int) -> list[Entry]:
+    """As many entries from the start as take at least `excess` bytes."""
+    chosen: list[Entry] = []
+    for entry in found:
+        if excess <= 0:
+            break
+        chosen.append(entry)
+        excess -= entry.bytes
+    return chosen
+
+
+def _age_s(entry: Entry) -> float:
+    """Seconds since the last use; negative when the clock was set back since."""
+    return (time.time_ns() - entry.used_ns) / 1e9
+
+
+def _lock_file(place: Path) -> Path:
+    return place.with_name(f"{place.name}.lock")
+
+
+def _remove_workplace(place: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree((place / _SCRATCH_LINK).readlink(), ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)
+    _lock_file(place).unlink(missing_ok=True)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def _file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_synced(path: Path, data: bytes, mode: int = 0o644) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    path.chmod(mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,125 @@
+"""One run of the compilers over one plan, in a sandbox, and what its end means."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.compile.cache import BuildCache
+from pipeline.compile.compile_log import clean_log, shorten
+from pipeline.compile.ninja_file import LIBRARY, Plan
+from pipeline.compile.slim import GLUE
+from pipeline.compile.toolchain import Toolchain
+from pipeline.sandbox import Group, Limits, Outcome, read_result
+from pipeline.types.build import Build, BuildState
+
+MEMORY_BYTES = 8 << 30
+LIBRARY_BYTES = 1 << 30
+SCRATCH_BYTES = 4 << 30
+OUTPUT_BYTES = 2 << 20
+PROCESSES = 128
+"""Limits of one compilation; docs/builds.md lists them."""
+
+_DISK_RESERVE_BYTES = 64 << 20
+
+_OUT_OF_MEMORY = re.compile(
+    r"Killed signal terminated program|virtual memory exhausted|out of memory allocating|std::bad_alloc"
+    r"|[Cc]annot allocate memory"
+)
+_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_ABSENT_FROM_TOOLKIT = re.compile(
+    r"fatal error: (?P<header>(?:cu(?:blas|sparse|solver|rand|fft|dnn)|nvrtc|nccl)[\w./]*): No such file"
+    r'|identifier "(?P<name>cu(?:blas|sparse|solver)\w+)" is undefined'
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What one run of the compilers yielded."""
+
+    state: BuildState
+    log: str
+    wall_s: float
+    cpu_s: float
+    library: bytes | None = None
+    """There when the state is OK."""
+
+    def build(self, key: str, name: str, plan: Plan) -> Build:
+        """The record of it."""
+        return Build(
+            key=key,
+            state=self.state,
+            name=name,
+            duration_s=self.wall_s,
+            cpu_s=self.cpu_s,
+            commands=plan.commands,
+            log=self.log,
+        )
+
+
+class Compiler:
+    """Runs ninja in a sandbox that sees compilers and torch's headers, nothing else. Thread-safe."""
+
+    def __init__(
+        self, toolchain: Toolchain, cache: BuildCache, group: Group, *, jobs: int, unsafe: bool
+    ) -> None:
+        self.toolchain = toolchain
+        self._cache, self._group, self._jobs, self._unsafe = cache, group, jobs, unsafe
+
+    def compile(self, plan: Plan, glue: bytes | None, seconds: float, memory_bytes: int) -> Compiled:
+        """The library of a plan. Raises OSError or MachineError when this machine fails."""
+        with self._cache.scratch() as scratch:
+            plan.write(scratch)
+            if glue is not None:
+                (scratch / GLUE).write_bytes(glue)
+            outcome = self._run(scratch, seconds, memory_bytes)
+            log = clean_log(outcome.stdout + outcome.stderr, scratch)
+            state, reason = _judge(outcome, log, scratch, self.toolchain)
+            library = None
+            if state is BuildState.OK:
+                try:
+                    library = read_result(scratch, LIBRARY, LIBRARY_BYTES)
+                except (OSError, ValueError) as error:
+                    state, reason = BuildState.ERROR, f"The compilers left no usable library: {error}"
+        said = shorten(f"{reason}\n{log}") if reason else log
+        return Compiled(state, said, outcome.wall_s, outcome.cpu_s, library)
+
+    def _run(self, scratch: Path, seconds: float, memory_bytes: int) -> Outcome:
+        # Without -k ninja stops at the first failure, and which of two failing files that is depends on
+        # who finishes first: the log would differ from run to run.
+        command = (str(self.toolchain.ninja), "-k", "0", "-j", str(self._jobs))
+        limits = Limits(
+            wall_s=seconds,
+            cpu_s=seconds * self._jobs,
+            memory_bytes=memory_bytes,
+            processes=PROCESSES,
+            file_bytes=LIBRARY_BYTES,
+            output_bytes=OUTPUT_BYTES,
+            scratch_bytes=SCRATCH_BYTES,
+            address_space_bytes=memory_bytes,
+        )
+        return self._group.run(self.toolchain.job(command, scratch, limits), unsafe=self._unsafe)
+
+
+def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:
+    """The state an outcome means; a first line for the log where the compilers' own words do not say it."""
+    if outcome.state == "ok":
+        return BuildState.OK, ""
+    if outcome.state in ("timeout", "cpu", "memory", "output"):
+        return BuildState.TIMEOUT, f"Stopped after {outcome.wall_s:.0f} s: {outcome.reason or outcome.state}."
+    if outcome.state != "error":
+        detail = outcome.reason or outcome.signal or ""
+        return BuildState.INFRASTRUCTURE, f"The build's worker was lost ({outcome.state} {detail})."
+    if _DISK_FULL.search(log):
+        if shutil.disk_usage(scratch).free < _DISK_RESERVE_BYTES:
+            return BuildState.INFRASTRUCTURE, "The disk that holds temporary files is full."
+        return BuildState.TIMEOUT, f"The compilation wrote more than {SCRATCH_BYTES >> 30} GiB."
+    if _OUT_OF_MEMORY.search(log):
+        return BuildState.TIMEOUT, "The compilers ran out of the memory a build may use."
+    absent = _ABSENT_FROM_TOOLKIT.search(log) if toolchain.absent_headers else None
+    if absent:
+        what = absent["header"] or absent["name"]
+        return BuildState.UNAVAILABLE, f"This machine's CUDA toolkit lacks {what}: install the full toolkit."
+    return BuildState.ERROR, ""

@@ -1,0 +1,119 @@
+"""What a failed build comes to in one sentence: the first error that matters, and what the installed torch
+wants instead of what it dropped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from pipeline.types.build import Build, BuildState
+from pipeline.types.status import Status
+
+MAX_CHARS = 400
+"""Of an error that is quoted."""
+MAX_DETAILS = 20_000
+
+_ERROR = re.compile(r"^(?P<file>[^\s:(][^:(]*)(?::\d+){0,2}(?:\(\d+\))?: (?:fatal |catastrophic )?error\b")
+_LINKER = re.compile(r"undefined reference to|multiple definition of|cannot find -l|undefined symbol")
+_DRIVER = re.compile(r"^(?:\S*/)?(?:nvcc|ptxas|nvlink|cicc|ld|collect2|c\+\+|g\+\+)\b.*?\b(?:fatal|error)\b")
+_COMMAND = re.compile(r"^(?:\[\d+/\d+\] |FAILED: |ninja: )|^\S*/(?:c\+\+|g\+\+|nvcc)\S* .* -(?:c|shared) ")
+_OWN = re.compile(r"^(?:main\.cpp|cuda\.cu|own/)")
+_FOLDER = re.compile(r"^\S*/(?=[^/\s:(]+[:(])")
+
+
+def complaint(log: str) -> str:
+    """The first error of a log, in one line: of the candidate's own files where there is one, else of any."""
+    lines = [line.strip() for line in _plain(log).splitlines() if line.strip() and not _COMMAND.match(line)]
+    errors = [line for line in lines if _ERROR.match(line)]
+    own = [line for line in errors if _OWN.match(line)]
+    linked = [line for line in lines if _LINKER.search(line) or _DRIVER.match(line)]
+    found = next(iter((*own, *errors, *linked, *lines)), "the compilers said nothing")
+    return _FOLDER.sub("", found)[:MAX_CHARS]
+
+
+def _undeclared(match: re.Match[str]) -> str:
+    name = match["name"]
+    return f"`functions` names {name!r}, which `cpp_sources` does not declare: add its declaration there"
+
+
+Hint = str | Callable[[re.Match[str]], str]
+_HINTS: tuple[tuple[re.Pattern[str], Hint], ...] = (
+    (
+        re.compile(r"'(?P<name>\w+)' was not declared in this scope[^\n]*\n[^\n]*m\.def\(\"(?P=name)\""),
+        _undeclared,
+    ),
+    (
+        re.compile(r"DeprecatedTypeProperties"),
+        "dispatch macros take `x.scalar_type()`; the installed torch does not take `x.type()` there",
+    ),
+    (
+        re.compile(r"has no member \"data\"|has no member named 'data'"),
+        "the installed torch has `x.data_ptr<T>()`, and no `x.data<T>()`",
+    ),
+    (
+        re.compile(r"\bTHC/\S+: No such file"),
+        "the installed torch has no THC; what it offered is in <ATen/cuda/CUDAContext.h> and <c10/cuda/...>",
+    ),
+    (
+        re.compile(r"\bTHC?(?:State|udaCheck|Ceil\w*|Atomic\w*)\b"),
+        "the installed torch has no THC; use C10_CUDA_CHECK and c10::cuda::getCurrentCUDAStream()",
+    ),
+    (
+        re.compile(r"\bAT_CHECK\b"),
+        "the installed torch has `TORCH_CHECK`, and no `AT_CHECK`",
+    ),
+    (
+        re.compile(r"\bAT_ERROR\b.*(?:undefined|not declared)"),
+        "the installed torch has `TORCH_CHECK(false, ...)`, and no `AT_ERROR`",
+    ),
+    (
+        re.compile(r"at::cuda.{0,30}has no member \"getCurrentCUDAStream\""),
+        "include <ATen/cuda/CUDAContext.h>",
+    ),
+)
+
+
+def hint(log: str) -> str:
+    """What to write instead, where an error is about something that torch dropped; else nothing."""
+    for pattern, said in _HINTS:
+        match = pattern.search(_plain(log))
+        if match is not None:
+            return said if isinstance(said, str) else said(match)
+    return ""
+
+
+def why(builds: Sequence[Build]) -> str:
+    """Why an extension is not there, in one sentence. `builds`: those that failed, one at least, the one that
+    matters first; those with the same log count as one."""
+    first = builds[0]
+    if first.state is BuildState.UNAVAILABLE:
+        return first.log
+    alike = sum((build.state, build.log) == (first.state, first.log) for build in builds)
+    others = len({(build.state, build.log) for build in builds}) - 1
+    times = f" (asked for {alike} times)" if alike > 1 else ""
+    more = f"; {others} more did not compile" if others else ""
+    if first.state is BuildState.TIMEOUT:
+        return f"your extension did not compile within its limits{times}: {_first_line(first.log)}{more}"
+    if first.state is not BuildState.ERROR:
+        return f"building {first.name} failed on our side{times}: {_first_line(first.log)}{more}"
+    instead = hint(first.log)
+    advice = f" ({instead})" if instead else ""
+    return f"your extension did not compile{times}: {complaint(first.log)}{advice}{more}"
+
+
+def verdict(failed: Sequence[Build]) -> tuple[Status, str, str] | None:
+    """Status, reason and details of an attempt that ends because these builds failed; None without any."""
+    for number, build in enumerate(failed):
+        if build.state.status is not None:
+            ordered = [build, *failed[:number], *failed[number + 1 :]]
+            return build.state.status, why(ordered), build.log[-MAX_DETAILS:]
+    return None
+
+
+def _first_line(log: str) -> str:
+    return next((line for line in log.splitlines() if line.strip()), "no message")[:MAX_CHARS]
+
+
+def _plain(log: str) -> str:
+    """With the quotes that compilers write without a locale."""
+    return log.replace("\u2018", "'").replace("\u2019", "'")

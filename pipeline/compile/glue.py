@@ -1,0 +1,69 @@
+"""The glue between our bindings and torch's Python side: one object file, made once for an environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.compile.cache import LASTING, BuildCache
+from pipeline.compile.compile_log import clean_log
+from pipeline.compile.slim import GLUE, GLUE_FOLDER, headers
+from pipeline.compile.toolchain import Toolchain
+from pipeline.hashing import sha256_json
+from pipeline.sandbox import Group, Limits, read_result
+from pipeline.types.build import Build, BuildState
+
+OBJECT_BYTES = 64 << 20
+_LOCK = "glue"
+"""Not its key: keys share lock files, and who makes the glue holds a build's lock already."""
+_LIMITS = Limits(wall_s=600.0, cpu_s=600.0, memory_bytes=4 << 30, processes=32, file_bytes=OBJECT_BYTES)
+
+
+class Glue:
+    """Compiles the glue for one toolchain, and keeps it in the cache of builds. Thread-safe."""
+
+    def __init__(self, toolchain: Toolchain, cache: BuildCache, group: Group, *, unsafe: bool) -> None:
+        self._toolchain, self._cache, self._group, self._unsafe = toolchain, cache, group, unsafe
+        self._sources = {"glue.cpp": (GLUE_FOLDER / "glue.cpp").read_text(), **headers()}
+        self._key = sha256_json(["glue", toolchain.identity, self._sources])
+
+    def object(self) -> bytes | None:
+        """The object file, compiled now if need be; None where it does not compile with this torch.
+
+        Raises LockTimeout, OSError or MachineError when this machine fails.
+        """
+        try:
+            return self._read()
+        except FileNotFoundError:  # the cache was cleared between the look and the reading
+            return self._read()
+
+    def _read(self) -> bytes | None:
+        build = self._cache.load(self._key)
+        if build is None:
+            with self._cache.lock(_LOCK, _LIMITS.wall_s or 600.0, lambda: self._group.closed):
+                build = self._cache.load(self._key) or self._make()
+        return Path(build.library).read_bytes() if build.library is not None else None
+
+    def _make(self) -> Build:
+        chain = self._toolchain
+        includes = [
+            word for path in (*chain.torch_includes, chain.python_include) for word in ("-isystem", path)
+        ]
+        command = (str(chain.cxx), *includes, "-DTORCH_API_INCLUDE_EXTENSION_H", f"-std={chain.cxx_standard}")
+        command += ("-fPIC", "-O1", "-c", "glue.cpp", "-o", GLUE)
+        with self._cache.scratch() as scratch:
+            for name, text in self._sources.items():
+                (scratch / name).write_text(text)
+            outcome = self._group.run(chain.job(command, scratch, _LIMITS), unsafe=self._unsafe)
+            log = clean_log(outcome.stdout + outcome.stderr, scratch)
+            state = {"ok": BuildState.OK, "error": BuildState.ERROR}.get(outcome.state)
+            made = read_result(scratch, GLUE, OBJECT_BYTES) if state is BuildState.OK else None
+        build = Build(
+            key=self._key,
+            state=state or BuildState.INFRASTRUCTURE,
+            name="glue",
+            duration_s=outcome.wall_s,
+            cpu_s=outcome.cpu_s,
+            commands=(" ".join(command),),
+            log=log,
+        )
+        return self._cache.store(build, made) if build.state in LASTING else build

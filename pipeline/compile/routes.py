@@ -1,0 +1,78 @@
+"""The routes to a library: with slim headers what does with them, and with all of torch's what does not.
+
+A source that ends in an error with the slim headers is compiled again in full, unless no header can mend it;
+the one beside it is not.
+"""
+
+from __future__ import annotations
+
+import time
+
+from pipeline.compile.compile_log import failures, first_error
+from pipeline.compile.compiling import Compiled, Compiler
+from pipeline.compile.glue import Glue
+from pipeline.compile.hopeless import hopeless
+from pipeline.compile.ninja_file import CPP_OBJECT, CUDA_OBJECT, Plan, make_plan
+from pipeline.compile.slim import Slim, slim_route
+from pipeline.types.build import Build, BuildRequest, BuildState, Route
+
+
+class Routes:
+    """Compiles one request by the routes that fit it, within limits for all of them together."""
+
+    def __init__(
+        self, compiler: Compiler, glue: Glue, request: BuildRequest, seconds: float, memory_bytes: int
+    ) -> None:
+        self._compiler, self._glue, self._request = compiler, glue, request
+        self._began, self._seconds, self._memory_bytes = time.monotonic(), seconds, memory_bytes
+        self._cpu_s = 0.0
+
+    def compile(self, key: str, full: Plan, *, slim: bool) -> tuple[Build, bytes | None]:
+        """The build and its library. `full`: the plan of the full route, which alone is gone without `slim`.
+
+        Raises LockTimeout, OSError or MachineError when this machine fails.
+        """
+        route, glue, fallback = *(self._slim_route() if slim else (None, None)), ""
+        while route is not None:
+            plan = make_plan(self._request, self._compiler.toolchain, route)
+            done = self._run(plan, glue if route.bindings else None)
+            if done.state is not BuildState.ERROR:
+                return self._build(done, key, plan, Route.SLIM, fallback), done.library
+            rest = _rest(route, done)
+            if rest == route or hopeless(done.log, self._request, self._compiler.toolchain):
+                # What failed had all headers, or no header would help.
+                return self._build(done, key, plan, Route.SLIM, fallback), None
+            fallback = fallback or first_error(done.log)
+            route = rest
+        done = self._run(full, None)
+        return self._build(done, key, full, Route.FULL, fallback), done.library
+
+    def _slim_route(self) -> tuple[Slim | None, bytes | None]:
+        route = slim_route(self._request, self._compiler.toolchain)
+        glue = self._glue.object() if route is not None and route.bindings else None
+        if route is not None and glue is None:
+            route = route.only(cuda=True, bindings=False)
+        return route, glue
+
+    def _build(self, done: Compiled, key: str, plan: Plan, route: Route, fallback: str) -> Build:
+        changes = {
+            "route": route,
+            "fallback": fallback,
+            "duration_s": time.monotonic() - self._began,
+            "cpu_s": self._cpu_s,
+        }
+        return done.build(key, self._request.name, plan).model_copy(update=changes)
+
+    def _run(self, plan: Plan, glue: bytes | None) -> Compiled:
+        left = max(1.0, self._seconds - (time.monotonic() - self._began))
+        done = self._compiler.compile(plan, glue, left, self._memory_bytes)
+        self._cpu_s += done.cpu_s
+        return done
+
+
+def _rest(route: Slim, done: Compiled) -> Slim | None:
+    """What of the slim route to go on with after this error; None where it was no source that failed."""
+    failed = failures(done.log)
+    if not failed or not failed <= {CPP_OBJECT, CUDA_OBJECT}:
+        return None
+    return route.only(cuda=CUDA_OBJECT not in failed, bindings=CPP_OBJECT not in failed)

@@ -1,0 +1,1 @@
+"""Devices, for orchestrator and referee alike: finding, locking, health, quarantine. No torch."""

@@ -1,0 +1,277 @@
+"""What works on this machine: looked at by doing, with a remedy for what does not."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from db.store import open_store
+from pipeline.compile import learn_toolchain
+from pipeline.devices import core_waits, gpu_health, locks, quarantine
+from pipeline.devices.discovery import Gpu, default_backend, environment_for, fleet, gpus, quarantined
+from pipeline.engine.core_sharing import shares
+from pipeline.engine.engine import Engine
+from pipeline.errors import KernelproofError, MachineError
+from pipeline.problems import open_suite
+from pipeline.sandbox import probe
+from pipeline.types import Diagnosis, Status, VerifySettings
+from pipeline.version import __version__
+from pipeline.workspace import Workspace, cache_directory
+
+AA_PROBLEM = "level1/2"
+AA_SECONDS = 10.0
+_SHARED = "a directory with mode 1777 and name it in KERNELPROOF_LOCKS"
+
+
+def examine(workspace: Workspace, *, noise: bool, unsafe: bool) -> list[Diagnosis]:
+    """Everything `kernelproof doctor` reports, in the order in which it matters."""
+    return list(_findings(workspace, noise, unsafe))
+
+
+def _findings(workspace: Workspace, noise: bool, unsafe: bool) -> Iterator[Diagnosis]:
+    yield Diagnosis(name="kernelproof", ok=True, seen=__version__)
+    yield from _compilers()
+    yield from _gpu()
+    yield from _guards()
+    sandbox = _sandbox(unsafe)
+    yield sandbox
+    yield _database(workspace)
+    yield _endpoint()
+    if noise and sandbox.ok:
+        yield _noise(unsafe)
+
+
+def _compilers() -> Iterator[Diagnosis]:
+    try:
+        toolchain = learn_toolchain(cache_directory())
+    except KernelproofError as error:
+        yield Diagnosis(
+            name="torch",
+            ok=False,
+            seen=str(error),
+            remedy="install torch 2.11 to 2.13 into this environment",
+            essential=True,
+        )
+        return
+    kind = f"for CUDA {toolchain.torch_cuda}" if toolchain.torch_cuda else "for the CPU only"
+    yield Diagnosis(name="torch", ok=True, seen=f"{toolchain.torch}, {kind}", essential=True)
+    for name, cuda in (("c++", False), ("nvcc", True)):
+        missing = toolchain.lacks(cuda=cuda)
+        seen = (toolchain.nvcc_version if cuda else toolchain.cxx_version) or "found"
+        yield Diagnosis(name=name, ok=not missing, seen=missing or seen, essential=not cuda, remedy="")
+
+
+def _gpu() -> Iterator[Diagnosis]:
+    if not gpus():
+        yield Diagnosis(
+            name="gpu",
+            ok=False,
+            seen="no CUDA device",
+            remedy="the cpp backend works without one; CUDA candidates are built, not run",
+        )
+        return
+    import pynvml
+
+    driver = pynvml.nvmlSystemGetDriverVersion()
+    yield Diagnosis(name="gpu", ok=True, seen=f"{len(gpus())} x {gpus()[0].name}, driver {driver}")
+    for gpu, record in quarantined():
+        yield Diagnosis(
+            name=f"gpu {gpu.index}",
+            ok=False,
+            seen=f"quarantined since {record.since}: {record.reason} ({gpu.uuid})",
+            remedy=f"{_mend(gpu)}; then `kernelproof doctor --lift-quarantine`",
+        )
+    for gpu in gpus():
+        if errors := _memory_errors(gpu):
+            yield Diagnosis(name=f"gpu {gpu.index}", ok=False, seen=errors, remedy=_mend(gpu))
+
+
+def _mend(gpu: Gpu) -> str:
+    return (
+        f"look for `Xid` in the kernel's log and at `nvidia-smi -q -i {gpu.index}`; as root "
+        f"`nvidia-smi --gpu-reset -i {gpu.index}` while nothing uses it, or restart the machine"
+    )
+
+
+def _memory_errors(gpu: Gpu) -> str:
+    """What the GPU says of its own memory; empty when nothing, or when it keeps no such books."""
+    import pynvml
+
+    found = []
+    with suppress(pynvml.NVMLError):
+        kind, since = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+        handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+        if errors := pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, since):
+            found.append(f"{errors} uncorrected memory errors since the driver was loaded")
+        if pynvml.nvmlDeviceGetRemappedRows(handle)[2]:
+            found.append("memory rows wait for a reset to be replaced")
+    return "; ".join(found)
+
+
+def _guards() -> Iterator[Diagnosis]:
+    """What keeps a measurement alone, and shows when it was not."""
+    trouble = locks.trouble()
+    yield Diagnosis(
+        name="lock",
+        ok=trouble is None,
+        seen=trouble or f"{locks.directory()}, for all users of this host",
+        remedy="" if trouble is None else f"without it two runs disturb each other; make {_SHARED}",
+    )
+    waits = core_waits.waits_readable()
+    yield Diagnosis(
+        name="waits",
+        ok=waits,
+        seen="waiting for a core is seen" if waits else "this kernel has no usable /proc/PID/schedstat",
+        remedy="" if waits else "other programs' load on the cores is not noticed: keep the machine quiet",
+    )
+    if gpus():
+        unread = _unread_by_driver()
+        yield Diagnosis(
+            name="nvml",
+            ok=not unread,
+            seen=f"not readable: {', '.join(unread)}" if unread else "clocks, limits and users are readable",
+            remedy="a GPU that slows down, or is used by others, is not noticed" if unread else "",
+        )
+    if fleet():
+        yield _kept_cores()
+
+
+def _kept_cores() -> Diagnosis:
+    """Whether GPUs are measured on cores of their own."""
+    mine = os.sched_getaffinity(0)
+    kept = shares(len(fleet()), mine)
+    if all(share.measured for share in kept):
+        seen = f"{sum(len(share.measured) for share in kept)} for {len(kept)} GPUs, the rest for builds"
+        return Diagnosis(name="cores", ok=True, seen=seen)
+    return Diagnosis(
+        name="cores",
+        ok=False,
+        seen=f"{len(mine)} cores for {len(kept)} GPUs: builds and measurements share them",
+        remedy="disturbed blocks are repeated, which takes time; with four cores for each GPU two are kept",
+    )
+
+
+def _unread_by_driver() -> list[str]:
+    import pynvml
+
+    questions = {
+        "SM clock": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
+        "what limits the clock": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons,
+        "processes": pynvml.nvmlDeviceGetComputeRunningProcesses,
+    }
+    unread = []
+    for what, ask in questions.items():
+        try:
+            ask(pynvml.nvmlDeviceGetHandleByUUID(gpus()[0].uuid))
+        except pynvml.NVMLError:
+            unread.append(what)
+    return unread
+
+
+def lift_quarantine(say: Callable[[str], None]) -> list[Diagnosis]:
+    """Looks at every quarantined GPU again, and lifts the quarantine of those that pass the canary.
+
+    `say` is told what is waited for.
+    """
+    return [_looked_at_again(gpu, say) for gpu, _ in quarantined()] or [
+        Diagnosis(name="quarantine", ok=True, seen="no GPU is quarantined")
+    ]
+
+
+def _looked_at_again(gpu: Gpu, say: Callable[[str], None]) -> Diagnosis:
+    name = "quarantine"
+    with locks.held(gpu.uuid, say):
+        trouble = gpu_health.check("cuda:0", environment=environment_for(gpu))
+        if trouble is not None:
+            return Diagnosis(name=name, ok=False, seen=f"{gpu} stays: {trouble}", remedy=_mend(gpu))
+        trouble = quarantine.lift(gpu.uuid)
+    if trouble is not None:
+        remedy = "ask the user who owns that file, or root"
+        return Diagnosis(name=name, ok=False, seen=f"{gpu} passed, but {trouble}", remedy=remedy)
+    return Diagnosis(name=name, ok=True, seen=f"{gpu} passed the canary and may be used again")
+
+
+def _sandbox(unsafe: bool) -> Diagnosis:
+    try:
+        confinement = probe(unsafe=unsafe)
+    except KernelproofError as error:
+        return Diagnosis(name="sandbox", ok=False, seen=str(error), essential=True)
+    stronger = "; ".join(confinement.refusals)
+    return Diagnosis(
+        name="sandbox",
+        ok=True,
+        seen=f"tier {confinement.tier}",
+        remedy=f"stronger tiers were refused: {stronger}" if stronger else "",
+        essential=True,
+    )
+
+
+def _database(workspace: Workspace) -> Diagnosis:
+    if not workspace.database.exists():
+        return Diagnosis(name="database", ok=True, seen=f"{workspace.database} (made by the first run)")
+    try:
+        with open_store(workspace.database, create=False) as store:
+            last = store.latest_attempt_id()
+    except KernelproofError as error:
+        return Diagnosis(name="database", ok=False, seen=str(error))
+    return Diagnosis(name="database", ok=True, seen=f"{workspace.database}, {last or 0} attempts")
+
+
+def _endpoint() -> Diagnosis:
+    base = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1").rstrip("/")
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and "OPENAI_BASE_URL" not in os.environ:
+        return Diagnosis(
+            name="model",
+            ok=False,
+            seen="no OPENAI_API_KEY and no OPENAI_BASE_URL",
+            remedy="set them to ask a real model; replay:demo needs neither",
+        )
+    request = urllib.request.Request(f"{base}/models", headers={"Authorization": f"Bearer {key or 'none'}"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return Diagnosis(name="model", ok=True, seen=f"{base} answers ({reply.status})")
+    except urllib.error.HTTPError as error:
+        seen = f"{base}: {error.code} {error.reason}"
+        what = "the key in OPENAI_API_KEY" if error.code in (401, 403) else "the address (most end in /v1)"
+        return Diagnosis(name="model", ok=False, seen=seen, remedy=f"check {what}")
+    except (OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        return Diagnosis(
+            name="model", ok=False, seen=f"{base}: {reason}", remedy="check the address and the network"
+        )
+
+
+def _noise(unsafe: bool) -> Diagnosis:
+    """A reference against itself: what this machine's clock cannot tell apart today."""
+    backend = default_backend()
+    settings = VerifySettings(
+        backend=backend,
+        size="full" if backend == "cuda" else "small",
+        trials=1,
+        measure_seconds=AA_SECONDS,
+        own_kernel=False,
+        unsafe=unsafe,
+    )
+    problem = open_suite().find(AA_PROBLEM)
+    source = f"{problem.source}\n\nModelNew = Model\n"
+    try:
+        with Engine(unsafe=unsafe) as engine:
+            verdict = engine.verify(source, problem, settings)
+    except MachineError as error:
+        return Diagnosis(name="noise", ok=False, seen=str(error))
+    measured = verdict.measurement
+    if verdict.status is not Status.CORRECT or measured is None:
+        return Diagnosis(name="noise", ok=False, seen=f"{verdict.status}: {verdict.reason}")
+    interval = measured.speedup_interval
+    return Diagnosis(
+        name="noise",
+        ok=True,
+        seen=(
+            f"{problem.id} against itself: {measured.speedup:.4f} [{interval.low:.4f}, {interval.high:.4f}], "
+            f"{measured.pace}; differences below {measured.resolution:.1%} are not claimed here now"
+        ),
+    )

@@ -1,0 +1,145 @@
+"""The cores, shared between builds and measurements: a time is worth nothing while compilers take its core.
+
+Measuring a CPU, all cores are its own (`Cores`). Measuring GPUs, each has some cores to itself while the
+others compile (`shares_by_gpu`): the process that launches kernels and waits for them needs its core at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.engine.fifo import Fifo
+from pipeline.engine.referee_process import RefereeLost
+from pipeline.types import CoreShares
+
+MEASURED_CORES = 2
+"""Logical cores for each GPU: one for the process that is timed, one for the referee."""
+FEW_CORES, BUILDS_PER_CORE = 4, 0.6
+"""Up to so many cores there is a build for each; of more, so many: most builds run two compilers at a time.
+With a build for each of 14 cores all took twice as long, and so long a GPU waited for its first candidate."""
+TOPOLOGY = Path("/sys/devices/system/cpu")
+
+
+def shares_by_gpu(
+    used: Collection[str], installed: Collection[str], cores: Collection[int], topology: Path = TOPOLOGY
+) -> dict[str, CoreShares]:
+    """What each GPU that is used keeps of `cores`, by its UUID.
+
+    Every GPU of the machine counts: other processes of ours may use those that are hidden from this one, and
+    all of them have to come to the same. Only where the cores do not suffice for all, those used count alone.
+    """
+    everywhere = [*installed, *(uuid for uuid in used if uuid not in installed)]
+    found = dict(zip(everywhere, shares(len(everywhere), cores, topology), strict=True))
+    if not any(share.measured for share in found.values()):
+        return dict(zip(used, shares(len(used), cores, topology), strict=True))
+    return {uuid: found[uuid] for uuid in used}
+
+
+def shares(gpus: int, cores: Collection[int], topology: Path = TOPOLOGY) -> list[CoreShares]:
+    """What each of so many GPUs is given of `cores`, all with the same `others`.
+
+    Cores that are one piece of silicon go together, or a compiler next door would slow the measurement. At
+    most half of all are taken; where that is not enough for every GPU, none has cores of its own.
+    """
+    pieces = _pieces(cores, topology)
+    measured: list[tuple[int, ...]] = []
+    for _ in range(gpus):
+        taken: list[int] = []
+        while len(taken) < MEASURED_CORES and pieces:
+            taken += pieces.pop(0)
+        measured.append(tuple(taken))
+    others = tuple(sorted(core for piece in pieces for core in piece))
+    if any(len(own) < MEASURED_CORES for own in measured) or 2 * len(others) < len(cores):
+        return [CoreShares()] * gpus
+    return [CoreShares(measured=own, others=others) for own in measured]
+
+
+def _pieces(cores: Collection[int], topology: Path) -> list[list[int]]:
+    """The cores, those of one piece of silicon together; each by itself where the kernel does not say."""
+    pieces: list[list[int]] = []
+    for core in sorted(cores):
+        if any(core in piece for piece in pieces):
+            continue
+        siblings = _siblings(topology / f"cpu{core}" / "topology" / "thread_siblings_list")
+        pieces.append(sorted({core, *siblings} & set(cores)))
+    return pieces
+
+
+def _siblings(path: Path) -> set[int]:
+    """Numbers of a list such as `0,64` or `2-3`, as the kernel writes it; none where there is no file."""
+    try:
+        parts = re.findall(r"(\d+)(?:-(\d+))?", path.read_text())
+    except OSError:
+        return set()
+    return {number for first, last in parts for number in range(int(first), int(last or first) + 1)}
+
+
+def measured_threads() -> int:
+    """Threads with which a CPU is measured where a run does not say: one core is left for everything else.
+
+    Where all cores are used, every process that wakes up takes one from the side that is timed; on two cores
+    a call takes half the time or all of it, by the core on which its second thread wakes up.
+    """
+    return max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+def builds_at_once(cores: int) -> int:
+    """How many candidates are built at the same time with so many cores."""
+    return max(min(cores, FEW_CORES), round(BUILDS_PER_CORE * cores))
+
+
+class Cores:
+    """Many builds, or one measurement that needs the cores for itself. Builds that wait go first, and of each
+    kind who came first.
+
+    So a batch on a CPU compiles as many candidates as it holds, and then measures them one by one.
+    """
+
+    def __init__(self, builders: int) -> None:
+        self._builders = builders
+        self._changed = threading.Condition()
+        self._builds, self._measurements = Fifo(self._changed), Fifo(self._changed)
+        self._building = 0
+        self._measuring = self._closed = False
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """A place for one build; at most `builders` at a time. Raises RefereeLost when closed meanwhile."""
+        with self._changed:
+            self._wait(self._builds, lambda: self._building < self._builders and not self._measuring)
+            self._building += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._building -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """All cores, once nothing is built or waits to be. Raises RefereeLost when closed meanwhile."""
+        with self._changed:
+            self._wait(self._measurements, lambda: not (self._building or self._builds or self._measuring))
+            self._measuring = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._measuring = False
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Ends every wait."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _wait(self, queue: Fifo, ready: Callable[[], bool]) -> None:
+        queue.wait_for(lambda: self._closed or ready())
+        if self._closed:
+            raise RefereeLost("the engine was closed")

@@ -1,0 +1,344 @@
+"""The engine: everything between a candidate's source and its verification, on this machine.
+
+Policy, build and referee in a row. Builds run in as many threads as callers bring; each referee, one for a
+GPU, takes a candidate when it is done with the last. A referee that is lost is replaced, and its candidate
+tried again; so is one whose GPU failed its canary, on another GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipeline.compile import Builder, diagnosis, find_tools
+from pipeline.devices import gpu_health, locks
+from pipeline.devices.discovery import device_for, environment_for, set_aside
+from pipeline.engine.core_sharing import Cores, builds_at_once, measured_threads
+from pipeline.engine.prebuild import Prebuilt, prebuild
+from pipeline.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
+from pipeline.engine.referees import Referees
+from pipeline.errors import DeviceUnfit, MachineError
+from pipeline.hashing import sha256_text
+from pipeline.policy import review
+from pipeline.pysource import compiles_itself
+from pipeline.sandbox import Group, on_cores, sweep
+from pipeline.types import (
+    Build,
+    BuildRequest,
+    BuildState,
+    Environment,
+    Finding,
+    Problem,
+    Severity,
+    Status,
+    Verification,
+    VerifySettings,
+)
+from pipeline.types.verify_request import VerifyRequest
+from pipeline.version import __version__
+from pipeline.workspace import cache_bound, cache_directory
+
+MAX_TRIES = 3
+"""A verification that fails for our reasons is tried this often before it is recorded as such."""
+MAX_HANDED_BACK = 16
+"""So often a candidate goes back to be built for; after that compilers run while it has the device."""
+MAX_GPUS = 2
+"""A candidate after which so many GPUs failed their canary is not let near another."""
+
+
+class Engine:
+    """Verifies candidates. Thread-safe; use as a context manager, so that no process outlives it."""
+
+    def __init__(
+        self,
+        cache: Path | None = None,
+        *,
+        unsafe: bool = False,
+        builders: int = 0,
+        many: bool = False,
+    ) -> None:
+        """`builders`: candidates built at the same time; 0: as many as the cores serve well. `many`:
+        processes for the next candidate are kept ready.
+
+        Raises UsageError for a malformed KERNELPROOF_CACHE_BYTES.
+        """
+        cache_bound()  # told now, not by the first build
+        self._many = many
+        self._cache = cache or cache_directory()
+        self._unsafe = unsafe
+        self._referees = Referees(self._cache)
+        building = self._referees.others
+        self._jobs = Group(building, in_turn=True)
+        self._lock = threading.Lock()
+        self._cores = Cores(builders or builds_at_once(len(building or os.sched_getaffinity(0))))
+        self._builder: Builder | None = None
+        self._environment: Environment | None = None
+        self._closed = False
+        sweep()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the referees, builds and whatever they run; a verification in another thread ends too."""
+        self._closed = True
+        self._cores.close()
+        self._jobs.close()
+        self._referees.close()
+
+    def environment(self, settings: VerifySettings) -> Environment:
+        """This machine, as verifications record it."""
+        if self._environment is None:
+            device = device_for(settings.backend) or "cpu"
+            self._require_cache()
+            self._environment = self._referees.one(device).environment(device)
+        return self._environment
+
+    def verify(
+        self,
+        source: str,
+        problem: Problem,
+        settings: VerifySettings,
+        on_stage: OnStage = lambda _: None,
+    ) -> Verification:
+        """One candidate's verification. What the candidate does wrong is its status, never an exception.
+
+        Raises UsageError for a size the problem has not, or a problem whose own code fails; MachineError
+        for what this machine lacks.
+        """
+        settings = _in_numbers(settings)
+        record = _Record(source, problem, settings)
+        findings = review(source, problem, settings.backend)
+        fatal = next((f for f in findings if f.severity is Severity.ERROR and f.status), None)
+        if fatal is not None and fatal.status is not None:
+            return record.ended(fatal.status, fatal.message, findings)
+        self._require_cache()
+        device = device_for(settings.backend) or "cpu"
+        with self._referees.expected(device):  # one starts while the build runs
+            on_stage("build")
+            began = time.monotonic()
+            # Who watches the compilers, from here, leaves the kept cores alone as they do.
+            with self._cores.building(), on_cores(self._referees.others):
+                prebuilt = self._prebuilt(source, problem, settings)
+            if self._closed:
+                raise RefereeLost("the engine was closed")
+            self._require_compilers(prebuilt.builds, settings)
+            build_seconds = round(time.monotonic() - began, 3)
+            verdict = self._after_build(record, prebuilt, findings)
+            if verdict is None:
+                request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
+                made = dict(prebuilt.contents)
+                verdict = self._judged(record, request, made, on_stage)
+                self._require_compilers(verdict.builds, settings)
+                builds = with_origin(verdict.builds, [*prebuilt.builds, *made.values()]) or prebuilt.builds
+            else:
+                builds = prebuilt.builds
+        stages = {"build": build_seconds, **verdict.stage_seconds}
+        return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
+
+    def _prebuilt(self, source: str, problem: Problem, settings: VerifySettings) -> Prebuilt:
+        here = device_for(settings.backend) is not None
+        builder = self._current_builder()
+        return prebuild(builder, self._cache, source, settings, self._jobs, problem, runs_here=here)
+
+    def _after_build(
+        self, record: _Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
+    ) -> Verification | None:
+        """The verdict, where the build stage already decides it."""
+        failure = diagnosis.verdict(_deciding(prebuilt, record.source))
+        if failure is not None:
+            status, reason, details = failure
+            return self._with_environment(record.ended(status, reason, findings, prebuilt, details))
+        if device_for(record.settings.backend) is not None:
+            return None
+        built = bool(prebuilt.builds) or not prebuilt.trouble
+        status = Status.BUILT_NOT_RUN if built else Status.LOAD_ERROR
+        reason = "this machine has no CUDA device to run it on"
+        return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
+
+    def _judged(
+        self, record: _Record, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage
+    ) -> Verification:
+        """The referee's verdict. `made`: what was built for it, by content; more is added when it is handed
+        back."""
+        trouble, tries, unfit, handed_back, lost_s = "", 0, 0, 0, 0.0
+        while tries < MAX_TRIES:
+            if self._closed:
+                raise RefereeLost("the engine was closed")
+            began = time.monotonic()
+            try:
+                verdict = self._before_referee(request, made, on_stage, handed_back < MAX_HANDED_BACK)
+            except HandedBack as error:
+                handed_back += 1
+                lost_s += time.monotonic() - began
+                self._build_outside(error.request, request.settings, made, on_stage)
+                continue
+            except RefereeLost as error:
+                trouble = str(error)
+                tries += 1
+                continue
+            except DeviceUnfit as error:
+                unfit += 1
+                device_for(request.settings.backend)  # raises MachineError when no healthy GPU is left
+                if unfit == MAX_GPUS:
+                    why = f"after it {unfit} GPUs failed their canary; the last: {error}"
+                    return record.ended(Status.INFRASTRUCTURE_ERROR, why)
+                continue
+            self._environment = verdict.environment or self._environment
+            if not handed_back:
+                return verdict
+            stages = {**verdict.stage_seconds, "handed_back": round(lost_s, 3)}
+            return verdict.model_copy(update={"stage_seconds": stages})
+        return record.ended(Status.INFRASTRUCTURE_ERROR, f"{trouble}, {MAX_TRIES} times")
+
+    def _before_referee(
+        self, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, hand_back: bool
+    ) -> Verification:
+        """One try. Raises HandedBack, RefereeLost, DeviceUnfit."""
+        alone = self._cores.measuring() if request.device == "cpu" else nullcontext()
+        with alone, self._referees.taken(request.device) as referee:
+            try:
+                return self._asked(referee, request, made, on_stage, hand_back)
+            except DeviceUnfit as error:
+                self._give_up(referee, str(error))  # before another candidate takes it
+                raise
+
+    def _build_outside(
+        self, wanted: BuildRequest, settings: VerifySettings, made: dict[str, Build], on_stage: OnStage
+    ) -> None:
+        """Builds what a referee met, while it has another candidate."""
+        on_stage("build")
+        with self._cores.building(), on_cores(self._referees.others):
+            build = self._current_builder().build(wanted, seconds=settings.build_seconds)
+        made[wanted.content_sha256] = build
+
+    def _asked(
+        self,
+        referee: RefereeProcess,
+        request: VerifyRequest,
+        made: dict[str, Build],
+        on_stage: OnStage,
+        hand_back: bool,
+    ) -> Verification:
+        """The referee's verdict. One that is lost is replaced, and its GPU looked at: it may hang there."""
+        cores = self._referees.shares_of(referee, request.device)
+        toolchain = self._current_builder().toolchain
+        try:
+            return referee.verify(
+                request, toolchain, on_stage, more=self._many, cores=cores, made=made, hand_back=hand_back
+            )
+        except RefereeLost:
+            self._replace(referee)
+            if referee.gpu is not None and request.device != "cpu" and not self._closed:
+                with locks.held(referee.gpu.uuid, on_stage):
+                    environment = environment_for(referee.gpu)
+                    gpu_health.confirm(request.device, referee.gpu.uuid, "the loss of a referee", environment)
+            raise
+
+    def _require_compilers(self, builds: tuple[Build, ...], settings: VerifySettings) -> None:
+        """Raises MachineError where a build found no compiler, and no other candidate's would find one.
+
+        A C++ candidate that asks for nvcc, or one for a library this toolkit lacks, is judged by itself.
+        """
+        if not any(build.state is BuildState.UNAVAILABLE for build in builds):
+            return
+        missing = self._current_builder().toolchain.lacks(cuda=settings.backend == "cuda")
+        if missing is not None:
+            raise MachineError(missing)
+
+    def _with_environment(self, verdict: Verification) -> Verification:
+        return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
+
+    def _current_builder(self) -> Builder:
+        with self._lock:
+            if self._builder is None:
+                self._builder = Builder(self._cache, unsafe=self._unsafe, group=self._jobs)
+            return self._builder
+
+    def _require_cache(self) -> None:
+        try:
+            self._cache.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = f"the cache {self._cache} cannot be made ({error.strerror})"
+            raise MachineError(f"{why}; set KERNELPROOF_CACHE to a directory that can") from None
+
+    def _replace(self, lost: RefereeProcess) -> None:
+        self._environment = None
+        self._referees.replace(lost)
+
+    def _give_up(self, referee: RefereeProcess, reason: str) -> None:
+        """Never uses the referee's GPU again."""
+        if referee.gpu is not None:
+            set_aside(referee.gpu.uuid, reason)
+        self._replace(referee)
+
+
+def _deciding(prebuilt: Prebuilt, source: str) -> list[Build]:
+    """Those failed builds by which the candidate ends: all, where no other worked and the source names no
+    other way to native code; else those that it raised about. One that it caught, beside one that worked, is
+    judged by what it does then."""
+    failed = [build for build in prebuilt.builds if build.state.status is not None]
+    named = [build for build in failed if f"Error building extension '{build.name}'" in prebuilt.raised]
+    if len(failed) < len(prebuilt.builds) or compiles_itself(source):
+        return named
+    return failed
+
+
+def with_origin(asked: Sequence[Build], made: Sequence[Build]) -> tuple[Build, ...]:
+    """What a referee was asked for, with what its making said where it was made before."""
+    by_key = {build.key: build for build in made}
+    return tuple(by_key.get(build.key, build) for build in asked)
+
+
+def _in_numbers(settings: VerifySettings) -> VerifySettings:
+    """The settings as they are recorded: with what this machine decides, so that another can do the same."""
+    if settings.threads or settings.backend != "cpp":
+        return settings
+    return settings.model_copy(update={"threads": measured_threads()})
+
+
+class _Record:
+    """Makes verifications that ended before a referee saw the candidate."""
+
+    def __init__(self, source: str, problem: Problem, settings: VerifySettings) -> None:
+        self.source, self.problem, self.settings = source, problem, settings
+
+    def ended(
+        self,
+        status: Status,
+        reason: str,
+        findings: tuple[Finding, ...] = (),
+        prebuilt: Prebuilt | None = None,
+        details: str = "",
+    ) -> Verification:
+        return Verification(
+            status=status,
+            reason=reason,
+            problem_id=self.problem.id,
+            problem_sha256=self.problem.sha256,
+            candidate_sha256=sha256_text(self.source),
+            settings=self.settings,
+            findings=findings,
+            builds=prebuilt.builds if prebuilt else (),
+            sandbox=prebuilt.sandbox if prebuilt else None,
+            details=details[:20_000],
+            verifier=__version__,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+
+
+def require_device(backend: str) -> None:
+    """Raises MachineError when a backend can neither run nor build here; says how to get the rest."""
+    if backend == "cuda" and device_for("cuda") is None and find_tools().nvcc is None:
+        raise MachineError(
+            "the cuda backend needs a GPU, or at least nvcc to build with; neither is here. "
+            "Use --backend cpp, or see kernelproof doctor"
+        )

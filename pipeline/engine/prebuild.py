@@ -1,0 +1,142 @@
+"""The build stage: what a candidate wants built is built before a referee sees it.
+
+So compilers run while a GPU is busy with another candidate, and a candidate that does not compile never gets
+near one. Where the source shows what it will ask for, that is built as it stands (`static_extraction`). Where
+it does not show all of it, and where something does not compile that it may never ask for, the candidate is
+imported in a sandbox without a GPU, and rehearsed; its calls reach the builder, whose cache the referee uses
+later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.compile import KEY_FORMAT, Builder, BuildIndex
+from pipeline.compile.static_extraction.builds import MODEL, StaticBuilds, init_arguments, static_builds
+from pipeline.errors import SandboxError
+from pipeline.hashing import sha256_json, sha256_text
+from pipeline.sandbox import Group
+from pipeline.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
+from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
+
+REHEARSAL_SECONDS = 30.0
+"""Most seconds for constructing and calling the model without a GPU, builds not counted."""
+
+
+@dataclass(frozen=True)
+class Prebuilt:
+    """What the build stage saw."""
+
+    builds: tuple[Build, ...]
+    sandbox: SandboxReport | None
+    trouble: str = ""
+    """Why the import ended early, if it did; without a GPU that need not be the candidate's fault."""
+    raised: str = ""
+    """The message of what it raised then."""
+    contents: Mapping[str, Build] = field(default_factory=dict)
+    """The builds, by the requests' `content_sha256`."""
+
+
+def prebuild(
+    builder: Builder,
+    cache: Path,
+    source: str,
+    settings: VerifySettings,
+    jobs: Group,
+    problem: Problem | None = None,
+    *,
+    runs_here: bool = True,
+) -> Prebuilt:
+    """Builds what running `source` asks for. A candidate whose builds are known, and still there, is not
+    imported again.
+
+    `jobs`: the group of the sandbox in which it is imported. `problem`: what it is for. `runs_here`: whether
+    this machine has the device; if not, it is imported to see whether it loads.
+    """
+    marks, mark = BuildIndex(cache), _mark(builder, source)
+    known = marks.keys(mark)
+    if known is not None and builder.holds(known):
+        return Prebuilt((), None)
+
+    def build(request: BuildRequest) -> Build:
+        return builder.build(request, seconds=settings.build_seconds)
+
+    seen = _foreseen(builder, source, settings, problem)
+    shown: dict[str, Build] = {}
+    for request in seen.requests:
+        made = shown[request.content_sha256] = build(request)
+        if request in seen.certain and made.state is not BuildState.OK:
+            raised = f"Error building extension '{request.name}'"
+            return Prebuilt(tuple(shown.values()), None, made.log, raised, shown)
+    fine = all(made.state is BuildState.OK for made in shown.values())
+    if seen.complete and fine and (shown or runs_here):
+        return Prebuilt(tuple(shown.values()), None, contents=shown)
+    contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
+    with contestant:
+        report = contestant.sandbox
+        trouble, raised = _import(contestant, source, settings, builder)
+        if not trouble and problem is not None:
+            _rehearse(contestant, settings, problem)
+    builds = tuple(contestant.builds)
+    contents = {**shown, **dict(zip(contestant.contents, builds, strict=True))}
+    if not trouble and all(b.state is BuildState.OK for b in builds):
+        marks.set(mark, [build.key for build in builds])
+    return Prebuilt(builds, report, trouble, raised, contents)
+
+
+def _foreseen(
+    builder: Builder, source: str, settings: VerifySettings, problem: Problem | None
+) -> StaticBuilds:
+    return static_builds(
+        source,
+        gpu=settings.backend == "cuda",
+        capability=_capability(builder),
+        arguments=init_arguments(problem, settings.size) if problem is not None else None,
+    )
+
+
+def _capability(builder: Builder) -> tuple[int, int]:
+    major, minor = builder.toolchain.architecture.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
+    return int(major), int(minor)
+
+
+def _import(
+    contestant: Contestant, source: str, settings: VerifySettings, builder: Builder
+) -> tuple[str, str]:
+    """Why it ended early, and the message of what it raised; empty where it did not."""
+    hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
+    pretence = {"op": "pretend", "device": "cuda" if settings.backend == "cuda" else "cpu"}
+    try:
+        contestant.wait_ready()
+        contestant.ask(hello, seconds=settings.load_seconds)
+        contestant.ask({**pretence, "capability": _capability(builder)}, seconds=settings.load_seconds)
+    except (ContestantFailed, ContestantGone) as error:
+        raise SandboxError(f"a sandboxed Python did not start: {error}") from None
+    try:
+        contestant.ask({"op": "load", "source": source, "seed": 0}, seconds=settings.load_seconds)
+    except ContestantFailed as error:
+        return error.traceback or str(error), error.message
+    except ContestantGone as error:
+        return str(error), ""
+    return "", ""
+
+
+def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem) -> None:
+    """Lets it construct its model and call it, with tensors that have no memory: what it builds only then is
+    built now. How that ends says nothing, as there is no GPU."""
+    sizes = problem.sizes.get(settings.size, {})
+    message = {"op": "rehearse", "class": MODEL, "problem": problem.source, "sizes": sizes}
+    with suppress(ContestantFailed, ContestantGone):
+        contestant.ask(message, seconds=min(REHEARSAL_SECONDS, settings.load_seconds))
+
+
+def _mark(builder: Builder, source: str) -> str:
+    """The name of the mark that says which builds this source asks for with this toolchain.
+
+    Only a hint that saves an import: the referee asks the builder again, which checks its cache.
+    """
+    return sha256_json([KEY_FORMAT, sha256_text(source), builder.toolchain.model_dump(mode="json")])

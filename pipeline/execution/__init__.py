@@ -1,1 +1,0 @@
-"""Where stages run: one verification, whole batches, reproductions. Holds keys and database; never torch."""

@@ -1,1 +1,0 @@
-"""What is right: the problem's reference, the truth, and how far from it an answer may be."""

@@ -1,0 +1,80 @@
+"""What the reference answers, and how another answer is held against it: values, or what indices point at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from pipeline.contestant import loop
+from pipeline.referee.correctness import comparing, indices, tolerance
+from pipeline.referee.correctness.indices import IndexLeaf
+from pipeline.referee.correctness.tracing import IndexTrace
+from pipeline.referee.inputs.problem import LoadedProblem, outputs_of
+from pipeline.types import ErrorStatistics
+
+INDEX_DTYPES = ("int64", "int32")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The reference's outputs for one set of arguments."""
+
+    outputs: list[torch.Tensor]
+    indices: dict[int, IndexLeaf] = field(default_factory=dict)
+    """Those of the outputs that are indices, by place."""
+
+    @property
+    def open(self) -> bool:
+        """Whether another answer than these very integers may be right."""
+        return any(not leaf.exact for leaf in self.indices.values())
+
+
+def may_hold_indices(form: loop.OutputMeta) -> bool:
+    """Whether a result of this form may hold indices."""
+    return any(leaf.get("dtype") in INDEX_DTYPES for leaf in form.leaves)
+
+
+def answer(
+    loaded: LoadedProblem,
+    model: torch.nn.Module,
+    arguments: list[Any],
+    seed: int,
+    device: torch.device,
+    *,
+    indexed: bool,
+) -> Answer:
+    """Runs the reference; with `indexed`, it also finds out which outputs are indices of what."""
+    if not indexed:
+        return Answer(outputs_of(loaded.run(model, arguments, seed), device))
+    with IndexTrace(arguments) as trace:
+        value = loaded.run(model, arguments, seed)
+    outputs = outputs_of(value, device)
+    return Answer(outputs, trace.leaves(outputs))
+
+
+def compare(
+    known: Answer,
+    sticks: Sequence[comparing.Yardstick],
+    mine: Sequence[torch.Tensor],
+    floors: Sequence[float],
+    *,
+    trial: str,
+    numerics: str,
+    moved: Sequence[torch.Tensor | None] | None = None,
+) -> list[ErrorStatistics]:
+    """Every output of another answer: `sticks`, `floors` and `moved` (see `comparing.compare_with`) are what
+    its floating values are held against."""
+    found = []
+    moved = moved or [None] * len(sticks)
+    for output, (value, stick, floor, far) in enumerate(zip(mine, sticks, floors, moved, strict=True)):
+        leaf = known.indices.get(output)
+        if leaf is not None:
+            native, searched = known.outputs[output], tolerance.norm_floor(leaf.source.dtype, numerics)
+            found.append(indices.compare(leaf, native, value, trial=trial, output=output, floor=searched))
+        else:
+            judged = comparing.compare_with(stick, value, trial=trial, output=output, floor=floor, moved=far)
+            found.append(judged)
+    return found

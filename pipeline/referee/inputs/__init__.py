@@ -1,0 +1,1 @@
+"""The problem, loaded, and the inputs that are drawn for it."""

@@ -1,0 +1,1 @@
+"""Whose kernels ran: reports of the profiler, libraries, origins."""

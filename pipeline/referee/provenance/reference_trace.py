@@ -1,0 +1,68 @@
+"""What libraries do for the reference: one call of it, traced as the candidate's is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+import torch
+
+from pipeline.contestant.profiling import Watched
+from pipeline.referee.inputs.problem import LoadedProblem, ProblemError
+from pipeline.referee.provenance.kernels import TRACE_SECONDS
+from pipeline.referee.provenance.origins import Evidence
+from pipeline.referee.provenance.replaced import Works
+from pipeline.referee.provenance.reports import read_report
+from pipeline.types import VerifySettings
+from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
+from pipeline.workers.shared_memory import SharedSlot
+
+
+class ReferenceTrace:
+    """The work of libraries in the reference's call, traced when it is first asked for.
+
+    Kernels on a GPU are traced in the baseline's process, while the candidate's is traced: CUPTI slows the
+    process that it is attached to, and must not stay in this one. Where there is no baseline, and on a CPU,
+    the operators are traced here.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedProblem,
+        model: torch.nn.Module,
+        settings: VerifySettings,
+        baseline: Callable[[], Contestant] | None,
+        seating: Executor,
+    ) -> None:
+        """`baseline`: the process that takes its seat in `seating`, one thing after the other."""
+        self._loaded, self._model, self._settings = loaded, model, settings
+        self._baseline, self._seating = baseline, seating
+        self._works: Works | None = None
+
+    def begin(self, slot: SharedSlot, arguments: list[Any], seed: int) -> Callable[[], Works | None]:
+        """Begins to trace a call on these arguments, which the slot holds too. What it returns waits for the
+        result: None where there is none."""
+        if self._works is not None:
+            return lambda: self._works
+        if self._baseline is not None:
+            message = {"op": "profile", "seed": seed, "timed_next": True, **slot.message(baseline=True)}
+            asked = self._seating.submit(self._asked, self._baseline, message)
+            return lambda: self._keep(asked.result())
+        watched = Watched(lambda: self._loaded.run(self._model, arguments, seed), torch.device("cpu"))
+        try:
+            watched()
+        except (ProblemError, torch.OutOfMemoryError):  # it ran before; without it less is known
+            return lambda: None
+        return lambda: self._keep({"profile": watched.report})
+
+    def _asked(self, baseline: Callable[[], Contestant], message: dict[str, Any]) -> dict[str, Any]:
+        seconds = self._settings.call_seconds + TRACE_SECONDS
+        try:
+            return baseline().ask(message, seconds=seconds)
+        except (ContestantFailed, ContestantGone):  # who is timed against it finds out
+            return {}
+
+    def _keep(self, reply: dict[str, Any]) -> Works | None:
+        self._works = read_report(reply, (), Evidence()).works
+        return self._works

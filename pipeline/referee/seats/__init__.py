@@ -1,1 +1,0 @@
-"""The sandboxed processes that candidate and baseline sit in, and the memory they share with us."""

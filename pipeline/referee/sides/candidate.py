@@ -1,0 +1,220 @@
+"""The candidate as the referee deals with it: a contestant whose every failure has a status."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+from pipeline.referee.inputs.problem import LoadedProblem
+from pipeline.referee.ledger import Ended, Ledger
+from pipeline.referee.sides import starting
+from pipeline.types import Status, VerifySettings
+from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
+from pipeline.workers.shared_memory import SharedMemory, SharedWeights, same_bits
+
+_WEIGHTS = "Do the candidate's parameters start where the reference's do?"
+_NAMED, _LONGEST = 5, 60
+"""So many names of weights are said, and so many characters of each: a candidate chooses its own."""
+
+
+class Candidate:
+    """One process with the candidate in it. What goes wrong there raises Ended with the fitting status."""
+
+    def __init__(
+        self,
+        contestant: Contestant,
+        memory: SharedMemory,
+        settings: VerifySettings,
+        device: torch.device,
+        ledger: Ledger,
+    ) -> None:
+        self._memory, self._settings, self._device, self._ledger = memory, settings, device, ledger
+        self.contestant = contestant
+        self._up: Future[None] = Future()
+        self._constructed: Future[dict[str, Any]] = Future()
+        """ModelNew's state, as the candidate tells it."""
+        self._shared: dict[str, dict[str, Any]] = {}
+        """Specs of the weights that reference and candidate have in common, by name."""
+        self.differed: frozenset[str] = frozenset()
+        """Names of those that ModelNew made with other values than the reference's."""
+        self.own_names: frozenset[str] = frozenset()
+        """Names of its tensors that the reference has not, or has in another form."""
+        self.made: dict[str, torch.Tensor] = {}
+        """Those that keep the values that ModelNew made, with a copy of these in host memory."""
+
+    def begin(self, source: str, loaded: LoadedProblem, seed: int) -> None:
+        """Has the process come up, import the candidate and construct ModelNew, while the caller goes on:
+        `sit` and `load` wait for that and tell what came of it. Raises Ended for a problem that cannot be
+        handed over."""
+        arguments = starting.init_arguments(loaded)
+        ahead = ThreadPoolExecutor(1, thread_name_prefix="candidate")
+        self._up = ahead.submit(starting.come_up, self.contestant, self._settings, self._device)
+        self._constructed = ahead.submit(self._construct, source, arguments, seed)
+        ahead.shutdown(wait=False)
+
+    def _construct(self, source: str, arguments: list[Any], seed: int) -> dict[str, Any]:
+        seconds = self._settings.load_seconds
+        self.ask({"op": "load", "source": source, "seed": seed}, seconds, Status.LOAD_ERROR)
+        message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
+        return self.ask(message, seconds, Status.LOAD_ERROR)
+
+    def sit(self) -> None:
+        """Waits until the process is up. Raises Ended when it does not come."""
+        self._up.result()
+        self._ledger.sandbox = self.contestant.sandbox
+
+    def load(self, weights: SharedWeights, pristine: SharedWeights, keep: Collection[str] = ()) -> None:
+        """Waits for ModelNew, shares memory with it, and lets its weights start where the reference's do.
+
+        `weights` lies where the candidate can write, `pristine` does not. Tensors named in `keep` stay as
+        ModelNew made them. Raises Ended for what the candidate did wrong so far.
+        """
+        seconds = self._settings.load_seconds
+        reply = self._constructed.result()
+        try:
+            starting.attach(self.contestant, self._memory, starting.CANDIDATE_ARENAS, self._settings)
+        except (ContestantFailed, ContestantGone) as error:
+            raise self.ended(error, Status.CRASH, seconds) from None
+        found = reply.get("state")
+        mine = found if isinstance(found, dict) else {}
+        self._shared = {
+            name: spec
+            for name, spec in weights.specs.items()
+            if mine.get(name) == [spec["dtype"], spec["shape"]]
+        }
+        self.own_names = frozenset(map(str, mine.keys() - self._shared.keys()))
+        self.differed, self.made = frozenset(), {}
+        if self._shared:
+            self.read_state(self._shared, Status.LOAD_ERROR, seconds)
+            self.differed = frozenset(
+                name for name in self._shared if not same_bits(weights.views[name], pristine.views[name])
+            )
+            kept = self._shared.keys() & set(keep)
+            self.made = {name: weights.views[name].to("cpu", copy=True) for name in kept}
+            self.write_state(self._shared.keys() - kept, weights, pristine.views, Status.LOAD_ERROR, seconds)
+        self._said(len(weights.specs), len(mine))
+        self._ledger.own_weights = self._own(weights.specs, mine)
+
+    def _said(self, of: int, mine: int) -> None:
+        """Records what came of the weights: the reference has `of` tensors, the candidate `mine`."""
+        matched, equal = len(self._shared), len(self._shared) - len(self.differed)
+        figures = {"reference": of, "candidate": mine, "matched": matched, "equal_before": equal}
+        if not of:
+            self._ledger.skipped("weights", _WEIGHTS, "the reference has no parameters", figures)
+            return
+        seen = (
+            f"{matched} of {of} tensors match by name and shape; {equal} held the reference's values already"
+        )
+        if self.made:
+            figures["kept"] = len(self.made)
+            seen += f"; folded: kept {len(self.made)} as ModelNew made them ({_some(sorted(self.made))})"
+        else:
+            seen += ", the others got them now"
+        self._ledger.passed("weights", _WEIGHTS, seen, figures)
+
+    def _own(self, theirs: Collection[str], mine: Collection[str]) -> str:
+        """In words, what tensors the candidate has instead of the reference's; empty if it does not."""
+        alone = [name for name in theirs if name not in self._shared]
+        own = [name for name in mine if name not in self._shared]
+        if not alone or not own:
+            return ""
+        return (
+            f"{len(alone)} of the reference's {len(theirs)} weights have no partner of the same name, shape "
+            f"and dtype in ModelNew ({_some(alone)}), and {len(own)} of ModelNew's kept the initial values "
+            f"that it gave them ({_some(own)}): names and shapes of its state_dict() must "
+            "equal the reference's"
+        )
+
+    @property
+    def shared(self) -> set[str]:
+        """Names of the tensors that reference and candidate have in common."""
+        return set(self._shared)
+
+    def read_state(self, names: Collection[str], failure: Status, seconds: float | None = None) -> set[str]:
+        """Has it copy these tensors to where the weights lie that it shares; which of them it has no more."""
+        tensors = {name: self._shared[name] for name in names}
+        reply = self.ask({"op": "state", "tensors": tensors}, seconds or self._settings.call_seconds, failure)
+        gone = reply.get("missing")
+        return tensors.keys() & {str(name) for name in gone} if isinstance(gone, list) else set()
+
+    def write_state(
+        self,
+        names: Collection[str],
+        weights: SharedWeights,
+        values: Mapping[str, torch.Tensor],
+        failure: Status,
+        seconds: float | None = None,
+    ) -> None:
+        """Gives these tensors of the candidate's their values, by way of the `weights` that it shares."""
+        for name in names:
+            weights.views[name].copy_(values[name])
+        starting.settled(self._device)
+        tensors = {name: self._shared[name] for name in names}
+        message = {"op": "weights", "tensors": tensors}
+        self.ask(message, seconds or self._settings.call_seconds, failure)
+
+    def ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
+        """Asks the contestant; what goes wrong there ends the verification with the fitting status."""
+        try:
+            return self.contestant.ask(message, seconds=seconds)
+        except (ContestantFailed, ContestantGone) as error:
+            raise self.ended(error, failure, seconds) from None
+
+    def ended(
+        self, error: ContestantFailed | ContestantGone, failure: Status, seconds: float | None = None
+    ) -> Ended:
+        """How the verification ends when the contestant failed so; `failure`: when it raised; `seconds`: what
+        it had to answer."""
+        self.take_builds()
+        if isinstance(error, ContestantFailed):
+            if error.kind == "oom":
+                return Ended(Status.OUT_OF_MEMORY, f"it ran out of memory: {error.message}", error.traceback)
+            broken = self._ledger.build_failure(error.message)
+            if broken is not None:
+                return broken
+            return Ended(failure, f"{error.type}: {error.message}"[:500], error.traceback)
+        outcome = error.outcome
+        if outcome.state in ("ok", "error", "crash"):  # its own end, not ours
+            ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+            self._ledger.exit = ending
+        else:
+            ours = outcome.state == "killed" and outcome.reason in ("closed", "killed")
+            ending = "stopped by us" if ours else outcome.reason
+        details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
+        if error.timed_out:
+            limit = "" if seconds is None else f" of {seconds:.3g} s"
+            return Ended(Status.TIMEOUT, f"it did not answer within its time limit{limit}", details)
+        if outcome.state == "memory":
+            return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
+        if outcome.state in ("timeout", "cpu"):
+            return Ended(Status.TIMEOUT, f"it exceeded its {outcome.state} limit", details)
+        return Ended(Status.CRASH, f"{error} ({ending})", details)
+
+    def attach(self, message: dict[str, Any], fds: Sequence[int]) -> None:
+        """Gives the process more memory to share. Raises as `ask` does."""
+        try:
+            self.contestant.ask(message, seconds=self._settings.load_seconds, fds=fds)
+        except (ContestantFailed, ContestantGone) as error:
+            raise self.ended(error, Status.CRASH) from None
+
+    def take_builds(self) -> None:
+        """Notes what the candidate had built so far."""
+        self._ledger.builds[:] = self.contestant.builds
+
+    def take_output(self) -> None:
+        """Notes what its processes have written."""
+        self._ledger.said = self.contestant.output() or self._ledger.said
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.take_builds()
+        self.contestant.close()
+        self.take_output()
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of these names."""
+    return ", ".join(name[:_LONGEST] for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")

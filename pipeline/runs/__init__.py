@@ -1,0 +1,1 @@
+"""Runs: batches, conversations, files of candidates, reproductions. Holds keys and database; no torch."""

@@ -1,0 +1,54 @@
+"""Users' files: the candidates they give, and what runs leave in `generated/` for them to read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pipeline.errors import MachineError, UsageError
+from pipeline.types import AttemptKey, Extraction, Response, Verification
+
+
+def write_attempt(
+    root: Path,
+    attempt_id: int,
+    key: AttemptKey,
+    response: Response | None,
+    extraction: Extraction | None,
+    verdict: Verification | None,
+) -> Path:
+    """Writes `<problem>/<attempt>/` with `response.md`, `candidate.py`, `verification.json`; returns it.
+
+    For people: the database is what counts. Raises MachineError when they cannot be written.
+    """
+    folder = root / key.problem_id / f"{attempt_id}-sample{key.sample}-turn{key.turn}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if response is not None and response.text is not None:
+            _write(folder / "response.md", response.text)
+        if extraction is not None and extraction.candidate is not None:
+            _write(folder / "candidate.py", extraction.candidate.source)
+        if verdict is not None:
+            _write(folder / "verification.json", verdict.model_dump_json(indent=1) + "\n")
+    except OSError as error:
+        raise MachineError(
+            f"{folder} cannot be written ({error.strerror}); mend that and run the same command again"
+        ) from error
+    return folder
+
+
+def read_text(file: Path) -> str:
+    """A candidate's or response's file as text. Raises UsageError when it cannot be read as UTF-8."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not a text file in UTF-8") from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: a reader never sees half a file."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8", errors="surrogatepass")
+    partial.replace(path)

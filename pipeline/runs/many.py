@@ -1,0 +1,116 @@
+"""Many candidates given as files: each kept as soon as it is done; what is kept is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+import anyio.to_thread
+
+from db.store import Store
+from db.views import Content
+from pipeline.engine.engine import Engine
+from pipeline.hashing import sha256_text
+from pipeline.runs.batch import Stopper, first_error
+from pipeline.runs.candidates import Given
+from pipeline.runs.conversation import RETRIED
+from pipeline.runs.single import Verified, run_of, verify_given
+from pipeline.runs.stream import Stream, places, verify_persistently
+from pipeline.types import VerifySettings
+
+
+@dataclass(frozen=True)
+class Done:
+    """A candidate and what came of it."""
+
+    given: Given
+    verified: Verified
+    kept: bool
+    """True when it was taken from the store, not verified now."""
+
+
+@dataclass(frozen=True)
+class ManyDone:
+    """How all of them ended."""
+
+    done: tuple[Done, ...]
+    missing: int
+    """Candidates that an interruption left undone."""
+
+
+async def verify_all(
+    candidates: Sequence[Given],
+    settings: VerifySettings,
+    engine: Engine,
+    *,
+    store: Store | None = None,
+    label: str | None = None,
+    again: bool = False,
+    on_done: Callable[[Done], None] = lambda _: None,
+) -> ManyDone:
+    """Verifies candidates to the end, or to a SIGINT or SIGTERM; what is stored by then stays.
+
+    With a store, what is there with a final status for the same content, problem, settings and label is taken
+    from it, unless `again`. The same content twice is two candidates and two attempts. Raises what
+    `Engine.verify` raises.
+    """
+
+    def work(given: Given) -> Verified:
+        return verify_given(given, settings, engine, store=store, label=label, verify=verify_persistently)
+
+    def note(found: Done) -> None:
+        done.append(found)
+        on_done(found)
+
+    done: list[Done] = []
+    kept = _Kept(store, settings, label) if store is not None and not again else None
+    stopper = Stopper()
+    try:
+        async with anyio.create_task_group() as group:
+            stopper.watch(group)
+            rest = []
+            for given in candidates:
+                before = await anyio.to_thread.run_sync(kept.take, given) if kept is not None else None
+                if before is not None:
+                    note(Done(given, before, True))
+                else:
+                    rest.append(given)
+            async for given, verified in Stream(rest, work, group, places()):
+                note(Done(given, verified, False))
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from None
+    finally:
+        engine.close()  # ends what cancelled tasks left running in their threads
+    return ManyDone(tuple(done), len(candidates) - len(done))
+
+
+class _Kept:
+    """What the store holds of a run, each attempt to be taken once, the newest first."""
+
+    def __init__(self, store: Store, settings: VerifySettings, label: str | None) -> None:
+        self._store = store
+        self._ids = store.attempts_by_content(store.begin_run(run_of(settings, label)))
+
+    def take(self, given: Given) -> Verified | None:
+        """How this candidate ended before; None when it did not, or not finally."""
+        ids = self._ids.get(_content(given), [])
+        while ids:
+            attempt = self._store.load_attempt(ids.pop())
+            verification = attempt.verdict.verification if attempt.verdict else None
+            judged = verification is not None or attempt.source is None
+            if judged and attempt.extraction is not None and attempt.status not in (None, *RETRIED):
+                return Verified(attempt.extraction, attempt.status, verification, attempt.id)
+        return None
+
+
+def _content(given: Given) -> Content:
+    text, candidate = given.response.text, given.extraction.candidate
+    return Content(
+        problem_id=given.problem.id,
+        problem_sha256=given.problem.sha256,
+        text_sha256=None if text is None else sha256_text(text),
+        source_sha256=candidate.sha256 if candidate else None,
+        none=given.extraction.status,
+    )

@@ -1,0 +1,29 @@
+"""Which size preset a run uses, before anything is started or stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.errors import UsageError
+from pipeline.types import Problem
+
+
+def choose_size(wished: str | None, backend: str, problems: Sequence[Problem]) -> str:
+    """`wished`, else full on a GPU and small on a CPU; full as well where no problem has a small one.
+
+    Raises UsageError naming the problems that lack the size.
+    """
+    size = wished or ("full" if backend == "cuda" else "small")
+    lacking = [problem for problem in problems if size not in sizes_of(problem)]
+    if not lacking:
+        return size
+    if not wished and len(lacking) == len(problems):
+        return "full"
+    named = "; ".join(f"{problem.id} has {', '.join(sizes_of(problem))}" for problem in lacking[:5])
+    more = f"; and {len(lacking) - 5} more problems lack it" if len(lacking) > 5 else ""
+    raise UsageError(f"no size {size!r}: {named}{more}; choose with --size, or leave these problems out")
+
+
+def sizes_of(problem: Problem) -> tuple[str, ...]:
+    """The problem's presets; a file that declares none has `full`, the sizes it is written with."""
+    return tuple(problem.sizes) or ("full",)

@@ -1,0 +1,11 @@
+"""What all records share: frozen, closed to unknown fields, documented by the text under each field."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class FrozenRecord(BaseModel):
+    """A frozen record. Unknown fields are an error: a record that another version wrote is not guessed at."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

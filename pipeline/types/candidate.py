@@ -1,0 +1,29 @@
+"""A candidate: source text that claims to define ModelNew, and how it was found in a response."""
+
+from __future__ import annotations
+
+from pipeline.types.base import FrozenRecord
+from pipeline.types.status import Status
+
+
+class Candidate(FrozenRecord):
+    """The source of one candidate."""
+
+    source: str
+    sha256: str
+    """SHA-256 of `source`."""
+
+
+class Extraction(FrozenRecord):
+    """The result of looking for a candidate in a response. Never a raised error: either code or a status."""
+
+    candidate: Candidate | None
+    """The program found, or None."""
+    status: Status | None = None
+    """Why there is none: refused, truncated or no_code. None when a candidate was found."""
+    method: str
+    """How it was found: `fence`, `lenient_fence`, `bare`, `json` ...; `none` when it was not."""
+    warnings: tuple[str, ...] = ()
+    """What was odd about the response: `unclosed_fence` ...; docs/extraction.md lists them."""
+    span: tuple[int, int] | None = None
+    """Start and end character of the code in the response's text, before normalisation, where known."""

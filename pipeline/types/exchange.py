@@ -1,0 +1,54 @@
+"""What was asked of a model and everything its server said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from pipeline.types.base import FrozenRecord
+
+
+class Prompt(FrozenRecord):
+    """A rendered prompt."""
+
+    template: str
+    """Template folder's name, with its version: `basic-v1`."""
+    template_sha256: str
+    """Hash over the template folder's files, so that an edited template is another template."""
+    system: str
+    user: str
+    history: tuple[tuple[str, str], ...] = ()
+    """Earlier turns of the conversation between system and user text, as (role, text), oldest first."""
+    sha256: str
+    """Hash over system, history and user text."""
+
+
+class Usage(FrozenRecord):
+    """Token counts as the server reported them; None where it said nothing (never 0 for unknown)."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    """Includes reasoning tokens."""
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+class Response(FrozenRecord):
+    """Everything the server said, stored before anything is parsed."""
+
+    text: str | None
+    """The answer's content, raw; None when the server sent none."""
+    reasoning: str | None = None
+    """The separate reasoning field, when the server has one."""
+    refusal: str | None = None
+    finish_reason: str | None = None
+    """`stop`, `length`, `content_filter` ... as the server spelled it."""
+    usage: Usage | None = None
+    request_id: str | None = None
+    served_model: str | None = None
+    """The model name in the response, which may differ from the one asked for."""
+    system_fingerprint: str | None = None
+    latency_s: float | None = None
+    raw: dict[str, Any] = Field(default_factory=dict)
+    """The server's whole JSON body."""

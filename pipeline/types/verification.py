@@ -1,0 +1,262 @@
+"""A verification: one judgement of one candidate on one environment. Append-only once stored."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.types.base import FrozenRecord
+from pipeline.types.build import Build
+from pipeline.types.check import Check
+from pipeline.types.environment import Environment
+from pipeline.types.finding import Finding
+from pipeline.types.kernels import Kernels
+from pipeline.types.measurement import Measurement
+from pipeline.types.status import Status
+
+
+class Rigor(StrEnum):
+    """How narrow the speedup's interval has to be: half-widths of 3 %, 1 % and 0.5 %."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    PUBLISH = "publish"
+    """Three fresh pairs of processes."""
+
+    @property
+    def half_width(self) -> float:
+        """Target half-width of the speedup's 95 % interval, as a fraction."""
+        return {Rigor.QUICK: 0.03, Rigor.STANDARD: 0.01, Rigor.PUBLISH: 0.005}[self]
+
+    @property
+    def seconds(self) -> float:
+        """Most seconds of timed blocks for one pair of processes, where a run does not say.
+
+        With the rest of a verification, from request to verdict, about 3 s at `quick` and 8 s at `standard`.
+        """
+        return {Rigor.QUICK: 2.0, Rigor.STANDARD: 6.0, Rigor.PUBLISH: 20.0}[self]
+
+    @property
+    def sessions(self) -> int:
+        """Pairs of fresh processes that are measured, at least."""
+        return 3 if self is Rigor.PUBLISH else 1
+
+
+class ErrorClass(StrEnum):
+    """What arithmetic a float32 result could come from, by its error against float64; best first."""
+
+    FP32_EQUIVALENT = "fp32-equivalent"
+    TF32_CLASS = "tf32-class"
+    HALF_CLASS = "half-class"
+    WORSE = "worse"
+
+
+class Determinism(StrEnum):
+    """What a second call with the same inputs gave."""
+
+    BIT_EQUAL = "bit-equal"
+    WITHIN_ERROR = "within error"
+
+
+class Flag(StrEnum):
+    """What a reader should know of a correct candidate; the leaderboard can leave such out."""
+
+    SHAPE_SPECIALISED = "shape_specialised"
+    """Right at the declared shapes only: another batch or size, or one more dimension, failed."""
+    LAYOUT_SPECIALISED = "layout_specialised"
+    """Right for contiguous inputs only: strided or offset views raised an error or gave a wrong result."""
+    STATE_NOT_UPDATED = "state_not_updated"
+    """Right outputs, but buffers that the reference updates (running statistics) are not, or not so."""
+
+    WEIGHTS_SPECIALISED = "weights_specialised"
+    """Right with a fresh model's weights only: a scale of ones or a bias of zeros is left out or built in."""
+
+    @property
+    def meaning(self) -> str:
+        """A few words for `show` and the documentation."""
+        return _FLAG_MEANING[self]
+
+
+_FLAG_MEANING = {
+    Flag.SHAPE_SPECIALISED: "right at the declared sizes only",
+    Flag.LAYOUT_SPECIALISED: "right for contiguous inputs only",
+    Flag.STATE_NOT_UPDATED: "leaves out what the reference does to its buffers",
+    Flag.WEIGHTS_SPECIALISED: "right with a fresh model's weights only",
+}
+
+
+class VerifySettings(FrozenRecord):
+    """What a verification does; two results are compared only when these are equal."""
+
+    backend: Literal["cuda", "cpp"] = "cuda"
+    """`cuda`: the candidate runs on a GPU. `cpp`: on the CPU."""
+    size: str = "full"
+    """The problem's size preset."""
+    trials: int = Field(default=3, ge=1, le=100)
+    """Correctness trials on inputs as `get_inputs` draws them; every input variant adds one."""
+    measure: bool = True
+    """Time the candidate when it is correct."""
+    measure_seconds: float | None = Field(default=None, gt=0, le=600)
+    """Most seconds the timed blocks may take, in place of the rigor's."""
+    rigor: Rigor = Rigor.STANDARD
+    """How narrow the speedup's interval has to be before timing stops."""
+    target_half_width: float | None = Field(default=None, gt=0, lt=1)
+    """A half-width in place of the rigor's."""
+    numerics: Literal["fp32", "tf32"] = "fp32"
+    """`tf32`: TF32-class errors are accepted for float32, and the baseline runs with TF32 too."""
+    purity: Literal["any", "own-compute"] = "any"
+    """`own-compute`: compute operators of libraries are not accepted, the candidate's kernels do the work."""
+    baselines: tuple[Literal["compile", "max-autotune"], ...] = ()
+    """Baselines beside the eager one."""
+    own_kernel: bool = True
+    """Require that the candidate builds an extension; off for measuring a reference against itself."""
+    threads: int = Field(default=0, ge=0)
+    """CPU threads for reference and candidate, and cores that both are held to when a CPU is measured.
+
+    0: all cores that this process may use, but one where a CPU is measured; the record has the number.
+    """
+    load_seconds: float = Field(default=60.0, gt=0)
+    """Most seconds for importing the candidate and constructing ModelNew (builds apart)."""
+    call_seconds: float = Field(default=60.0, gt=0)
+    """Most seconds for one forward, the first one included."""
+    build_seconds: float = Field(default=600.0, gt=0)
+    """Most wall seconds for one build."""
+    memory_bytes: int = Field(default=16 << 30, gt=0)
+    """Most host memory the candidate's processes may use."""
+    unsafe: bool = False
+    """Accept the weakest sandbox tier."""
+
+    @property
+    def most_seconds(self) -> float:
+        """Most seconds the timed blocks of one pair of processes may take."""
+        return self.measure_seconds or self.rigor.seconds
+
+    @property
+    def half_width(self) -> float:
+        """Timing stops when the speedup's 95 % interval is this narrow (a fraction, either side)."""
+        return self.target_half_width or self.rigor.half_width
+
+
+class SandboxReport(FrozenRecord):
+    """What confined the candidate: stored with every verification."""
+
+    tier: str
+    """`A`, `B`, `C1`, `C2`, `D`, as docs/sandbox.md describes them."""
+    layers: dict[str, str] = Field(default_factory=dict)
+    """Layer (`user_namespace`, `network`, `seccomp`, `landlock`, `memory` ...) to what is in force."""
+    refusals: tuple[str, ...] = ()
+    """Why stronger tiers could not be had, one line each."""
+
+
+class ErrorStatistics(FrozenRecord):
+    """How far one output tensor of one trial is from the truth: float64 where it exists."""
+
+    trial: str
+    """Input variant: `drawn`, `signed`, `large` ..."""
+    output: int
+    """Index of the output leaf."""
+    dtype: str
+    count: int
+    """Number of elements compared."""
+    wrong: int
+    """Elements outside the tolerance."""
+    max_abs: float
+    max_rel: float
+    relative_norm: float
+    """Norm of the error over norm of the truth."""
+    reference_relative_norm: float
+    """The native reference's own, the yardstick."""
+    nan: int = 0
+    """NaN elements in the candidate's output where the truth has none."""
+    first_bad: tuple[int, ...] | None = None
+    """Index of the first element outside the tolerance."""
+    expected: float | None = None
+    """The truth at `first_bad`; None when it is NaN or infinite there, for which JSON has no number."""
+    got: float | None = None
+    """The candidate's value at `first_bad`; None as in `expected`."""
+    allowed_norm: float | None = None
+    """Largest `relative_norm` that is accepted; None where outputs are equal or wrong, and in old records."""
+    allowed_abs: float | None = None
+    """Largest error that is accepted at `first_bad`; None as in `allowed_norm`."""
+    reference_abs: float | None = None
+    """The native reference's own error at `first_bad`, if there was a truth."""
+
+    @property
+    def only_norm(self) -> bool:
+        """Whether every single element is accepted, and the whole is not."""
+        return self.wrong > 0 and self.first_bad is None and self.nan == 0
+
+    @property
+    def verdict(self) -> str:
+        """What is wrong, with what would have been accepted, in words; for people and models."""
+        allowed = "" if self.allowed_norm is None else f" (allowed: {self.allowed_norm:.3g})"
+        own = f", PyTorch's own is {self.reference_relative_norm:.3g}"
+        norm = f"the error is {self.relative_norm:.3g} of the result in norm{allowed}{own}"
+        if self.only_norm:
+            return f"each of {self.count} elements is within its limit, the whole is not: {norm}"
+        nan = f", {self.nan} of them NaN where there should be none" if self.nan else ""
+        wrong = f"{self.wrong} of {self.count} elements wrong{nan}"
+        if self.first_bad is None:
+            return f"{wrong}; {norm}"
+        where = f"first at {list(self.first_bad)}: {self.first_bad_values}"
+        if self.allowed_abs is not None:
+            where = f"{where}, where an error of {self.allowed_abs:.3g} is allowed"
+            if self.reference_abs is not None:
+                where = f"{where} and PyTorch's own is {self.reference_abs:.3g}"
+        return f"{wrong}, {where}; {norm}" if "float" in self.dtype else f"{wrong}, {where}"
+
+    @property
+    def first_bad_values(self) -> str:
+        """Both values at `first_bad`, in words: `expected 1.5, got NaN or infinite`."""
+        # Nine significant digits tell any two float32 values apart.
+        truth, seen = ("NaN or infinite" if v is None else f"{v:.9g}" for v in (self.expected, self.got))
+        return f"expected {truth}, got {seen}"
+
+
+class Verification(FrozenRecord):
+    """One judgement. `checks` holds the evidence; `status` is what follows from it."""
+
+    status: Status
+    reason: str
+    """One sentence for people: why this status."""
+    problem_id: str
+    problem_sha256: str
+    candidate_sha256: str
+    settings: VerifySettings
+    environment: Environment | None = None
+    """None only when the verification ended before any process was started."""
+    sandbox: SandboxReport | None = None
+    findings: tuple[Finding, ...] = ()
+    builds: tuple[Build, ...] = ()
+    checks: tuple[Check, ...] = ()
+    errors: tuple[ErrorStatistics, ...] = ()
+    measurement: Measurement | None = None
+    seeds: dict[str, int] = Field(default_factory=dict)
+    """The secret seeds, written down afterwards so that anybody can draw the same inputs."""
+    inputs: tuple[dict[str, Any], ...] = ()
+    """Shape, dtype, strides of each input tensor."""
+    details: str = ""
+    """Traceback of a failed candidate, else what its processes wrote to stdout and stderr (the last 4,000
+    characters of each where it did not crash), cleaned, at most 20,000 characters."""
+    exit: str | None = None
+    """How the candidate's process ended when it did so by itself: `signal SIGSEGV`, `exit 0` ..."""
+    stage_seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall seconds by stage: `build`, `start`, `load`, `correctness`, `timing`, `probes` ..."""
+    error_class: ErrorClass | None = None
+    """The worst of all trials; None before any trial passed, and for outputs that are not float32."""
+    determinism: Determinism | None = None
+    flags: tuple[Flag, ...] = ()
+    kernels: Kernels | None = None
+    """What ran in one traced call."""
+    verifier: str
+    """Version of kernelproof, and hash of the tolerance policy."""
+    created: str
+    """UTC, ISO 8601."""
+
+    @model_validator(mode="after")
+    def _measured_only_when_correct(self) -> Verification:
+        if self.measurement is not None and self.status not in (Status.CORRECT, Status.CHEATING):
+            raise ValueError(f"a {self.status} verification cannot carry a measurement")
+        return self

@@ -1,0 +1,428 @@
+"""The trusted end of a contestant: starts it in a sandbox, asks it things, and expects the worst.
+
+No torch here: the orchestrator uses the same class to let a candidate ask for its builds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipeline.contestant import wire
+from pipeline.errors import KernelproofError
+from pipeline.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
+from pipeline.types import Build, BuildRequest, BuildState, SandboxReport
+
+BuildService = Callable[[BuildRequest], Build]
+"""May raise NeedsBuild, which then ends what was asked of the contestant."""
+
+START_SECONDS = 120.0
+"""Most seconds for Python and torch to start inside the sandbox: a slow disk, not a candidate."""
+MAX_BUILDS = 64
+"""Most extensions one candidate may ask for."""
+OUTPUT_KEPT = 4000
+"""Characters of each of stdout and stderr that a record keeps of a candidate which did not fail."""
+EVEN_GROUND = {
+    # OpenMP threads sleep between parallel regions. The two take turns on the same cores; a thread that
+    # spins would hold one that the other side is timed on.
+    "OMP_WAIT_POLICY": "passive",
+    # Freed memory stays with the process. Otherwise a process that has freed large blocks before (the
+    # referee) gets its outputs from warm pages, and a fresh one pays a page fault for every 4 KiB.
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+}
+"""Variables that referee and contestant both start with, so that neither is timed on better terms."""
+SILENT = "6"
+"""For torch's profiler, which else writes to stderr that it begins and ends: no word of the candidate's."""
+_SCRIPT = """
+import sys, types
+from importlib.util import module_from_spec, spec_from_file_location
+sys.modules["pipeline"] = types.ModuleType("pipeline")
+sys.modules["pipeline"].__path__ = []
+folder = {folder!r}
+spec = spec_from_file_location(
+    "pipeline.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
+)
+sys.modules[spec.name] = sys.modules["pipeline"].contestant = module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+from pipeline.contestant.main import main
+main()
+"""
+"""Finds our one room by its file: some sandboxes do not let a process list the folder that it lies in."""
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a contestant's process may see and use. The default is a candidate's: no compiler of ours."""
+
+    read_only: tuple[Path, ...] = ()
+    """Paths of the host beside those that Python needs."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside `contestant_environment`."""
+    processes: int = 256 + 4 * (os.cpu_count() or 1)
+    """Processes and threads at one time. Several of its libraries start a thread for each core."""
+    cpu_s: float = 3600.0
+    """Processor seconds in all."""
+
+
+CANDIDATE_EQUIPMENT = Equipment()
+
+
+class NeedsBuild(KernelproofError):
+    """The candidate wants something that is not built yet, and no compiler runs here: it is handed back."""
+
+    def __init__(self, request: BuildRequest) -> None:
+        super().__init__(f"{request.name} is not built yet")
+        self.request = request
+
+
+class ContestantFailed(Exception):
+    """The candidate raised: `error` is what it said (kind, type, message, traceback), untrusted text."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        self.kind = _text(error, "kind")
+        self.type = _text(error, "type")
+        self.message = _text(error, "message")
+        self.traceback = _text(error, "traceback")
+        super().__init__(f"{self.type}: {self.message}")
+
+
+class ContestantGone(Exception):
+    """The contestant's process ended, broke the protocol, or was killed at a limit."""
+
+    def __init__(
+        self, why: str, outcome: Outcome, *, timed_out: bool = False, protocol: bool = False
+    ) -> None:
+        super().__init__(why)
+        self.outcome = outcome
+        self.timed_out = timed_out
+        self.protocol = protocol
+
+
+class Contestant:
+    """One sandboxed process with one candidate. Used once; `close` proves it gone."""
+
+    def __init__(
+        self,
+        build: BuildService,
+        *,
+        gpus: Sequence[int] = (),
+        memory_bytes: int,
+        unsafe: bool = False,
+        jobs: Group | None = None,
+        cores: Sequence[int] = (),
+        equipment: Equipment = CANDIDATE_EQUIPMENT,
+    ) -> None:
+        """`jobs`: the group that it is started in, if another thread may have to end it. `cores`: those that
+        are kept for it when it is measured.
+
+        `equipment`: anything but a candidate's is for code that is trusted.
+        """
+        self._build = build
+        self.cores = tuple(cores)
+        self.builds: list[Build] = []
+        """What it asked for, in order; `contents` are the requests' `content_sha256`."""
+        self.contents: list[str] = []
+        self.outcome: Outcome | None = None
+        self._ready = False
+        self.prepared: dict[str, Any] | None = None
+        """A request that was sent ahead, whose reply `wait_ready` takes."""
+        self._awaited = False
+        self._closing = threading.Lock()
+        self._scratch = Scratch()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._sock = ours
+        try:
+            job = self._job(theirs.fileno(), gpus, memory_bytes, equipment)
+            self._process = (jobs or Group()).start(job, unsafe=unsafe)
+        except BaseException:
+            ours.close()
+            self._scratch.remove()
+            raise
+        finally:
+            theirs.close()
+
+    def _job(self, descriptor: int, gpus: Sequence[int], memory: int, equipment: Equipment) -> Job:
+        room = Path(wire.__file__).parent
+        return Job(
+            argv=(
+                sys.executable,
+                "-I",
+                "-B",
+                "-c",
+                _SCRIPT.format(folder=str(room)),
+                str(descriptor),
+            ),
+            scratch=self._scratch.path,
+            read_only=(
+                *python_paths(),
+                room,
+                *equipment.read_only,
+            ),
+            gpus=tuple(gpus),
+            env={**contestant_environment(), **_pools_for(self.cores), **equipment.env},
+            pass_fds=(descriptor,),
+            pausable=True,
+            limits=Limits(
+                wall_s=None, cpu_s=equipment.cpu_s, memory_bytes=memory, processes=equipment.processes
+            ),
+        )
+
+    @property
+    def sandbox(self) -> SandboxReport:
+        """What holds the candidate, for the record."""
+        return SandboxReport.model_validate(asdict(self._process.confinement))
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        return self.outcome is None and self._process.wait(0) is None
+
+    @property
+    def up(self) -> bool:
+        """Whether the runner said that it is ready, or its end was noticed: `wait_ready` will not wait."""
+        return self._ready or self._has_spoken()
+
+    @property
+    def answered(self) -> bool:
+        """Whether it has answered what was sent ahead, or its end was noticed."""
+        return not self._awaited or self._has_spoken()
+
+    def _has_spoken(self) -> bool:
+        if self.outcome is not None:
+            return True
+        said = select.poll()
+        try:
+            said.register(self._sock, select.POLLIN)
+        except ValueError:  # another thread has just closed it
+            return True
+        return bool(said.poll(0))
+
+    def wait_ready(self) -> None:
+        """Waits until the runner is up and has answered what was sent ahead.
+
+        Raises ContestantGone when it does not come, ContestantFailed when what was sent ahead fails.
+        """
+        if not self._ready:
+            self._receive(time.monotonic() + START_SECONDS)
+            self._ready = True
+        if self._awaited:
+            self._awaited = False
+            self._checked(self._receive(time.monotonic() + START_SECONDS))
+
+    def prepare(self, message: dict[str, Any]) -> None:
+        """Sends the first request ahead, and returns. Raises ContestantGone when the process has ended."""
+        self.prepared, self._awaited = message, True
+        self._send(message)
+
+    def serve_builds_with(self, build: BuildService) -> None:
+        """Replaces who serves its builds, before anything is asked of it."""
+        self._build = build
+
+    def ask(
+        self,
+        message: dict[str, Any],
+        *,
+        seconds: float,
+        fds: Sequence[int] = (),
+        places: Callable[[], Sequence[Any]] | None = None,
+    ) -> dict[str, Any]:
+        """Sends a request and returns the reply; what is served in between is off the clock.
+
+        `places`: called and told once, when the contestant asks for them. Raises ContestantFailed when the
+        candidate raised, ContestantGone when its process ended, spoke nonsense, or took longer than
+        `seconds` (it is killed then).
+        """
+        deadline = time.monotonic() + seconds
+        self._send(message, fds)
+        while True:
+            reply = self._receive(deadline)
+            began = time.monotonic()
+            if reply.get("op") == "places" and places is not None:
+                self._send({"places": list(places())})
+                places = None
+            elif reply.get("op") == "build":
+                self._serve_build(reply.get("request"))
+            else:
+                break
+            deadline += time.monotonic() - began  # what the trusted end does is not on the candidate's clock
+        return self._checked(reply)
+
+    @staticmethod
+    def _checked(reply: dict[str, Any]) -> dict[str, Any]:
+        error = reply.get("error")
+        if error is not None:
+            raise ContestantFailed(error if isinstance(error, dict) else {})
+        return reply
+
+    def allow_memory(self, nbytes: int) -> None:
+        """Sets another limit on the memory of its processes."""
+        self._process.allow_memory(nbytes)
+
+    def pids(self) -> tuple[int, ...]:
+        """All its processes now, as this process numbers them."""
+        return self._process.pids()
+
+    def pause(self) -> None:
+        """Holds the candidate still: no thread of it runs until `resume`.
+
+        It is looked whether it stays so (`held_still`).
+        """
+        self._process.pause()
+
+    def halt(self) -> int:
+        """Holds the candidate still while a clock runs: when the last of it was at rest, in nanoseconds of
+        `perf_counter_ns`. It is not looked whether it stays so."""
+        return self._process.halt()
+
+    def look(self) -> None:
+        """Looks whether the candidate stayed still while it was held, so that `resume` is quick."""
+        self._process.look()
+
+    def resume(self) -> None:
+        """Lets the candidate go on."""
+        self._process.resume()
+
+    def output(self) -> str:
+        """The last of what its processes have written to stdout and stderr, up to OUTPUT_KEPT characters of
+        each: untrusted text. Empty when they wrote nothing."""
+        said = zip(("stdout", "stderr"), self._process.output(), strict=True)
+        return "\n".join(f"[{name}]\n{text[-OUTPUT_KEPT:].strip()}" for name, text in said if text.strip())
+
+    def held_still(self) -> Held:
+        """What it did while it was held, in all holds so far that were not brief."""
+        return self._process.held_still()
+
+    def close(self) -> Outcome:
+        """Kills whatever is left and removes the scratch directory. Safe to call twice, from any thread.
+
+        A thread that waits for an answer meanwhile gets ContestantGone.
+        """
+        with self._closing:
+            if self.outcome is None:
+                with contextlib.suppress(OSError):
+                    self._sock.shutdown(socket.SHUT_RDWR)
+                self.outcome = self._process.kill("closed")
+                self._scratch.remove()
+                self._sock.close()
+            return self.outcome
+
+    def __enter__(self) -> Contestant:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        try:
+            wire.send(self._sock, message, fds)
+        except OSError:
+            raise self._gone("the process ended") from None
+
+    def _receive(self, deadline: float) -> dict[str, Any]:
+        try:
+            self._sock.settimeout(max(deadline - time.monotonic(), 0.001))
+            return wire.receive(_Deadlined(self._sock, deadline))[0]  # type: ignore[arg-type]
+        except TimeoutError:
+            raise self._gone("no answer in time", timed_out=True) from None
+        except wire.WireClosed:
+            raise self._gone("the process ended") from None
+        except wire.WireError as error:
+            raise self._gone(f"it broke the protocol: {error}", protocol=True) from None
+        except OSError:
+            raise self._gone("the process ended") from None
+
+    def _gone(self, why: str, *, timed_out: bool = False, protocol: bool = False) -> ContestantGone:
+        if not timed_out and not protocol:
+            self._process.wait(2.0)  # its own end, if that is what happened, rather than our kill
+        return ContestantGone(why, self.close(), timed_out=timed_out, protocol=protocol)
+
+    def _serve_build(self, raw: Any) -> None:
+        reply, descriptor = self._built(raw)
+        try:
+            wire.send(self._sock, reply, [descriptor] if descriptor is not None else [])
+        except OSError:
+            raise self._gone("the process ended") from None
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _built(self, raw: Any) -> tuple[dict[str, Any], int | None]:
+        if len(self.builds) >= MAX_BUILDS:
+            return {"log": f"a candidate may ask for at most {MAX_BUILDS} builds"}, None
+        try:
+            request = BuildRequest.model_validate(raw)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            return {"log": f"the arguments of load_inline are not usable: {wrong}"}, None
+        build, descriptor = self._opened(request)
+        self.builds.append(build)
+        self.contents.append(request.content_sha256)
+        if descriptor is None:
+            return {"log": build.log[-100_000:]}, None
+        return ({} if build.name == request.name else {"name": build.name}), descriptor
+
+    def _opened(self, request: BuildRequest) -> tuple[Build, int | None]:
+        """The build and its open library, if it has one. What is open stays, whatever the cache removes."""
+        for _ in range(2):
+            build = self._build(request)
+            if build.state is not BuildState.OK or build.library is None:
+                return build, None
+            try:
+                return build, os.open(build.library, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:  # the cache was cleared between the look and the opening
+                continue
+        log = "The library was removed from the cache of builds twice before it could be opened."
+        return build.model_copy(
+            update={"state": BuildState.INFRASTRUCTURE, "library": None, "log": log}
+        ), None
+
+
+class _Deadlined:
+    """A socket whose every read obeys one deadline: a peer that drips bytes cannot stretch it."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock, self._deadline = sock, deadline
+
+    def recv(self, count: int) -> bytes:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        return self._sock.recv(count)
+
+
+def contestant_environment() -> dict[str, str]:
+    """The few variables of ours that a contestant needs: where CUDA's libraries are, nothing else."""
+    kept = ("LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
+    return (
+        EVEN_GROUND
+        | {"KINETO_LOG_LEVEL": SILENT}
+        | {name: os.environ[name] for name in kept if name in os.environ}
+    )
+
+
+def _pools_for(cores: Sequence[int]) -> dict[str, str]:
+    """Variables by which its libraries start a thread for each core that is kept for it; none: as they like.
+
+    It comes up on other cores, which may be many. With a thread for each of those, all of them would be woken
+    on its few whenever it is let go on, while a clock runs.
+    """
+    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(len(cores))) if cores else {}
+
+
+def _text(error: dict[str, Any], field: str) -> str:
+    """Untrusted text, bounded. JSON can bring halves of characters, which cannot be written as UTF-8."""
+    value = error.get(field)
+    return value[:20_000].encode("utf-8", "replace").decode() if isinstance(value, str) else ""

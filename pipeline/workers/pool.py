@@ -1,0 +1,173 @@
+"""The warm pool: contestants that have imported torch before their work arrives. Each is used once.
+
+Where cores are kept for what is measured they come up on the others, and move when they are seated: so nobody
+waits for them. Where all cores are shared they come up between measurements. What they do on a GPU before
+they are taken is begun and ended while nothing is timed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from pipeline.sandbox import Group
+from pipeline.types import Build, BuildRequest, BuildState, CoreShares
+from pipeline.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone
+
+_Kind = tuple[tuple[int, ...], bool]
+"""GPUs, and whether without a sandbox."""
+PAIR = 2
+"""Candidate and baseline: what one verification takes."""
+ROOMY = 8
+"""Cores for all that is not measured, from which on the processes of four verifications come up."""
+PREPARED = 2 * PAIR
+"""So many are asked ahead, and hold memory of the GPU for that."""
+AT_ONCE = 1
+"""So many of them are asked at a time: whoever wants to measure waits for what was begun."""
+LOOK_S = 0.005
+"""How often it is looked whether one that was asked ahead has answered."""
+
+
+class WarmPool:
+    """Started contestants, all alike. Nothing was asked of them before they are taken.
+
+    One thread may refill while another one takes.
+    """
+
+    def __init__(self) -> None:
+        self.shares = CoreShares()
+        """The cores on which contestants come up, and those on which they are measured."""
+        self._jobs = Group()
+        self._lock = threading.Lock()
+        """Of what waits; nothing is started under it."""
+        self._waiting: list[Contestant] = []
+        self._kind: _Kind = ((), False)
+        self._asking = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+        self._asked: Future[None] | None = None
+        self._enough = threading.Event()
+
+    @property
+    def ahead(self) -> int:
+        """How many are worth having up: a verification's, and those of the next where they come up beside it.
+
+        An import takes as long as a verification or two beside builds; who was up when the one before began
+        has a context on the GPU as well.
+        """
+        if not self.shares.measured:
+            return PAIR
+        return PAIR * (4 if len(self.shares.others) >= ROOMY else 2)
+
+    def share(self, shares: CoreShares) -> None:
+        """From now on contestants come up, and are measured, on these cores."""
+        if shares != self.shares:
+            self.close()
+            self.shares, self._jobs = shares, Group(shares.others)
+
+    def take(
+        self, build: BuildService, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool
+    ) -> Contestant:
+        """A contestant in reserve, or a new one. It asks `build` for its builds."""
+        while (spare := self._next((tuple(gpus), unsafe))) is not None:
+            if spare.alive:
+                spare.serve_builds_with(build)
+                spare.allow_memory(memory_bytes)
+                return spare
+            spare.close()
+        return self._new(build, gpus, memory_bytes, unsafe)
+
+    def _next(self, kind: _Kind) -> Contestant | None:
+        """The one of this kind that has had the most time to come up."""
+        with self._lock:
+            return self._waiting.pop(0) if self._waiting and self._kind == kind else None
+
+    def refill(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool, count: int) -> None:
+        """Starts what is missing to so many of this kind; others are ended. Returns before they are up."""
+        kind = (tuple(gpus), unsafe)
+        if self._kind != kind:
+            self.close(kind)
+        while len(self._waiting) < count:
+            spare = self._new(_none, gpus, memory_bytes, unsafe)
+            with self._lock:
+                wanted = self._kind == kind
+                if wanted:
+                    self._waiting.append(spare)
+            if not wanted:  # any more: another thread took to another kind
+                spare.close()
+                return
+
+    def prepare(self, request: dict[str, Any]) -> None:
+        """Sends the next ones that are up their first request ahead, until `enough`. Returns at once.
+
+        Those for whom there was no time are asked beside the next verification.
+        """
+        self._enough.clear()
+        self._asked = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
+
+    def _ask_in_turn(self, request: dict[str, Any]) -> None:
+        busy: list[Contestant] = []
+        while not self._enough.is_set():
+            busy = [spare for spare in busy if not spare.answered]
+            if len(busy) == AT_ONCE:
+                self._enough.wait(LOOK_S)
+            elif (spare := self._ask_next(request)) is not None:
+                busy.append(spare)
+            else:
+                break
+
+    def _ask_next(self, request: dict[str, Any]) -> Contestant | None:
+        """The first that is up and was not asked yet; it is now. Not while another thread takes it."""
+        with self._lock:
+            for spare in self._waiting[:PREPARED]:
+                if spare.up and spare.prepared is None:
+                    with suppress(ContestantGone):  # whoever takes it sees that
+                        spare.wait_ready()
+                        spare.prepare(request)
+                        return spare
+        return None
+
+    def enough(self) -> None:
+        """Nobody else is asked ahead."""
+        self._enough.set()
+        if self._asked is not None:
+            self._asked.result()
+
+    def settle(self) -> None:
+        """Waits for those that would take time from a measurement: they answer what was sent ahead, or come
+        up where all cores are shared."""
+        self.enough()
+        with self._lock:
+            waiting = list(self._waiting)
+        for spare in waiting:
+            if self.shares.measured and spare.prepared is None:
+                continue
+            try:
+                spare.wait_ready()
+            except (ContestantFailed, ContestantGone):
+                with self._lock:
+                    self._waiting.remove(spare)
+                spare.close()
+
+    def close(self, kind: _Kind | None = None) -> None:
+        """Ends all of them. From now on those of `kind` are wanted, where it is given."""
+        self.enough()
+        with self._lock:
+            waiting, self._waiting, self._kind = self._waiting, [], kind or self._kind
+        for spare in waiting:
+            spare.close()
+
+    def _new(self, build: BuildService, gpus: Sequence[int], memory_bytes: int, unsafe: bool) -> Contestant:
+        return Contestant(
+            build,
+            gpus=gpus,
+            memory_bytes=memory_bytes,
+            unsafe=unsafe,
+            jobs=self._jobs,
+            cores=self.shares.measured,
+        )
+
+
+def _none(request: BuildRequest) -> Build:
+    return Build(key="", state=BuildState.UNAVAILABLE, name=request.name, log="nothing is loaded yet")

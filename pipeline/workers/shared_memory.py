@@ -1,0 +1,336 @@
+"""Shared memory as the referee lays it out: arenas, and slots of inputs and outputs within them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import torch
+
+from pipeline.contestant import arena as arenas
+from pipeline.contestant import encoding
+from pipeline.contestant.encoding import tensors
+
+POISON = 0xA5
+"""The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
+MAX_SLOTS = 16
+MAX_SMALL_SLOTS, SMALL_BYTES = 192, 16 << 30
+"""On a GPU there are so many where they fit into so many bytes: calls on few bytes may be short, and the
+referee's clock sees those the better the more there are in a block."""
+MEMORY_SHARE = 0.35
+"""Most of the free memory (of the device, or of the host) that slots may take."""
+CPU_BUDGET = 2 << 30
+"""Bytes: most that slots may take on a CPU, whatever is free."""
+
+FILL_AT_ONCE = 1 << 24
+"""Elements: so many random places are drawn at one time."""
+
+
+@dataclass
+class SharedSlot:
+    """One prepared call as the referee sees it: views of its inputs and outputs, and their specs."""
+
+    arguments: list[Any]
+    """Encoded arguments as they were filled in last, tensors as specs, ready to send."""
+    input_specs: tuple[dict[str, Any], ...]
+    views: tuple[torch.Tensor, ...]
+    """The input tensors in shared memory."""
+    outputs: tuple[torch.Tensor, ...]
+    """Where the contestant puts its outputs."""
+    output_specs: tuple[dict[str, Any], ...]
+    baseline: tuple[torch.Tensor, ...]
+    """Where the baseline's process puts its outputs; the candidate never sees this memory."""
+    baseline_specs: tuple[dict[str, Any], ...]
+
+    def values(self) -> list[Any]:
+        """The arguments as they lie in shared memory now: a contestant may have changed them."""
+        views = iter(self.views)
+        return [encoding.decode(argument, lambda _: next(views)) for argument in self.arguments]
+
+    def fill(self, arguments: list[Any]) -> None:
+        """Takes drawn inputs, and poisons the outputs."""
+        self.take(arguments)
+        self.poison()
+
+    def take(self, arguments: list[Any]) -> None:
+        """Takes drawn inputs: their tensors are copied in."""
+        self.write(arguments)
+        specs = iter(self.input_specs)  # numbers among the arguments are others in every draw
+        self.arguments = [encoding.encode(argument, lambda _: next(specs)) for argument in arguments]
+
+    def await_from(
+        self, source: SharedSlot, meanwhile: list[Any] | None = None
+    ) -> list[list[dict[str, Any]]]:
+        """Takes the other's arguments, but that its own inputs are yet to be written. Returns where each
+        comes from, as [place, source] specs for the contestant.
+
+        `meanwhile`: arguments whose tensors lie there till then, another draw of the same kind: zeros would
+        tell a candidate that the inputs are late, and so would any that it has seen. None: values of the
+        source's own, each from a random place of it, which look the same where their order says nothing.
+        """
+        specs = iter(self.input_specs)
+        self.arguments = [encoding.encode(argument, lambda _: next(specs)) for argument in source.values()]
+        if meanwhile is not None:
+            self.write(meanwhile)
+        else:
+            for view, values in zip(self.views, source.views, strict=True):
+                _fill_from(view, values)
+        return [list(pair) for pair in zip(self.input_specs, source.input_specs, strict=True)]
+
+    def write(self, arguments: list[Any]) -> None:
+        """Copies the tensors in, and nothing else."""
+        for view, tensor in zip(self.views, tensors(arguments), strict=True):
+            view.copy_(tensor)
+
+    def scramble(self) -> None:
+        """Overwrites the inputs with the poison byte: a result that lies in them changes."""
+        for view in self.views:
+            raw(view).fill_(POISON) if view.is_contiguous() else view.zero_()
+
+    def poison(self) -> None:
+        """Fills both output places with the poison byte."""
+        for place in (*self.outputs, *self.baseline):
+            raw(place).fill_(POISON)
+
+    def message(self, *, baseline: bool = False) -> dict[str, Any]:
+        """The slot as the candidate's process (or the baseline's) is told of it.
+
+        What was written to it is in memory when this returns. Device work is queued: without waiting, the
+        contestant could run before its inputs arrived, or its outputs be poisoned after it wrote them.
+        """
+        for place in (*self.views, *self.outputs)[:1]:
+            if place.is_cuda:
+                torch.cuda.synchronize(place.device)
+        specs = self.baseline_specs if baseline else self.output_specs
+        return {"arguments": self.arguments, "outputs": list(specs)}
+
+
+def _fill_from(place: torch.Tensor, values: torch.Tensor) -> None:
+    """Gives each element the value of a random one of `values`."""
+    if values.numel() == 0:
+        return
+    choice = torch.Generator(values.device)
+    choice.manual_seed(secrets.randbits(62))
+    flat, target = values.reshape(-1), place.view(-1) if place.is_contiguous() else None
+    found = torch.empty_like(flat) if target is None else target
+    for begin in range(0, flat.numel(), FILL_AT_ONCE):
+        piece = found[begin : begin + FILL_AT_ONCE]
+        index = torch.randint(flat.numel(), piece.shape, generator=choice, device=values.device)
+        piece.copy_(flat[index])
+    if target is None:
+        place.copy_(found.view(place.shape))
+
+
+def raw(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a tensor, of a copy where it is not contiguous."""
+    return _in_a_row(tensor).view(torch.uint8)
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The same as integers of the elements' size: they compare bit by bit, and faster than bytes."""
+    flat = _in_a_row(tensor)
+    return flat.view(_INTEGERS.get(flat.element_size(), torch.uint8))
+
+
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def in_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """A flat view of the elements as they lie in memory, as integers, whatever the strides. What lies between
+    them, if anything does, is among them."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    row = tensor.as_strided((span,), (1,))
+    return row.view(_INTEGERS.get(row.element_size(), torch.uint8))
+
+
+def _in_a_row(tensor: torch.Tensor) -> torch.Tensor:
+    flat = tensor.resolve_conj().resolve_neg().reshape(-1)
+    return flat if flat.stride(0) == 1 else flat.clone(memory_format=torch.contiguous_format)
+
+
+def same_bits(left: Any, right: Any) -> bool:
+    """Whether the tensors in two sets of arguments are equal bit by bit."""
+    return all(torch.equal(bits(a), bits(b)) for a, b in zip(tensors(left), tensors(right), strict=True))
+
+
+class SharedMemory:
+    """All arenas of one contestant. `announce` gives what to send along with `attach`."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._arenas: list[tuple[arenas.Arena, dict[str, Any], int | None]] = []
+
+    def arena(self, name: str, nbytes: int) -> arenas.Arena:
+        """A new arena. Raises torch.OutOfMemoryError or OSError when there is not enough memory."""
+        if self._device.type == "cuda":
+            made, handle = arenas.create_device(name, nbytes, self._device)
+            self._arenas.append((made, {"name": name, "handle": handle, "nbytes": made.nbytes}, None))
+            return made
+        made, descriptor = arenas.create_shared(name, nbytes)
+        self._arenas.append((made, {"name": name}, descriptor))
+        return made
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arenas."""
+        return sum(made.nbytes for made, _, _ in self._arenas)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of all arenas in host memory."""
+        return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)
+
+    def announce(self, *names: str) -> tuple[dict[str, Any], list[int]]:
+        """The `attach` message for the arenas of these names, and the descriptors to send with it."""
+        chosen = [(item, fd) for made, item, fd in self._arenas if made.name in names]
+        message = {"op": "attach", "arenas": [item for item, _ in chosen]}
+        return message, [fd for _, fd in chosen if fd is not None]
+
+    def give_back(self, *names: str) -> None:
+        """Gives the arenas of these names back; no view of them may be used afterwards."""
+        kept = []
+        for item in self._arenas:
+            if item[0].name in names:
+                self._release(item[0], item[2])
+            else:
+                kept.append(item)
+        self._arenas = kept
+
+    def close(self) -> None:
+        """Gives everything back; no view may be used afterwards."""
+        self.give_back(*(made.name for made, _, _ in self._arenas))
+
+    @staticmethod
+    def _release(made: arenas.Arena, descriptor: int | None) -> None:
+        if descriptor is not None:
+            os.close(descriptor)
+        arenas.release(made)
+
+
+def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
+    """Bytes of one slot: inputs, and outputs of candidate and baseline, each where it is made and where it
+    is copied to."""
+    return sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments)) + 4 * sum(
+        _dense_bytes(t) for t in outputs
+    )
+
+
+def slots_that_fit(bytes_each: int, device: torch.device, coming: int = 0) -> int:
+    """How many slots memory allows: one at least, at most MAX_SLOTS, or MAX_SMALL_SLOTS on a GPU.
+
+    `coming`: bytes that are as good as free.
+    """
+    most, budget = MAX_SLOTS, int((free_bytes(device) + coming) * MEMORY_SHARE)
+    if device.type == "cuda":
+        most = max(MAX_SLOTS, min(MAX_SMALL_SLOTS, SMALL_BYTES // max(bytes_each, 1)))
+    else:
+        budget = min(CPU_BUDGET, budget)
+    return max(1, min(most, budget // max(bytes_each, 1)))
+
+
+def free_bytes(device: torch.device) -> int:
+    """Bytes of the device's memory that are free, or of the host's."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return int(psutil.virtual_memory().available)
+
+
+def lay_out(
+    memory: SharedMemory,
+    arguments: list[Any],
+    outputs: Sequence[torch.Tensor],
+    count: int,
+    *,
+    prefix: str = "",
+    shift: int = 0,
+) -> list[SharedSlot]:
+    """`count` slots for inputs like `arguments` and outputs like `outputs`, each at addresses of its own.
+
+    Inputs keep the strides they were drawn with; output places are contiguous. `prefix` names the arenas
+    apart from others'; `shift` moves inputs that many elements off their aligned places.
+    """
+    inputs = [_layable(t) for t in tensors(arguments)]
+    input_bytes = sum(_room(t, shift) for t in inputs)
+    output_bytes = sum(_dense_bytes(t) for t in outputs)
+    names = [prefix + name for name in ("inputs", "outputs", "baseline")]
+    sizes = (input_bytes, output_bytes, output_bytes)
+    shared_in, shared_out, private_out = (
+        memory.arena(name, nbytes * count) for name, nbytes in zip(names, sizes, strict=True)
+    )
+    dense = [_dense(t) for t in outputs]
+    slots = []
+    for index in range(count):
+        specs = _specs(inputs, names[0], index * input_bytes, shift)
+        views = tuple(shared_in.view(spec) for spec in specs)
+        out_specs = tuple(_specs(dense, names[1], index * output_bytes))
+        baseline_specs = tuple(_specs(dense, names[2], index * output_bytes))
+        slots.append(
+            SharedSlot(
+                arguments=[],
+                input_specs=tuple(specs),
+                views=views,
+                outputs=tuple(shared_out.view(spec) for spec in out_specs),
+                output_specs=out_specs,
+                baseline=tuple(private_out.view(spec) for spec in baseline_specs),
+                baseline_specs=baseline_specs,
+            )
+        )
+    return slots
+
+
+@dataclass(frozen=True)
+class SharedWeights:
+    """Parameters and buffers in an arena of their own, by name."""
+
+    specs: dict[str, dict[str, Any]]
+    views: dict[str, torch.Tensor]
+
+
+def share_weights(memory: SharedMemory, state: dict[str, torch.Tensor], arena_name: str) -> SharedWeights:
+    """Puts initial weights into an arena of their own."""
+    specs, offset = {}, 0
+    for name, tensor in state.items():
+        specs[name] = arenas.spec_of(_dense(tensor), arena_name, offset)
+        offset += _dense_bytes(tensor)
+    arena = memory.arena(arena_name, offset)
+    views = {name: arena.view(spec) for name, spec in specs.items()}
+    for name, tensor in state.items():
+        views[name].copy_(tensor)
+    return SharedWeights(specs, views)
+
+
+def _layable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a contiguous stand-in where its elements overlap (expanded or unfolded views)."""
+    reach = 1  # elements that the dimensions so far, smallest stride first, touch
+    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1:
+            if step < reach:
+                return _dense(tensor)
+            reach += (size - 1) * step
+    return tensor
+
+
+def _room(tensor: torch.Tensor, shift: int) -> int:
+    """Bytes for a tensor that may lie `shift` elements off its aligned place."""
+    return arenas.bytes_of(tensor) + (arenas.ALIGNMENT if shift else 0)
+
+
+def _specs(items: Sequence[torch.Tensor], arena: str, offset: int, shift: int = 0) -> list[dict[str, Any]]:
+    specs = []
+    for tensor in items:
+        specs.append(arenas.spec_of(tensor, arena, offset + shift * tensor.itemsize))
+        offset += _room(tensor, shift)
+    return specs
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same shape and dtype with contiguous strides, without memory behind it."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+
+
+def _dense_bytes(tensor: torch.Tensor) -> int:
+    return arenas.bytes_of(_dense(tensor))

@@ -1,0 +1,40 @@
+"""The host of `host.py` as fixtures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pipeline.devices import discovery
+from pipeline.devices.locks import DIRECTORY_VARIABLE
+from tests.engine.host import GPUS, REFEREE
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with three GPUs and no quarantine; its directory for locks."""
+    place = tmp_path / "locks"
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(place))
+    monkeypatch.setattr(discovery, "gpus", lambda: GPUS)
+    monkeypatch.setattr(discovery, "_set_aside", {})
+    return place
+
+
+@pytest.fixture
+def referees(host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Referees whose canary fails on the GPUs named, after they did `act`; all do `before` first."""
+
+    def install(
+        *broken: str, act: str = "quarantine.impose(gpu, 'it said so')", before: str = "pass"
+    ) -> None:
+        program = tmp_path / "referee"
+        program.write_text(REFEREE.format(python=sys.executable, broken=broken, act=act, before=before))
+        program.chmod(0o755)
+        executable = SimpleNamespace(executable=str(program))
+        monkeypatch.setattr("pipeline.engine.referee_process.sys", executable)
+
+    return install

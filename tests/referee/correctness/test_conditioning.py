@@ -1,0 +1,74 @@
+"""Ill-conditioned inputs: what rounding alone may turn over is excused there, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pipeline.contestant.loop import OutputMeta
+from pipeline.problems import read_problem
+from pipeline.referee.correctness.oracle import Expected, Oracle
+from pipeline.referee.inputs.problem import LoadedProblem
+
+CPU = torch.device("cpu")
+ROWS, STEEP, CLOSE = 1 << 18, 2.0**22, 2
+"""One row of so many has two scores that are CLOSE roundings apart: which one wins, rounding decides."""
+CHOICE = f"""
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax({STEEP} * x, -1)
+
+def get_inputs():
+    x = torch.tensor([1.0, 0.5]).repeat({ROWS}, 1)
+    x[7, 1] = 1.0 - {CLOSE} * 2.0**-24
+    return [x]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
+    path = tmp_path_factory.mktemp("choice") / "choice.py"
+    path.write_text(CHOICE)
+    loaded = LoadedProblem(read_problem(path), "full")
+    return Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
+
+
+def expected(oracle: Oracle, *, forgiving: bool = True) -> Expected:
+    return oracle.expected("large", oracle.loaded.draw(0, CPU), 0, forgiving=forgiving)
+
+
+def rounded_otherwise(oracle: Oracle) -> torch.Tensor:
+    """What a program gives that errs by a few roundings more: the other score wins in the close row."""
+    [x] = oracle.loaded.draw(0, CPU)
+    x[7, 1] += 4 * CLOSE * 2.0**-24
+    return torch.softmax(STEEP * x, -1)
+
+
+def test_what_rounding_decides_is_excused_on_forgiving_inputs(oracle: Oracle) -> None:
+    mine = rounded_otherwise(oracle)
+    assert oracle.judge(expected(oracle, forgiving=False), [mine]).wrong is not None
+    judgement = oracle.judge(expected(oracle), [mine])
+    assert judgement.wrong is None
+    assert judgement.amplification is not None
+
+
+@pytest.mark.parametrize("fault", ["another row", "all rows a little", "not a number", "far too much"])
+def test_nothing_else_is(oracle: Oracle, fault: str) -> None:
+    mine = rounded_otherwise(oracle)
+    if fault == "another row":
+        mine[100] = mine[7]
+    elif fault == "all rows a little":
+        mine *= 1.01
+    elif fault == "not a number":
+        mine[7, 1] = float("nan")
+    else:
+        mine[7, 1] = 20.0
+    judgement = oracle.judge(expected(oracle), [mine])
+    assert judgement.wrong is not None
+    assert judgement.amplification is None

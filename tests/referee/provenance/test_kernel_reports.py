@@ -1,0 +1,337 @@
+"""What a contestant says of the kernels that ran: read, bounded, and attributed by names."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Watched, allocation
+from pipeline.contestant.spans import Span, calls
+from pipeline.referee.provenance import reports
+from pipeline.referee.provenance.kernels import lacking, library_compute
+from pipeline.referee.provenance.origins import Evidence, origin
+from pipeline.referee.provenance.reports import read
+from pipeline.types import Build, BuildState, Kernels, Launch, Origin
+
+
+def build(library: Path, name: str = "own") -> Build:
+    return Build(key="0" * 64, state=BuildState.OK, name=name, library=str(library))
+
+
+IMAGE = (
+    b"\x7fELF\0_Z11relu_kernelPKfPfl\0_ZN2my5scaleIfEEvPT_\0_ZN3cub17DeviceReduceOfOneE\0plain_kernel\0"
+    b"_ZN2at6native13reduce_kernelILi512EEEv\0_Z17ampere_like_thingPf\0_ZN12_GLOBAL__N_14tileEPf\0"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("relu_kernel(float const*, float*, long)", Origin.OWN),
+        ("void my::scale<float>(float*)", Origin.OWN),
+        ("plain_kernel", Origin.OWN),
+        ("(anonymous namespace)::tile(float*)", Origin.OWN),
+        ("void cub::DeviceReduceOfOne<float, (int)256>(float const*, float*)", Origin.OWN),
+        ("ampere_like_thing(float*)", Origin.OWN),
+        ("kernel(float*)", Origin.UNKNOWN),
+        ("elu_kernel(float*)", Origin.UNKNOWN),
+        ("add_kernel_0d1d2d", Origin.UNKNOWN),
+        ("fused_softmax", Origin.UNKNOWN),
+        ("dot_kernel", Origin.UNKNOWN),
+        ("void dot_kernel<float, 128, 0>(float*)", Origin.LIBRARY),
+        ("triton_poi_fused_relu_0", Origin.INDUCTOR),
+        ("triton_tem_fused_mm_1", Origin.INDUCTOR),
+        ("Memcpy DtoD (Device -> Device)", Origin.COPY),
+        ("Memset (Device)", Origin.COPY),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+            "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)",
+            Origin.COPY,
+        ),
+        (
+            "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<"
+            "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const",
+            Origin.COPY,
+        ),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::"
+            "launch_clamp_scalar(at::TensorIteratorBase&, c10::Scalar, c10::Scalar)",
+            Origin.LIBRARY,
+        ),
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(float)", Origin.LIBRARY),
+        (
+            "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>(float*)",
+            Origin.LIBRARY,
+        ),
+        ("void at_cuda_detail::cub::DeviceScanKernel<int>(int*)", Origin.LIBRARY),
+        ("void cub::CUB_300001_SM_900::DeviceRadixSortOnesweepKernel<int>(int*)", Origin.LIBRARY),
+        ("void thrust::cuda_cub::core::_kernel_agent<int>(int*)", Origin.LIBRARY),
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4",
+            Origin.LIBRARY,
+        ),
+        ("sm90_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nchw_tilesize128x128x16", Origin.LIBRARY),
+        ("ampere_sgemm_128x64_tn", Origin.LIBRARY),
+        ("volta_scudnn_128x64_relu_interior_nn_v1", Origin.LIBRARY),
+        ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT", Origin.LIBRARY),
+        (
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>(cutlass::Params)",
+            Origin.LIBRARY,
+        ),
+        ("void cublasLt::splitKreduce_kernel<32, 16, int, float>(float*)", Origin.LIBRARY),
+        ("void splitKreduce_kernel<32, 16, int, float>(float*)", Origin.LIBRARY),
+        ("void gemv2T_kernel_val<int, int, float, float>(float*)", Origin.LIBRARY),
+        ("void cudnn::ops::nchwToNhwcKernel<float, float, float>(float*)", Origin.LIBRARY),
+        ("void implicit_convolve_sgemm<float, float, 128, 5, 5>(float*)", Origin.LIBRARY),
+        ("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128> >(params)", Origin.LIBRARY),
+        ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)", Origin.LIBRARY),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", Origin.LIBRARY),
+        ("void regular_fft<128u, 8u, 16u>(float*)", Origin.LIBRARY),
+        ("void prime_fft<127u, EPT<2u>, 1u, (loadstore_modifier_t)2>(kernel_arguments_t)", Origin.LIBRARY),
+        (
+            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, float, float, "
+            "float, false, true, false, false, 9, false, cublasGemvParamsEx<int, cublasGemvTensorBatched<",
+            Origin.LIBRARY,
+        ),
+    ],
+)
+def test_a_kernel_is_told_by_its_name_and_the_built_libraries(name: str, expected: Origin) -> None:
+    assert origin(name, Evidence([b"", IMAGE])) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("i0_vectorized4_kernel", Origin.LIBRARY),
+        ("relu_kernel(float const*, float*, long)", Origin.LIBRARY),
+        ("Memcpy DtoD (Device -> Device)", Origin.COPY),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>", Origin.COPY),
+    ],
+)
+def test_what_an_operator_of_torch_launches_is_not_the_candidates(name: str, expected: Origin) -> None:
+    row = [BY_TORCH, name, 1, 1.0]
+    (launch,) = read({"profile": {"device": [row], "host": [], "trouble": ""}}, []).launches
+    assert launch.origin is expected
+    assert origin(name, Evidence([IMAGE]), by_torch=True) is expected
+
+
+def device_report(*lines: tuple[str, int, float]) -> dict[str, Any]:
+    rows = [["kernel", name, count, ms] for name, count, ms in lines]
+    return {"profile": {"device": rows, "host": [["operator", "aten.mm", 1, 0.1]], "trouble": ""}}
+
+
+def test_a_gpu_report_is_read(tmp_path: Path) -> None:
+    library = tmp_path / "lib.so"
+    library.write_bytes(IMAGE)
+    report = device_report(
+        ("ampere_sgemm_128x64_tn", 2, 3.0), ("relu_kernel(float*)", 1, 1.0), ("Memset (Device)", 1, 0.0)
+    )
+    found = read(report, [build(library)])
+    assert [launch.origin for launch in found.launches] == [Origin.LIBRARY, Origin.OWN, Origin.COPY]
+    assert found.own_share == 0.25
+    assert found.operators == ("aten.mm",)
+    assert lacking(found, [build(library)]) == ""
+    assert library_compute(found) == ("aten.mm", "ampere_sgemm_128x64_tn")
+
+
+def test_only_the_longest_of_many_names_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report is the candidate's, and a name that is in no library costs a second."""
+    asked: list[str] = []
+    monkeypatch.setattr(reports, "holds_kernel", lambda name: asked.append(name) or name.startswith("theirs"))
+    names = [
+        ("mine(int)", 9.0),
+        ("theirs(int)", 8.0),
+        *((f"theirs_{n}(int)", 1.0 - n / 99) for n in range(99)),
+    ]
+    found = read(device_report(*((name, 1, ms) for name, ms in reversed(names))), [])
+    assert asked == [name for name, _ in names[: reports.MOST_LOOKUPS]]
+    origins = {launch.name: launch.origin for launch in found.launches}
+    assert origins["mine(int)"] is Origin.UNKNOWN
+    assert origins["theirs(int)"] is origins["theirs_0(int)"] is Origin.LIBRARY
+    assert origins["theirs_98(int)"] is Origin.UNKNOWN
+
+
+def test_a_fig_leaf_is_no_kernel() -> None:
+    def timed(own_ms: float, library_ms: float, copy_ms: float = 0.0) -> Kernels:
+        times = ((Origin.JIT, own_ms), (Origin.LIBRARY, library_ms), (Origin.COPY, copy_ms))
+        launches = tuple(Launch(name=f"{o}_kernel", origin=o, count=1, ms=ms) for o, ms in times)
+        return Kernels(launches=launches, own_share=own_ms / (own_ms + library_ms + copy_ms))
+
+    assert "library_kernel" in lacking(timed(0.1, 99.9), [])
+    assert lacking(timed(2.0, 98.0), []) == ""
+    assert lacking(timed(0.1, 50.0, 49.9), []) == ""
+
+
+def test_without_a_trace_it_is_enough_that_something_was_built(tmp_path: Path) -> None:
+    nothing = read({"profile": {"device": None, "trouble": "no profiler here"}}, [])
+    assert nothing.trouble == "no profiler here"
+    assert lacking(nothing, []) != ""
+    assert lacking(nothing, [build(tmp_path / "lib.so")]) == ""
+    failed = build(tmp_path / "lib.so").model_copy(update={"state": BuildState.ERROR})
+    assert lacking(nothing, [failed]) != ""
+
+
+def test_a_trace_in_which_nothing_ran_shows_no_kernel(tmp_path: Path) -> None:
+    empty = read({"profile": {"device": [], "host": [], "trouble": ""}}, [build(tmp_path / "lib.so")])
+    assert lacking(empty, [build(tmp_path / "lib.so")]) != ""
+
+
+def test_what_took_memory_is_counted() -> None:
+    calls_made = [["cudaMallocAsync", 3], ["cudaFreeAsync", 2]]
+    found = read({"profile": {"host": [], "allocations": calls_made, "trouble": ""}}, [])
+    assert found.allocations == {"cudaMallocAsync": 3, "cudaFreeAsync": 2}
+    assert read({"profile": {"host": [], "trouble": ""}}, []).allocations == {}
+
+
+@pytest.mark.parametrize(
+    "calls_made",
+    [
+        pytest.param([["forgery", 1]], id="no function of CUDA's"),
+        pytest.param([["cudaMalloc", -1]], id="a negative count"),
+        pytest.param([["cudaMalloc", True]], id="no number"),
+        pytest.param([["cudaMalloc" + "x" * MAX_NAME, 1]], id="a long name"),
+        pytest.param([["cudaMalloc", 1]] * (MAX_ENTRIES + 1), id="a flood"),
+        pytest.param({"cudaMalloc": 1}, id="no list"),
+    ],
+)
+def test_nonsense_among_what_took_memory_is_trouble(calls_made: Any) -> None:
+    found = read({"profile": {"host": [], "allocations": calls_made, "trouble": ""}}, [])
+    assert "allocations" in found.trouble and found.allocations == {}
+
+
+@pytest.mark.parametrize(
+    ("event", "functions"),
+    [
+        ("cudaMallocAsync", ("cudaMallocAsync",)),
+        ("cudaMallocFromPoolAsync_v11020", ("cudaMallocFromPoolAsync",)),
+        ("cudaFreeAsync_ptsz", ("cudaFreeAsync",)),
+        ("cuMemAllocAsync_ptsz", ("cuMemAllocAsync",)),
+        ("cuMemCreate", ("cuMemCreate",)),
+        ("cudaLaunchKernel", ()),
+        ("cudaMemcpyAsync", ()),
+        ("cuMemcpyDtoDAsync_v2", ()),
+        ("aten::empty", ()),
+    ],
+)
+def test_functions_that_take_memory_are_told_by_their_names(event: str, functions: tuple[str, ...]) -> None:
+    assert allocation(event) == functions
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=MAX_NAME + 5),
+    lambda children: (
+        st.lists(children, max_size=6) | st.dictionaries(st.text(max_size=8), children, max_size=4)
+    ),
+    max_leaves=12,
+)
+ROWS = st.lists(st.tuples(JSON, JSON, JSON, JSON).map(list) | JSON, max_size=3)
+REPORTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "device": ROWS | JSON,
+        "host": ROWS | JSON,
+        "code": JSON,
+        "allocations": JSON,
+        "trouble": st.text() | JSON,
+    },
+)
+
+
+@given(reply=st.fixed_dictionaries({}, optional={"profile": REPORTS | JSON}))
+def test_nonsense_is_trouble_and_no_error(reply: dict[str, Any]) -> None:
+    found = read(reply, [])
+    assert found.trouble or isinstance(reply["profile"], dict)
+    assert len(found.launches) <= MAX_ENTRIES
+    assert all(launch.ms is None or math.isfinite(launch.ms) for launch in found.launches)
+    Kernels.model_validate_json(found.model_dump_json())
+
+
+def test_a_flood_is_trouble() -> None:
+    rows = [["kernel", f"kernel_{i}", 1, 1.0] for i in range(MAX_ENTRIES + 1)]
+    assert read({"profile": {"device": rows, "trouble": ""}}, []).trouble
+
+
+def test_names_cannot_move_a_cursor() -> None:
+    (launch,) = read(device_report(("\x1b[31mred", 1, 1.0)), []).launches
+    assert "\x1b" not in launch.name
+
+
+def spans(*lines: tuple[str, int, int]) -> list[Span]:
+    return [Span(name, start, end, 1) for name, start, end in lines]
+
+
+def test_an_operator_of_torch_counts_with_all_that_it_calls() -> None:
+    found = calls(spans(("aten::relu", 0, 100), ("aten::clamp_min", 10, 90)))
+    assert found == {("operator", "aten.relu"): (1, 100)}
+
+
+def test_an_own_operator_counts_without_the_operators_that_it_calls() -> None:
+    found = calls(
+        spans(("my::op", 0, 100), ("aten::empty", 5, 10), ("aten::mm", 20, 80), ("aten::clone", 85, 95))
+    )
+    assert found == {
+        ("operator", "my.op"): (1, 30),
+        ("operator", "aten.mm"): (1, 60),
+        ("copy", "aten.clone"): (1, 10),
+    }
+
+
+def test_other_threads_have_a_nesting_of_their_own() -> None:
+    found = calls([Span("aten::mm", 0, 100, 1), Span("aten::relu", 50, 60, 2)])
+    assert found == {("operator", "aten.mm"): (1, 100), ("operator", "aten.relu"): (1, 10)}
+
+
+@pytest.mark.parametrize(
+    ("forward", "computed", "moved"),
+    [
+        (lambda x: x.t().reshape(-1).view(4, 4).unsqueeze(0).expand(2, 4, 4), set(), {"aten.clone"}),
+        (lambda x: (x.size(), x.is_contiguous(), torch.empty_like(x), x.detach()), set(), set()),
+        (lambda x: (x.half(), torch.zeros(3), torch.full((2,), 1.0), x[0, 0].item()), set(), None),
+        (lambda x: torch.nn.functional.linear(x, x, x[0]), {"aten.linear"}, set()),
+        (lambda x: torch.einsum("ij,jk->ik", x, x), {"aten.bmm"}, set()),
+        (lambda x: torch.softmax(x, 0), {"aten.softmax"}, set()),
+        (lambda x: torch.nn.functional.layer_norm(x, (4,)), {"aten.native_layer_norm"}, set()),
+        (lambda x: x.clone().add_(1), {"aten.add_"}, {"aten.clone"}),
+        (lambda x: torch.cat([x, x]), {"aten.cat"}, set()),
+    ],
+)
+def test_compute_operators_are_told_from_views_and_copies(
+    forward: Any, computed: set[str], moved: set[str] | None
+) -> None:
+    watched = Watched(forward, torch.device("cpu"))
+    with torch.no_grad():
+        watched(torch.rand(4, 4))
+    kinds = {(kind, name) for kind, name, _, _ in watched.report["host"]}
+    assert {name for kind, name in kinds if kind == "operator"} == computed
+    if moved is not None:
+        assert {name for kind, name in kinds if kind == "copy"} == moved
+    assert watched.report["trouble"] == ""
+
+
+def test_watching_leaves_nothing_behind() -> None:
+    def fails(x: torch.Tensor) -> None:
+        raise KeyError("x")
+
+    watched = Watched(fails, torch.device("cpu"))
+    with pytest.raises(KeyError):
+        watched(torch.rand(4))
+    assert sys.getprofile() is None
+    assert not torch.autograd._profiler_enabled()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="it does not fail where there is a GPU")
+@pytest.mark.filterwarnings("ignore:CUDA is not available")
+def test_a_profiler_that_fails_is_trouble_and_not_the_candidates(tmp_path: Path) -> None:
+    watched = Watched(torch.relu, torch.device("cuda"))
+    assert torch.equal(watched(torch.ones(2)), torch.ones(2))
+    assert not torch.autograd._profiler_enabled()
+    found = read({"profile": watched.report}, [])
+    assert found.trouble and not found.launches
+    assert lacking(found, [build(tmp_path / "lib.so")]) == ""

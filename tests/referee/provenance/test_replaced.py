@@ -1,0 +1,200 @@
+"""What own kernels replace of the reference's work in libraries, told by two traces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.contestant.profiling import BY_TORCH
+from pipeline.referee.provenance.kernels import lacking
+from pipeline.referee.provenance.origins import Evidence
+from pipeline.referee.provenance.replaced import Replaced, Works, replaced
+from pipeline.referee.provenance.reports import Report, read_report
+from pipeline.types import Origin
+
+Line = tuple[str, int, float, int]
+"""Operator, calls, milliseconds, elements."""
+
+IMAGE = b"\0_Z3ownPf\0"
+SHOWN = Evidence([IMAGE])
+OWN = ("kernel", "own(float*)", 1, 0.1)
+GEMM = "ampere_sgemm_128x64_tn"
+RELU = "void at::native::vectorized_elementwise_kernel<4, relu>"
+
+
+def on_cpu(*lines: Line) -> Works:
+    report = {
+        "host": [["operator", f"aten.{name}", calls, ms] for name, calls, ms, _ in lines],
+        "elements": [["operator", f"aten.{name}", elements] for name, _, _, elements in lines],
+        "trouble": "",
+    }
+    works = read_report({"profile": report}, (), SHOWN).works
+    assert works is not None
+    return works
+
+
+def on_gpu(*lines: Line, kernels: list[tuple[str, str, int, float]]) -> Report:
+    """A trace in which operators took this time on the device; on the host all of them take 0.01 ms."""
+    report = {
+        "host": [["operator", f"aten.{name}", calls, 0.01] for name, calls, _, _ in lines],
+        "spent": [["operator", f"aten.{name}", calls, ms] for name, calls, ms, _ in lines],
+        "elements": [["operator", f"aten.{name}", elements] for name, _, _, elements in lines],
+        "device": [list(kernel) for kernel in kernels],
+        "trouble": "",
+    }
+    found = read_report({"profile": report}, (), SHOWN)
+    assert not found.kernels.trouble
+    return found
+
+
+def compared(reference: Works, candidate: Works) -> Replaced:
+    found = replaced(reference, candidate)
+    assert found is not None
+    return found
+
+
+MLP = on_cpu(("linear", 2, 9.0, 4000), ("gelu", 1, 0.6, 800), ("mul", 1, 0.4, 800))
+OTHERS: list[tuple[str, Works, float, float]] = [
+    ("all but the products", on_cpu(("addmm", 2, 9.3, 4000)), 0.1, 1.0),
+    (
+        "one of two products",
+        on_cpu(("mm", 1, 4.5, 2000), ("gelu", 1, 0.7, 800), ("mul", 1, 0.4, 800)),
+        0.45,
+        0.0,
+    ),
+    ("one of the rest", on_cpu(("linear", 2, 9.0, 4000), ("gelu_", 1, 0.5, 800)), 0.04, 0.4),
+    ("everything", on_cpu(), 1.0, 1.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "share", "outside"), [each[1:] for each in OTHERS], ids=[e[0] for e in OTHERS]
+)
+def test_what_no_library_does_any_more_is_replaced(candidate: Works, share: float, outside: float) -> None:
+    found = compared(MLP, candidate)
+    assert (found.share, found.outside_products) == pytest.approx((share, outside))
+    assert not found.nothing and not found.nothing_saved
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        pytest.param(MLP, id="the same"),
+        pytest.param(
+            on_cpu(("mm", 2, 5.0, 4000), ("gelu", 1, 0.1, 800), ("mul", 2, 0.1, 900)), id="faster today"
+        ),
+    ],
+)
+def test_where_libraries_do_all_that_they_did_nothing_is_replaced(candidate: Works) -> None:
+    found = compared(MLP, candidate)
+    assert found.nothing
+    assert (found.share, found.outside_products) == (0, 0)
+
+
+def test_products_that_one_larger_product_replaced_are_still_done_by_a_library() -> None:
+    heads = on_cpu(("linear", 3, 9.0, 6000), ("softmax", 1, 1.0, 500))
+    merged = on_cpu(("mm", 1, 9.0, 4000), ("softmax", 1, 1.0, 500))
+    assert compared(heads, merged).nothing
+
+
+def test_a_last_sum_over_a_few_partial_ones_is_not_the_reference_s() -> None:
+    found = compared(on_cpu(("sum", 1, 5.0, 1_000_000)), on_cpu(("sum", 1, 0.1, 1_000)))
+    assert found.share == pytest.approx(0.999)
+    assert not found.nothing
+
+
+def test_an_operator_spelled_in_another_way_makes_up_for_the_one_that_is_missing() -> None:
+    found = compared(on_cpu(("relu", 1, 1.0, 100)), on_cpu(("clamp_min", 1, 0.98, 100)))
+    assert not found.nothing and found.nothing_saved
+    assert found.share == pytest.approx(0.02)
+    assert found.gone == ("relu",)
+
+
+def test_a_reference_without_operators_is_no_measure() -> None:
+    assert replaced(on_cpu(), MLP) is None
+
+
+def reference_on_gpu() -> Works:
+    kernels = [(BY_TORCH, GEMM, 1, 9.9), (BY_TORCH, RELU, 1, 0.1)]
+    works = on_gpu(("addmm", 1, 9.9, 4000), ("relu", 1, 0.1, 800), kernels=kernels).works
+    assert works is not None
+    return works
+
+
+def verdict(candidate: Report) -> str:
+    assert candidate.works is not None
+    found = replaced(reference_on_gpu(), candidate.works)
+    return lacking(candidate.kernels, (), SHOWN, found)
+
+
+def test_a_small_epilogue_of_its_own_beside_the_librarys_product_is_enough() -> None:
+    """0.1 ms of 10: the share of the time alone would say that it is a fig leaf."""
+    for own_ms in (0.01, 0.05, 0.09, 0.11, 0.2):
+        candidate = on_gpu(
+            ("mm", 1, 9.9, 4000),
+            kernels=[(BY_TORCH, GEMM, 1, 9.9), ("kernel", "own(float*)", 1, own_ms)],
+        )
+        assert verdict(candidate) == ""
+
+
+@pytest.mark.parametrize("own_ms", [0.01, 0.2, 10.0])
+def test_a_decoy_is_no_kernel_however_long_it_takes(own_ms: float) -> None:
+    candidate = on_gpu(
+        ("addmm", 1, 9.9, 4000),
+        ("relu", 1, 0.1, 800),
+        kernels=[(BY_TORCH, GEMM, 1, 9.9), (BY_TORCH, RELU, 1, 0.1), ("kernel", "own(float*)", 1, own_ms)],
+    )
+    assert "replace nothing: all that the reference computes (matrix products, relu)" in verdict(candidate)
+
+
+def test_a_library_that_is_called_without_torch_still_does_its_product() -> None:
+    """Straight from the extension, by cuBLAS: no operator of torch tells of it."""
+    product = on_gpu(kernels=[("kernel", GEMM, 1, 9.9), OWN])
+    assert verdict(product) == ""  # the epilogue is its own
+    assert product.works is not None
+    found = compared(reference_on_gpu(), product.works)
+    assert (found.share, found.outside_products) == pytest.approx((0.01, 1.0))
+
+
+def test_a_graph_of_the_references_own_kernels_replaces_nothing() -> None:
+    candidate = on_gpu(kernels=[("kernel", GEMM, 1, 9.0), ("kernel", RELU, 1, 0.09), OWN])
+    assert "replace nothing" in verdict(candidate)
+
+
+def test_own_transforms_around_another_operator_are_enough_where_they_take_their_time() -> None:
+    works = on_gpu(("conv2d", 1, 5.0, 900), kernels=[(BY_TORCH, "sm80_xmma_fprop", 1, 5.0)]).works
+    assert works is not None
+
+    def around(own_ms: float) -> str:
+        candidate = on_gpu(
+            ("bmm", 1, 5.0, 900),
+            kernels=[(BY_TORCH, GEMM, 1, 5.0), ("kernel", "own(float*)", 1, own_ms)],
+        )
+        assert candidate.works is not None
+        return lacking(candidate.kernels, (), SHOWN, replaced(works, candidate.works))
+
+    assert around(1.0) == ""
+    assert "in place of convolutions libraries do other work that takes as long" in around(0.1)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"elements": [["operator", "aten.mm", -1]]},
+        {"elements": [["operator", "aten.mm"]]},
+        {"elements": {"aten.mm": 1}},
+        {"spent": [["operator", "aten.mm", 0, 1.0]]},
+        {"spent": "all"},
+    ],
+)
+def test_nonsense_is_trouble(changed: dict[str, Any]) -> None:
+    report = {"host": [], "trouble": ""} | changed
+    found = read_report({"profile": report}, (), SHOWN)
+    assert "malformed" in found.kernels.trouble and found.works is None
+
+
+def test_what_nothing_shows_to_be_its_own_counts_as_a_librarys_work() -> None:
+    candidate = on_gpu(kernels=[("kernel", "reduction_prod_kernel", 1, 9.0)])
+    assert candidate.kernels.launches[0].origin is Origin.UNKNOWN
+    assert "no kernel of its own ran; what ran is reduction_prod_kernel" in verdict(candidate)

@@ -1,0 +1,117 @@
+"""Rounds as a candidate of any mixture of tricks would make them, with the noise of real machines.
+
+Noise as measured on an H200 (16 references of level 1 against themselves, 24 November 2026): by the outer
+clock two blocks of the same work differ by 0.04 to 0.45 ms in the median, now and then by far more, always
+upwards; calls by the inner clock by 0.1 to 0.5 %.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pipeline.referee.timing import claim
+from pipeline.referee.timing.clock import Alone, Round
+from pipeline.referee.timing.stopping import enough
+from pipeline.types import Measurement, VerifySettings
+
+LOOP_MS = 0.6
+"""What the loop costs a call on an H200: flush, marks, waiting for the device, copying out."""
+TRICKS = ("honest", "hide", "first", "slow baseline", "idle", "lie")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Of a machine."""
+
+    call: float = 0.003
+    """Relative, of a call of both clocks."""
+    block_ms: float = 0.3
+    """Of a block, by the outer clock alone."""
+    outliers: float = 0.05
+    """Share of blocks that are far off."""
+    common: float = 0.0
+    """Relative, of all calls of a round: clocks that drift."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """How a candidate behaves: in each block one trick, drawn by these weights."""
+
+    weights: dict[str, float]
+    hidden: float = 0.7
+    """Share of its work that "hide" keeps from its own clock."""
+    leaves_ms: float = 0.0
+    """What it leaves on the device, for the baseline's block to wait for, and hides of its own."""
+    slows: float = 1.5
+    """How many times as long the baseline takes in "slow baseline"."""
+    idles: float = 1.0
+    """Most calls' worth of time that "idle" waits beside the calls."""
+    by_count: bool = False
+    """Whether it hides in the long blocks only, and idles in short ones."""
+    speedup: float = 1.0
+    """The truth."""
+    names: Sequence[str] = field(default=TRICKS)
+
+
+class Machine:
+    """Measures one candidate as the stopwatch would."""
+
+    def __init__(self, candidate: Candidate, noise: Noise, *, call_ms: float, calls: int, seed: int) -> None:
+        self._candidate, self._noise = candidate, noise
+        self._call_ms, self._calls = call_ms, calls
+        self._random = random.Random(seed)
+
+    def measured(self, settings: VerifySettings, round_seconds: float = 0.12) -> Measurement:
+        """Rounds until the stopping rule says so, and what they come to."""
+        rounds: list[Round] = []
+        few = self._random.randint(max(1, -(-3 * self._calls // 4)), max(1, self._calls - 1))
+        while len(rounds) < 200:
+            for calls in self._random.sample((few, self._calls), 2):
+                rounds.append(self.round(calls))
+            if enough(rounds, settings, len(rounds) * round_seconds):
+                break
+        alone = {0: [Alone(*self._baseline(calls, 1.0, 1.0)) for calls in (few, self._calls) * 5]}
+        return claim.conclude(rounds, backend=settings.backend, alone=alone, rigor=settings.rigor)
+
+    def round(self, calls: int) -> Round:
+        """One round with so many calls."""
+        trick = self._trick(calls)
+        drift = 1 + self._random.gauss(0, self._noise.common)
+        slow = self._candidate.slows if trick == "slow baseline" else 1.0
+        baseline, baseline_host = self._baseline(calls, slow, drift)
+        work = self._call_ms / self._candidate.speedup * drift
+        true = [work * (1 + self._random.gauss(0, self._noise.call)) for _ in range(calls)]
+        host = self._host(sum(true), calls)
+        told = true
+        if trick == "hide":
+            told = [ms * (1 - self._candidate.hidden) for ms in true]
+        elif trick == "first":
+            told = [sum(true), *[1e-5] * (calls - 1)]
+        elif trick == "idle":
+            host += self._random.uniform(0, self._candidate.idles) * calls * work
+        elif trick == "lie":
+            told = [ms * self._random.choice((0.1, 10.0)) for ms in true]
+        order = self._random.choice(("BC", "CB"))
+        if self._candidate.leaves_ms:
+            told = [ms - self._candidate.leaves_ms / calls for ms in told]
+            baseline_host += self._candidate.leaves_ms if order == "CB" else 0.0
+        return Round(order, baseline, told, host, baseline_host)
+
+    def _trick(self, calls: int) -> str:
+        if self._candidate.by_count:
+            return "hide" if calls == self._calls else "idle"
+        weights = self._candidate.weights
+        return self._random.choices(list(weights), list(weights.values()))[0]
+
+    def _baseline(self, calls: int, slow: float, drift: float) -> tuple[list[float], float]:
+        work = self._call_ms * slow * drift
+        times = [work * (1 + self._random.gauss(0, self._noise.call)) for _ in range(calls)]
+        return times, self._host(sum(times), calls)
+
+    def _host(self, work_ms: float, calls: int) -> float:
+        noise = abs(self._random.gauss(0, self._noise.block_ms))
+        if self._random.random() < self._noise.outliers:
+            noise *= 10
+        return work_ms + LOOP_MS * calls + 2.0 + noise

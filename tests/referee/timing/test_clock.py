@@ -1,0 +1,334 @@
+"""The clock's arithmetic: times that cannot be, and work that only the outer clock sees."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.contestant import loop
+from pipeline.referee.timing import claim, clock
+from pipeline.referee.timing.stopping import enough
+from pipeline.types import Pace, VerifySettings
+
+CPU = torch.device("cpu")
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+)
+
+
+@given(anything | st.lists(st.integers(10**300, 10**400), max_size=3), st.integers(1, 4))
+def test_whatever_is_reported_becomes_times_or_nan(value: object, count: int) -> None:
+    times = clock.believable_times(value, count)
+    assert len(times) == count
+    assert all(math.isnan(t) or 1e-6 <= t <= 1e9 for t in times)
+
+
+@given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=16))
+def test_possible_times_are_taken_as_they_are(value: list[float]) -> None:
+    assert clock.believable_times(value, len(value)) == value
+
+
+BLOCK_COST = 0.7
+
+
+def rounds_with(
+    hidden: float, *, count: int, inside: float = 2.0, calls: tuple[int, ...] = (12, 16), jitter: float = 0.0
+) -> list[clock.Round]:
+    """Rounds whose loop costs half a millisecond a call, whose blocks cost the candidate `BLOCK_COST` more,
+    and whose candidate hides `hidden` ms a call."""
+    source, made = random.Random(count), []
+    for number in range(count):
+        n = calls[number % len(calls)]
+        noise = source.uniform(-jitter, jitter)
+        host, baseline_host = n * (inside + hidden + 0.5) + BLOCK_COST + noise, n * (1.0 + 0.5)
+        made.append(clock.Round("BC", [1.0] * n, [inside] * n, host, baseline_host))
+    return made
+
+
+@given(st.floats(0, 100), st.floats(0.1, 100), st.integers(1, 8))
+def test_the_outer_clock_needs_no_word_of_the_candidate(hidden: float, inside: float, n: int) -> None:
+    for r in rounds_with(hidden, count=4, inside=inside, calls=(n,)):
+        r.candidate = [123.0] * n
+        assert clock.outer_call_ms(r) == pytest.approx(inside + hidden + BLOCK_COST / n)
+
+
+def test_a_few_disturbed_rounds_change_nothing() -> None:
+    rounds = rounds_with(0.0, count=12)
+    rounds[0].host_ms += 500
+    rounds[1].baseline_host_ms += 500
+    assert clock.loop_cost_ms(rounds) == pytest.approx(0.5)
+    assert not clock.hides_work(rounds)
+    told = claim.conclude(rounds, backend="cuda")
+    assert told.speedup == pytest.approx(0.5, rel=0.02)
+
+
+def test_what_a_block_may_cost_is_no_speedup() -> None:
+    """Half of each call is hidden, and short blocks idle until they have as much beside their calls."""
+    rounds = [
+        clock.Round("BC", [0.3] * n, [0.15] * n, 0.15 * n + 0.45 + 0.05 * n, 0.3 * n + 0.05 * n)
+        for n in (2, 3) * 12
+    ]
+    told = claim.conclude(rounds, backend="cpp")
+    assert not clock.hides_work(rounds)
+    assert told.speedup <= claim.REACH
+    assert told.pace is not Pace.FASTER
+
+
+def test_a_few_honest_rounds_do_not_hide_the_others() -> None:
+    rounds = rounds_with(0.0, count=4) + rounds_with(3.0, count=20)
+    assert clock.hides_work(rounds)
+    assert clock.certainly_unseen_ms(rounds) == pytest.approx(3.0, abs=0.1)
+
+
+@given(st.floats(0.05, 1.0))
+def test_what_is_unseen_only_perhaps_is_not_held_against_anybody(jitter: float) -> None:
+    rounds = rounds_with(0.0, count=24, jitter=jitter)
+    assert clock.certainly_unseen_ms(rounds) < jitter / 4
+    assert not clock.hides_work(rounds)
+
+
+def test_an_outer_clock_that_does_not_reach_a_claim_is_the_claim_and_the_interval_holds_both() -> None:
+    rounds = rounds_with(1.2, count=16, inside=1.0, jitter=60.0)
+    assert claim.reached(rounds, "cpp").shortfall > 0
+    assert not clock.hides_work(rounds)
+    told = claim.conclude(rounds, backend="cpp")
+    assert told.pace is Pace.UNRESOLVED
+    assert told.speedup_interval.low < 0.45 < 0.9 < told.speedup_interval.high
+
+
+def test_where_the_clocks_surely_disagree_the_interval_is_the_outer_ones() -> None:
+    """A workspace that is given back when the device is waited for: 0.72 ms inside, 1.25 ms outside."""
+    rounds = [
+        clock.Round("BC", [1.0] * n, [0.72] * n, n * (1.25 + 0.5) + noise, n * 1.5)
+        for n, noise in zip((12, 16) * 8, (0.0, 0.1, 0.05, 0.15) * 4, strict=True)
+    ]
+    told = claim.conclude(rounds, backend="cuda")
+    assert told.speedup == pytest.approx(1 / 1.25, rel=0.02)
+    assert told.speedup_interval.high < 1.0
+    assert told.pace is Pace.SLOWER
+
+
+def test_who_hides_work_in_every_round_is_convicted_by_few() -> None:
+    rounds = rounds_with(3.0, count=8, inside=0.5)
+    assert clock.flagrant(rounds) and clock.hides_work(rounds)
+    assert not clock.flagrant(rounds + rounds_with(0.0, count=1, inside=0.5))
+
+
+@pytest.mark.parametrize("noise", [0.2, 1.0, 2.0, 8.0])
+def test_no_honest_clock_is_convicted_on_a_busy_machine(noise: float) -> None:
+    for seed in range(100):
+        source, rounds = random.Random(seed), []
+        for n in (12, 16) * 12:
+            hosts = [
+                0.5 * n + 1 + abs(source.gauss(0, noise)) * (5 if source.random() < 0.2 else 1)
+                for _ in range(2)
+            ]
+            rounds.append(clock.Round("BC", [0.5] * n, [0.5] * n, *hosts))
+        assert not clock.flagrant(rounds[:8])
+        assert not clock.hides_work(rounds)
+
+
+@given(st.floats(0.2, 0.9))
+def test_a_clock_that_runs_slow_gains_nothing(share: float) -> None:
+    rounds = rounds_with(2.0 * (1 - share), count=24, inside=2.0 * share, jitter=0.01)
+    told = claim.conclude(rounds, backend="cuda")
+    assert told.candidate_ms == pytest.approx(2.0, rel=0.03)
+    assert told.speedup == pytest.approx(0.5, rel=0.03)
+
+
+@given(st.integers(2, 16), st.floats(0.01, 10))
+def test_a_first_call_that_does_the_work_of_all_gains_nothing(calls: int, each: float) -> None:
+    done = [each * calls, *[1e-6] * (calls - 1)]
+    rounds = [clock.Round("BC", [each] * calls, done, 0.0, 0.0) for _ in range(10)]
+    for r in rounds:
+        r.host_ms, r.baseline_host_ms = sum(r.candidate), sum(r.baseline)
+    assert claim.conclude(rounds, backend="cpp").speedup <= claim.REACH
+
+
+@given(st.integers(2, 16), st.floats(0.01, 10), st.integers(4, 24), st.randoms(use_true_random=False))
+def test_nor_does_one_that_takes_it_very_unevenly(
+    calls: int, each: float, count: int, source: random.Random
+) -> None:
+    rounds = []
+    for _ in range(count):
+        done = [each * calls * source.choice([1, 2, 10]), *[1e-6] * (calls - 1)]
+        rounds.append(clock.Round("BC", [each] * calls, done, sum(done), each * calls))
+    told = claim.conclude(rounds, backend="cpp")
+    assert told.speedup <= claim.REACH
+    assert told.pace is not Pace.FASTER
+
+
+def alone(call: float, host: float = 0.5, *, calls: int = 4) -> dict[int, list[clock.Alone]]:
+    return {0: [clock.Alone([call] * calls, calls * (call + host)) for _ in range(5)]}
+
+
+@given(st.tuples(st.integers(2, 4), st.integers(5, 16)), st.floats(0.5, 4.0), st.floats(0.01, 0.2))
+def test_cold_first_calls_of_both_sides_change_no_ratio(
+    calls: tuple[int, int], ratio: float, cold: float
+) -> None:
+    """As on an H200, where a block of one or two calls said another speedup than one of sixteen."""
+    rounds, known = [], []
+    for n in calls * 6:
+        baseline, candidate = [0.1 * ratio + cold, *[0.1 * ratio] * (n - 1)], [0.1 + cold, *[0.1] * (n - 1)]
+        rounds.append(clock.Round("BC", baseline, candidate, sum(candidate), sum(baseline)))
+        known.append(clock.Alone(baseline, sum(baseline)))
+    told = claim.conclude(rounds, backend="cuda", alone={0: known})
+    assert told.speedup == pytest.approx(ratio)
+    assert told.candidate_ms == pytest.approx(0.1)
+    assert told.baseline_ms == pytest.approx(0.1 * ratio)
+
+
+@given(st.floats(0.6, 5.0))
+def test_a_baseline_that_is_slowed_counts_as_fast_as_it_is_alone(factor: float) -> None:
+    slow = 1 + factor
+    rounds = [clock.Round("BC", [slow] * 4, [1.0] * 4, 6.0, 4 * slow + 2) for _ in range(10)]
+    told = claim.conclude(rounds, backend="cuda", alone=alone(1.0))
+    assert told.speedup == pytest.approx(claim.ALONE_SLACK["cuda"])
+    assert told.baseline_ms == pytest.approx(claim.ALONE_SLACK["cuda"])
+    assert claim.slowed_by(rounds, alone(1.0)[0]) == pytest.approx(factor)
+
+
+@given(st.floats(0.5, 5.0))
+def test_work_that_is_left_for_the_baselines_block_to_wait_for_gains_nothing(left: float) -> None:
+    """Its calls are left alone, its loop waits for what the candidate's block left behind, where that comes
+    before; and as much is hidden."""
+    rounds = []
+    for order in ("BC", "CB") * 12:
+        waits = left if order == "CB" else 0.0
+        rounds.append(clock.Round(order, [1.0] * 4, [1.0 - left / 4] * 4, 4 * 1.5, 4 * 1.5 + waits))
+    for r in rounds:
+        r.candidate = [max(0.01, ms) for ms in r.candidate]
+    assert claim.conclude(rounds, backend="cuda", alone=alone(1.0)).speedup <= claim.REACH + 1e-9
+
+
+def test_a_baseline_that_was_disturbed_in_every_second_round_claims_nothing() -> None:
+    rounds = [clock.Round("BC", [b] * 4, [1.0] * 4, 6.0, 4 * b + 2) for b in (1.0, 5.0) * 6]
+    told = claim.conclude(rounds, backend="cuda", alone=alone(1.0))
+    assert claim.two_modes(rounds)
+    assert told.pace is Pace.UNRESOLVED
+    assert told.speedup <= claim.REACH
+
+
+def test_several_pairs_of_processes_widen_the_interval_by_how_far_they_are_apart() -> None:
+    def pair(session: int, baseline: float) -> list[clock.Round]:
+        host = 4 * baseline + 2
+        return [clock.Round("BC", [baseline] * 4, [1.0] * 4, 6.0, host, session) for _ in range(8)]
+
+    near = claim.conclude(pair(0, 2.0) + pair(1, 2.0) + pair(2, 2.0), backend="cuda")
+    far = claim.conclude(pair(0, 1.96) + pair(1, 2.0) + pair(2, 2.04), backend="cuda")
+    assert near.speedup == pytest.approx(2.0)
+    assert near.speedup_interval.high / near.speedup_interval.low < 1.01
+    assert far.speedup_interval.low <= 1.96
+    assert far.speedup_interval.high > 2.04
+
+
+@pytest.mark.parametrize(("ratio", "close"), [(1.0, False), (1.03, True), (0.93, True), (1.3, False)])
+def test_only_small_differences_need_a_second_pair(ratio: float, close: bool) -> None:
+    rounds = [clock.Round("BC", [ratio] * 4, [1.0] * 4, 6.0, 4 * ratio + 2) for _ in range(8)]
+    assert claim.close_call(rounds, "cuda") is close
+
+
+def test_what_only_the_spread_of_the_rounds_forbids_to_claim_is_measured_on() -> None:
+    def rounds(baseline: float, noise: float) -> list[clock.Round]:
+        """The noise is in both sides: in the ratio of each round there is none."""
+        slow = [1 + noise * (number % 4 // 2) for number in range(12)]
+        return [clock.Round("BC", [f * baseline] * 4, [f] * 4, 6 * f, 4 * f * baseline + 2 * f) for f in slow]
+
+    told = claim.conclude(rounds(1.03, 0.04), backend="cuda")
+    assert told.pace is not Pace.FASTER
+    assert claim.undecided(told)
+    for baseline, noise in ((1.03, 0.0), (1.0, 0.04), (1.5, 0.04)):
+        assert not claim.undecided(claim.conclude(rounds(baseline, noise), backend="cuda"))
+
+
+def test_pairs_that_disagree_decide_nothing() -> None:
+    first = [clock.Round("BC", [1.04] * 4, [1.0] * 4, 6.0, 6.16, 0) for _ in range(8)]
+    second = [clock.Round("BC", [1.0] * 4, [1.0] * 4, 6.0, 6.0, 1) for _ in range(8)]
+    assert claim.conclude(first, backend="cuda").pace is Pace.FASTER
+    assert claim.conclude(first + second, backend="cuda").pace is Pace.UNRESOLVED
+
+
+def test_ratios_are_above_zero_where_the_candidate_is_faster() -> None:
+    rounds = [clock.Round("BC", [9.0, 2.0, 2.0, 9.0], [1.0] * 4, 4.0, 22.0)]
+    assert clock.log_ratios(rounds) == [pytest.approx(math.log(2))]
+
+
+def test_who_is_clearly_slower_needs_few_rounds() -> None:
+    """Where it takes 25 times as long, more of them say nothing that anybody would act on."""
+    settings = VerifySettings()
+    slow = [clock.Round("BC", [1.0] * 3, [25.0] * 3, 77.0, 5.0) for _ in range(8)]
+    assert enough(slow[:4], settings, 0.5)
+    assert not enough(rounds_with(0.0, count=4, inside=1.5), settings, 0.5)
+
+
+def test_four_rounds_of_one_or_two_calls_show_that_a_candidate_is_far_slower() -> None:
+    slow = [
+        clock.Round(order, [1.0] * calls, [25.0] * calls, 26.0 * calls, 2.0 * calls)
+        for order, calls in (("BC", 1), ("CB", 2), ("CB", 1), ("BC", 2))
+    ]
+    told = claim.conclude(slow, backend="cuda")
+    assert told.pace is Pace.SLOWER
+    assert 0.03 < told.speedup_interval.low <= told.speedup <= told.speedup_interval.high < 0.05
+
+
+def delivered(
+    forward: loop.Forward, arguments: list[list[torch.Tensor]], *places: list[torch.Tensor]
+) -> list[float]:
+    slots = [loop.Slot(each) for each in arguments]
+    return loop.run_block(forward, slots, loop.Flush(0, CPU), CPU, lambda: places)
+
+
+def test_the_loop_calls_once_for_each_slot_and_delivers() -> None:
+    places = [[torch.empty(2, 3)] for _ in range(4)]
+    times = delivered(lambda x: x + 1, [[torch.full((2, 3), float(n))] for n in range(4)], *places)
+    assert len(times) == 4
+    assert all(t > 0 for t in times)
+    assert [float(place[0][0, 0]) for place in places] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_the_places_are_asked_for_when_all_calls_are_made() -> None:
+    made: list[str] = []
+    place = [torch.empty(1)]
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        made.append("call")
+        return x
+
+    def places() -> list[list[torch.Tensor]]:
+        made.append("places")
+        return [place, place]
+
+    slots = [loop.Slot([torch.zeros(1)]), loop.Slot([torch.ones(1)])]
+    loop.run_block(forward, slots, loop.Flush(0, CPU), CPU, places)
+    assert made == ["call", "call", "places"]
+
+
+def test_strided_and_nested_results_are_delivered_whole() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    place = [torch.empty(3, 2), torch.empty(2, 3), torch.empty((), dtype=torch.int64)]
+    delivered(lambda x: {"b": [x * 2, 5], "a": x.t()}, [[x]], place)
+    assert torch.equal(place[0], x.t())
+    assert torch.equal(place[1], x * 2)
+    assert place[2] == 5
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda x: x[:1], lambda x: x.double(), lambda x: (x, x), lambda x: None, lambda x: x.to("meta")]
+)
+def test_a_result_that_does_not_fit_ends_the_block(wrong: loop.Forward) -> None:
+    with pytest.raises(ValueError, match="another shape or dtype"):
+        delivered(wrong, [[torch.zeros(2, 3)]], [torch.zeros(2, 3)])
+
+
+def test_an_interval_on_a_cpu_holds_what_pairs_differ_by_today() -> None:
+    """On a shared machine pairs of processes differ by more than the rounds of either can know."""
+    rounds = [clock.Round("BC", [1.2] * 4, [1.0] * 4, 6.0, 6.8) for _ in range(8)]
+    for backend, least, most in (("cpp", 0.12, 0.13), ("cuda", 0.0, 0.01)):
+        interval = claim.conclude(rounds, backend=backend, device_spread=0.04).speedup_interval
+        assert least <= math.log(interval.high / interval.low) / 2 <= most

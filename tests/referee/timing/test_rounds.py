@@ -1,0 +1,85 @@
+"""The rounds of a measurement: how many calls a block holds, and who comes first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.problems import read_problem
+from pipeline.referee.timing.stopping import MIN_ROUNDS
+from pipeline.types import Measurement, VerifySettings
+from pipeline.types.verify_request import VerifyRequest
+from pipeline.workers.shared_memory import MAX_SLOTS
+from tests.referee.court import Court
+
+PROBLEM = """
+import time
+
+import torch
+from torch import nn
+
+called = []
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        if not called:
+            called.append(True)
+            time.sleep(0.5)
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(1000)]
+
+
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.clamp(x, min=0)
+"""
+
+
+IDLES_IN_DECOYS = CANDIDATE.replace("import torch\n", "import time\n\nimport torch\n", 1).replace(
+    "        return", "        if x[:64].abs().max() > 20:\n            time.sleep(0.2)\n        return"
+)
+
+
+def measured(
+    problem: str, seconds: float, court: Court, folder: Path, source: str = CANDIDATE
+) -> Measurement:
+    path = folder / "1_relu.py"
+    path.write_text(problem)
+    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=seconds, threads=1)
+    request = VerifyRequest(problem=read_problem(path), source=source, settings=settings, device="cpu")
+    found = court.judge(request).measurement
+    assert found is not None
+    return found
+
+
+def test_a_process_whose_first_call_takes_long_has_blocks_no_shorter(court: Court, tmp_path: Path) -> None:
+    """What is loaded and chosen then (a kernel's code, a library's algorithm) is no measure of the others:
+    blocks held four to seven calls for it on an H200 where sixteen fit, and the outer clock was in doubt."""
+    calls = measured(PROBLEM, 1, court, tmp_path).calls
+    assert max(calls) == MAX_SLOTS
+    assert min(calls) >= 2
+
+
+def test_each_side_is_first_in_one_of_two_rounds(court: Court, tmp_path: Path) -> None:
+    """Who comes second has a warmer device, and other neighbours in time."""
+    order = measured(PROBLEM.replace("0.5", "0"), 0.5, court, tmp_path).order
+    pairs = list(zip(order[::2], order[1::2], strict=True))
+    assert len(pairs) >= 2
+    assert all(first != second for first, second in pairs)
+
+
+def test_time_that_is_wasted_in_decoys_leaves_no_fewer_rounds(court: Court, tmp_path: Path) -> None:
+    """A decoy's times do not count, and its inputs are easily told: there it costs nothing to idle."""
+    problem = PROBLEM.replace("0.5", "0").replace("1000", "1000000")
+    assert len(measured(problem, 0.4, court, tmp_path, IDLES_IN_DECOYS).calls) >= MIN_ROUNDS

@@ -1,0 +1,190 @@
+"""Contestants in reserve come up beside a measurement, and are measured on the cores that are kept for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pipeline.referee.sides import starting
+from pipeline.types import CoreShares, VerifySettings
+from pipeline.workers.client import Contestant, ContestantFailed
+from pipeline.workers.pool import AT_ONCE, LOOK_S, PAIR, WarmPool
+from pipeline.workers.shared_memory import SharedMemory
+
+MINE = sorted(os.sched_getaffinity(0))
+KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))
+LIMIT = 2 << 30
+CPU = torch.device("cpu")
+
+two_cores = pytest.mark.skipif(len(MINE) < 2, reason="needs two cores: one to keep, one for the rest")
+
+
+@pytest.fixture
+def warm_pool() -> Iterator[WarmPool]:
+    made = WarmPool()
+    yield made
+    made.close()
+
+
+def cores(contestant: Contestant) -> set[int]:
+    """Where its process runs that answers: the last that was started."""
+    return os.sched_getaffinity(max(contestant.pids()))
+
+
+def variable(contestant: Contestant, name: str) -> str | None:
+    """What that process was started with."""
+    found = Path(f"/proc/{max(contestant.pids())}/environ").read_text().split("\0")
+    return dict(item.split("=", 1) for item in found if item).get(name)
+
+
+@two_cores
+def test_it_comes_up_on_the_other_cores_and_moves_when_seated(warm_pool: WarmPool) -> None:
+    warm_pool.share(KEPT)
+    warm_pool.refill((), LIMIT, unsafe=False, count=1)
+    settings, device = VerifySettings(backend="cpp", threads=0), torch.device("cpu")
+    memory = SharedMemory(device)
+    with starting.start(warm_pool, starting.no_builds, settings, device) as contestant:
+        contestant.wait_ready()
+        assert cores(contestant) == set(KEPT.others)
+        assert variable(contestant, "OMP_NUM_THREADS") == variable(contestant, "OPENBLAS_NUM_THREADS") == "1"
+        starting.greet(contestant, memory, (), settings, device)
+        assert cores(contestant) == set(KEPT.measured)
+    memory.close()
+
+
+def test_without_kept_cores_it_runs_where_we_do(warm_pool: WarmPool) -> None:
+    with warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) as contestant:
+        contestant.wait_ready()
+        assert cores(contestant) == set(MINE)
+        assert variable(contestant, "OMP_NUM_THREADS") is None
+
+
+@two_cores
+def test_others_cores_end_those_that_wait(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=warm_pool.ahead)
+    assert warm_pool.ahead == PAIR
+    (waiting, _) = warm_pool._waiting
+    warm_pool.share(CoreShares())
+    assert waiting.alive
+    warm_pool.share(KEPT)
+    assert not waiting.alive and warm_pool.ahead == 2 * PAIR
+
+
+def test_with_room_there_are_more_of_them(warm_pool: WarmPool) -> None:
+    warm_pool.share(CoreShares(measured=(0, 1), others=tuple(range(2, 16))))
+    assert warm_pool.ahead == 4 * PAIR
+
+
+def hello(threads: int) -> dict[str, Any]:
+    return {"op": "hello", "device": "cpu", "threads": threads, "flush_bytes": 0}
+
+
+def asked(warm_pool: WarmPool) -> list[Contestant]:
+    return [spare for spare in warm_pool._waiting if spare.prepared is not None]
+
+
+def wait_until_asked(warm_pool: WarmPool, count: int) -> None:
+    while len(asked(warm_pool)) < count:
+        time.sleep(0.001)
+
+
+def test_what_was_sent_ahead_is_answered_before_anything_else(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=2)
+    for spare in warm_pool._waiting:
+        spare.wait_ready()
+    wanted = VerifySettings(backend="cpp", threads=2)
+    warm_pool.prepare(starting.hello(wanted, CPU))
+    wait_until_asked(warm_pool, 2)
+    warm_pool.settle()
+    memory = SharedMemory(CPU)
+    for settings in (wanted, VerifySettings(backend="cpp", threads=3)):  # as it was told ahead, and otherwise
+        with starting.start(warm_pool, starting.no_builds, settings, CPU) as contestant:
+            assert contestant.prepared == starting.hello(wanted, CPU)
+            starting.greet(contestant, memory, (), settings, CPU)
+            with pytest.raises(ContestantFailed, match="NoneType"):  # the answers are in step
+                contestant.ask({"op": "construct", "class": "Model", "arguments": [], "seed": 1}, seconds=30)
+    memory.close()
+
+
+def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=AT_ONCE + 1)
+    for spare in warm_pool._waiting:
+        spare.wait_ready()
+    *first, last = warm_pool._waiting
+    for spare in first:
+        spare.pause()
+    warm_pool.prepare(hello(2))
+    wait_until_asked(warm_pool, AT_ONCE)
+    time.sleep(10 * LOOK_S)
+    assert last.prepared is None
+    warm_pool.enough()
+    for spare in first:
+        spare.resume()
+    warm_pool.settle()
+    assert asked(warm_pool) == first and all(spare.answered for spare in first)
+    warm_pool.prepare(hello(2))
+    wait_until_asked(warm_pool, AT_ONCE + 1)
+
+
+def test_one_that_does_not_answer_can_be_ended(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=2)
+    for spare in warm_pool._waiting:
+        spare.wait_ready()
+    first, second = warm_pool._waiting
+    first.pause()
+    warm_pool.prepare(hello(2))
+    warm_pool.close()
+    assert not (first.alive or second.alive)
+
+
+def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=1)
+    (waiting,) = warm_pool._waiting
+    waiting.wait_ready()
+    warm_pool.prepare(hello(2) | {"device": "cuda:99"})
+    wait_until_asked(warm_pool, 1)
+    warm_pool.settle()
+    assert not warm_pool._waiting and not waiting.alive
+    with warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) as contestant:
+        contestant.wait_ready()
+        assert contestant.prepared is None
+
+
+def test_one_that_ended_is_not_taken(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=2)
+    first, second = warm_pool._waiting
+    for spare in (first, second):
+        spare.wait_ready()
+    first.close()
+    warm_pool.prepare(hello(2))
+    with warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) as contestant:
+        assert contestant is second
+
+
+def test_one_that_comes_up_is_not_waited_for(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=1)
+    (waiting,) = warm_pool._waiting
+    warm_pool.prepare(hello(2))
+    assert waiting.prepared is None
+
+
+def test_one_thread_may_refill_while_another_takes(warm_pool: WarmPool) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        refilled = pool.submit(warm_pool.refill, (), LIMIT, unsafe=False, count=3)
+        taken = [warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) for _ in range(3)]
+        refilled.result()
+    try:
+        assert len({spare.pids()[0] for spare in (*taken, *warm_pool._waiting)}) == 3 + len(
+            warm_pool._waiting
+        )
+        assert all(spare.alive for spare in (*taken, *warm_pool._waiting))
+    finally:
+        for spare in taken:
+            spare.close()
