@@ -53,6 +53,9 @@ SLOWED_MS = 0.03
 MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
 """The baseline has two modes when its blocks fall into two groups, each at least this share of them, whose
 medians are this fraction and so many times their own spread apart."""
+CLEARLY_SLOWER = 0.5
+"""Below this speedup nobody gains by the last per cent: the fewest rounds are enough, however wide, and modes
+of the baseline decide nothing. Blocks of one call and of two may look like modes."""
 CLOSE_CALL = 0.1
 """A claim whose interval begins closer to 1 than this log-ratio must be confirmed by a second pair of
 processes: of 160 pairs of the same code on an H200 two were 5 and 9 % apart for as long as they lived
@@ -191,7 +194,8 @@ def conclude(
     spread = stats.aa_spread([(len(r.baseline), math.log(clock.call_ms(r.baseline))) for r in rounds])
     smallest = stats.resolution(spread, device_spread)
     pace = stats.pace(interval, smallest)
-    if stats.half_width(told.interval) > WIDEST[rigor] or two_modes(rounds):
+    doubtful = told.interval.high > math.log(CLEARLY_SLOWER) and two_modes(rounds)
+    if doubtful or stats.half_width(told.interval) > WIDEST[rigor]:
         pace = Pace.UNRESOLVED
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
     candidate = baseline * math.exp(-told.estimate)

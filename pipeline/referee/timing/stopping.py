@@ -17,8 +17,6 @@ PATIENCE_SECONDS = 20.0
 PATIENCE_SHARE = 1.0
 """But no more than this share of what was allowed. As long is waited for a difference that only the rounds'
 own spread forbids to claim: at its power cap a GPU changes its clock from call to call."""
-CLEARLY_SLOWER = 0.5
-"""Below this speedup nobody gains by the last per cent: the fewest rounds are enough, however wide."""
 FAR_SLOWER = 0.1
 """Below this its blocks hold fewer calls, too, and what only a claim would need is left out: decoys, another
 look at its kernels, probes. Such calls are long, and hold the device."""
@@ -61,7 +59,7 @@ def enough(
 
 def clearly_slower(rounds: Sequence[clock.Round]) -> bool:
     """Whether every round, by the candidate's own clock, shows a speedup far below 1."""
-    return len(rounds) >= LATE_ROUNDS and max(clock.log_ratios(rounds)) < math.log(CLEARLY_SLOWER)
+    return len(rounds) >= LATE_ROUNDS and max(clock.log_ratios(rounds)) < math.log(claim.CLEARLY_SLOWER)
 
 
 def far_slower(rounds: Sequence[clock.Round]) -> bool:

@@ -277,6 +277,16 @@ def test_four_rounds_of_one_or_two_calls_show_that_a_candidate_is_far_slower() -
     assert 0.03 < told.speedup_interval.low <= told.speedup <= told.speedup_interval.high < 0.05
 
 
+def test_blocks_of_one_call_and_of_two_are_no_two_modes_of_who_is_far_slower() -> None:
+    """A kernel of 76 ms beside a reference of 1.4 ms was once `unresolved` for that."""
+    slow = [
+        clock.Round(order, [1.4 + 0.3 * (calls == 1)] * calls, [76.0] * calls, 78.0 * calls, 4.0 * calls)
+        for order, calls in (("BC", 1), ("CB", 2), ("CB", 2), ("BC", 1))
+    ]
+    assert claim.two_modes(slow)
+    assert claim.conclude(slow, backend="cuda").pace is Pace.SLOWER
+
+
 def delivered(
     forward: loop.Forward, arguments: list[list[torch.Tensor]], *places: list[torch.Tensor]
 ) -> list[float]:
