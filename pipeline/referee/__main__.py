@@ -23,8 +23,8 @@ from pipeline.contestant import wire
 from pipeline.errors import DeviceUnfit, KernelproofError
 from pipeline.referee.environment import describe_environment
 from pipeline.referee.judge import judge
+from pipeline.referee.session import Tools
 from pipeline.referee.sides.starting import gpus
-from pipeline.referee.verification_run import Tools
 from pipeline.referee.warm_state import WarmState
 from pipeline.sandbox import Group, on_cores
 from pipeline.types import Build, CoreShares

@@ -1,4 +1,4 @@
-"""One verification, from a candidate's source to a verdict. `verification_run` has the stages."""
+"""One verification, from a candidate's source to a verdict. `plan` has the stages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import torch
 
 from pipeline.devices import gpu_health
 from pipeline.errors import KernelproofError
+from pipeline.referee import plan
 from pipeline.referee.environment import describe_environment
 from pipeline.referee.inputs.problem import ProblemError
 from pipeline.referee.ledger import Ended, Ledger
+from pipeline.referee.session import Session, Tools, alone
 from pipeline.referee.unbuilt import told_once
-from pipeline.referee.verification_run import Tools, VerificationRun, alone
 from pipeline.types import Status, Verification
 from pipeline.types.verify_request import VerifyRequest
 
@@ -56,18 +57,18 @@ def _disorder(verdict: Ended) -> bool:
 
 
 def _verdict(request: VerifyRequest, ledger: Ledger, tools: Tools) -> Ended:
-    run = VerificationRun(request, ledger, tools)
+    session = Session(request, ledger, tools)
     try:
-        run.run()
+        plan.run(session)
         flags = ", ".join(sorted(ledger.flags))
         return Ended(Status.CORRECT, f"every check passed{f'; {flags}' if flags else ''}")
     except Ended as ended:
-        return run.blamed(ended)
+        return session.blamed(ended)
     except ProblemError as error:
         return Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
     except torch.OutOfMemoryError as error:
         why = f"the referee ran out of device memory: {error}"
-        return run.blamed(Ended(Status.INFRASTRUCTURE_ERROR, why))
+        return session.blamed(Ended(Status.INFRASTRUCTURE_ERROR, why))
     except KernelproofError:
         raise
     except Exception as error:  # a bug of ours must cost one verification, not the referee
@@ -75,7 +76,7 @@ def _verdict(request: VerifyRequest, ledger: Ledger, tools: Tools) -> Ended:
         why = f"a bug in the referee: {type(error).__name__}: {error}"
         return Ended(Status.INFRASTRUCTURE_ERROR, why, traceback.format_exc())
     finally:
-        run.close()
+        session.close()
 
 
 def _leave_if_broken(device: torch.device) -> None:

@@ -29,8 +29,8 @@ from pipeline.referee.checks.form import check_form
 from pipeline.referee.judge import judge
 from pipeline.referee.ledger import Ended, Ledger
 from pipeline.referee.provenance import reports
+from pipeline.referee.session import Tools
 from pipeline.referee.timing import clock
-from pipeline.referee.verification_run import Tools
 from pipeline.referee.warm_state import WarmState
 from pipeline.types import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
 from pipeline.types.verify_request import VerifyRequest

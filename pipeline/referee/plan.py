@@ -1,0 +1,120 @@
+"""The verification plan: what is asked of a candidate, in this order. The first stage that fails ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from pipeline.contestant.main import configure_torch
+from pipeline.referee import stages
+from pipeline.referee.session import Session
+from pipeline.types import Status
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the plan."""
+
+    name: str
+    """Under which the record keeps its seconds; stages of one name add up."""
+    does: str
+    """What it does, in a few words: for the documentation."""
+    run: Callable[[Session], None]
+    """Raises Ended when the candidate fails it."""
+    may_end: tuple[Status, ...] = ()
+    """The statuses in which it may end a verification. Any stage may also find a crash, a timeout, no memory,
+    or a fault of ours."""
+    wanted: Callable[[Session], bool] = stages.always
+    holds: Callable[[Session], AbstractContextManager[None]] | None = None
+    """What is held from here to the end of the plan. To wait for it is no part of the stage's seconds."""
+    told: bool = True
+    """Whether those who watch the verification are told that it begins."""
+
+
+PLAN = (
+    Stage(
+        "reference",
+        "runs the reference once, and lays out memory; the candidate is imported and constructed meanwhile",
+        stages.reference,
+    ),
+    Stage("start", "waits for the candidate's process", stages.start),
+    Stage(
+        "load",
+        "waits for `ModelNew`, and gives it the reference's weights",
+        stages.load,
+        (Status.LOAD_ERROR,),
+    ),
+    Stage(
+        "correctness",
+        "drawn inputs, variants of them, results kept, state",
+        stages.correctness,
+        (
+            *(Status.RUNTIME_ERROR, Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
+            *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
+        ),
+    ),
+    Stage(
+        "kernels",
+        "whose kernels ran in one call",
+        stages.kernels,
+        (Status.NO_CUSTOM_KERNEL, Status.BUILD_ERROR, Status.RUNTIME_ERROR),
+        told=False,
+    ),
+    Stage(
+        "settling",
+        "waits until nothing else takes time",
+        stages.settling,
+        wanted=stages.measured,
+        holds=stages.own_cores,
+    ),
+    Stage(
+        "timing",
+        "rounds of both sides, in one pair of processes or several",
+        stages.pairs,
+        (Status.WRONG_OUTPUT, Status.MUTATED_INPUT, Status.CHEATING, Status.RUNTIME_ERROR),
+        stages.measured,
+    ),
+    Stage(
+        "timing", "launch-bound calls as CUDA graphs", stages.replays, wanted=stages.worth_a_claim, told=False
+    ),
+    Stage(
+        "kernels",
+        "whose kernels ran, once more",
+        stages.kernels_again,
+        (Status.NO_CUSTOM_KERNEL, Status.RUNTIME_ERROR),
+        stages.worth_another_look,
+        told=False,
+    ),
+    Stage("probes", "what the problem does not promise: flags", stages.probes, told=False),
+    Stage(
+        "timing",
+        "the baseline alone, and the verdict on the times",
+        stages.conclusion,
+        (Status.CHEATING,),
+        stages.measured,
+        told=False,
+    ),
+    Stage(
+        "baselines",
+        "further baselines, where they are asked for",
+        stages.further_baselines,
+        wanted=stages.measured,
+        told=False,
+    ),
+)
+
+
+def run(session: Session) -> None:
+    """All stages; returns when the candidate is correct, raises Ended otherwise."""
+    configure_torch(session.settings.threads, tf32=session.settings.numerics == "tf32")
+    with session.held:
+        for stage in PLAN:
+            if not stage.wanted(session):
+                continue
+            if stage.holds is not None:
+                session.held.enter_context(stage.holds(session))
+            with session.ledger.stage(stage.name):
+                if stage.told:
+                    session.tools.progress(stage.name)
+                stage.run(session)
