@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from db.store import open_store
+from pipeline import backends
 from pipeline.compile import learn_toolchain
 from pipeline.devices import core_waits, gpu_health, locks, quarantine
 from pipeline.devices.discovery import Gpu, default_backend, environment_for, fleet, gpus, quarantined
@@ -250,7 +251,7 @@ def _noise(unsafe: bool) -> Diagnosis:
     backend = default_backend()
     settings = VerifySettings(
         backend=backend,
-        size="full" if backend == "cuda" else "small",
+        size=backends.backend(backend).default_size,
         trials=1,
         measure_seconds=AA_SECONDS,
         own_kernel=False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline.backends import names
 from pipeline.workspace import user_path
 
 if TYPE_CHECKING:
@@ -24,19 +25,19 @@ OPTION_OF = {"measure_seconds": "--seconds"}
 # The words of the nouns' own types, which are not imported here: `--help` would wait for pydantic.
 
 
-class Backend(StrEnum):
-    """Where candidates run."""
+if TYPE_CHECKING:
 
-    CUDA = "cuda"
-    CPP = "cpp"
+    class Backend(StrEnum):
+        """Where candidates run."""
 
+    class BackendChoice(StrEnum):
+        """`auto` is the first backend whose device is here."""
 
-class BackendChoice(StrEnum):
-    """`auto` is cuda where there is a GPU, else cpp."""
+        AUTO = "auto"
 
-    AUTO = "auto"
-    CUDA = "cuda"
-    CPP = "cpp"
+else:
+    Backend = StrEnum("Backend", {name.upper(): name for name in names()})
+    BackendChoice = StrEnum("BackendChoice", {name.upper(): name for name in ("auto", *names())})
 
 
 class RigorChoice(StrEnum):

@@ -11,13 +11,11 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Literal
 
+from pipeline import backends
 from pipeline.devices import quarantine
 from pipeline.errors import MachineError
 from pipeline.types import Quarantine
-
-Backend = Literal["cuda", "cpp"]
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 _ASK_DRIVER = """
@@ -50,17 +48,18 @@ def gpus() -> tuple[Gpu, ...]:
     return visible_gpus(_in_cuda_order(installed()), os.environ.get(VISIBLE))
 
 
-def default_backend() -> Backend:
-    """`cuda` where there is a GPU, else `cpp`."""
-    return "cuda" if gpus() else "cpp"
+def default_backend() -> str:
+    """The first backend whose device is here: `cuda` where there is a GPU, else `cpp`."""
+    here = [each.name for each in backends.all_backends().values() if gpus() or not each.on_gpu]
+    return here[0]
 
 
-def device_for(backend: Backend) -> str | None:
+def device_for(backend: str) -> str | None:
     """`cuda:0` (a referee sees one GPU alone) or `cpu`; None when the backend's device is not there.
 
     Raises MachineError when there are GPUs and all are quarantined.
     """
-    if backend == "cpp":
+    if not backends.backend(backend).on_gpu:
         return "cpu"
     return "cuda:0" if gpus() and require_gpu() else None
 

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pipeline.backends import backend
 from pipeline.compile import Builder, diagnosis, find_tools
 from pipeline.devices import gpu_health, locks
 from pipeline.devices.discovery import device_for, environment_for, set_aside
@@ -250,7 +251,7 @@ class Engine:
         """
         if not any(build.state is BuildState.UNAVAILABLE for build in builds):
             return
-        missing = self._current_builder().toolchain.lacks(cuda=settings.backend == "cuda")
+        missing = self._current_builder().toolchain.lacks(cuda=backend(settings.backend).needs_nvcc)
         if missing is not None:
             raise MachineError(missing)
 
@@ -300,7 +301,7 @@ def with_origin(asked: Sequence[Build], made: Sequence[Build]) -> tuple[Build, .
 
 def _in_numbers(settings: VerifySettings) -> VerifySettings:
     """The settings as they are recorded: with what this machine decides, so that another can do the same."""
-    if settings.threads or settings.backend != "cpp":
+    if settings.threads or not backend(settings.backend).counts_threads:
         return settings
     return settings.model_copy(update={"threads": measured_threads()})
 
@@ -335,10 +336,8 @@ class _Record:
         )
 
 
-def require_device(backend: str) -> None:
+def require_device(name: str) -> None:
     """Raises MachineError when a backend can neither run nor build here; says how to get the rest."""
-    if backend == "cuda" and device_for("cuda") is None and find_tools().nvcc is None:
-        raise MachineError(
-            "the cuda backend needs a GPU, or at least nvcc to build with; neither is here. "
-            "Use --backend cpp, or see kernelproof doctor"
-        )
+    wanted = backend(name)
+    if device_for(name) is None and not (wanted.needs_nvcc and find_tools().nvcc is not None):
+        raise MachineError(wanted.missing)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pipeline.backends import backend
 from pipeline.compile import KEY_FORMAT, Builder, BuildIndex
 from pipeline.compile.static_extraction.builds import MODEL, StaticBuilds, init_arguments, static_builds
 from pipeline.errors import SandboxError
@@ -93,7 +94,7 @@ def _foreseen(
 ) -> StaticBuilds:
     return static_builds(
         source,
-        gpu=settings.backend == "cuda",
+        gpu=backend(settings.backend).on_gpu,
         capability=_capability(builder),
         arguments=init_arguments(problem, settings.size) if problem is not None else None,
     )
@@ -109,7 +110,7 @@ def _import(
 ) -> tuple[str, str]:
     """Why it ended early, and the message of what it raised; empty where it did not."""
     hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
-    pretence = {"op": "pretend", "device": "cuda" if settings.backend == "cuda" else "cpu"}
+    pretence = {"op": "pretend", "device": backend(settings.backend).pretended}
     try:
         contestant.wait_ready()
         contestant.ask(hello, seconds=settings.load_seconds)

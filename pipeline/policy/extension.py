@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pipeline.backends import backend
 from pipeline.policy import native
 from pipeline.policy.program import Program
 from pipeline.policy.rule import Hit, Registry
@@ -17,8 +18,8 @@ RULES = Registry()
 def no_inline_kernel(program: Program) -> Iterator[Hit]:
     if not program.extensions:
         yield Hit("Compile a kernel with torch.utils.cpp_extension.load_inline.")
-    elif not any(_is_kernel(program, text) for _, text in program.native_strings):
-        wanted = "a `__global__` kernel" if program.backend == "cuda" else "a C++ function"
+    elif not any(backend(program.backend).holds_own_code(text) for _, text in program.native_strings):
+        wanted = backend(program.backend).own_code
         yield Hit(f"Give the extension {wanted} in its sources.", program.extensions[0].call)
 
 
@@ -95,7 +96,3 @@ def doubled_braces(program: Program) -> Iterator[Hit]:
     for node, text in program.native_strings:
         if native.has_doubled_braces(text):
             yield Hit("Write single braces in a plain string.", node)
-
-
-def _is_kernel(program: Program, text: str) -> bool:
-    return "__global__" in text if program.backend == "cuda" else native.has_function_body(text)

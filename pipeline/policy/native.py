@@ -21,11 +21,6 @@ def looks_native(text: str) -> bool:
     return _NATIVE.search(text) is not None
 
 
-def has_function_body(text: str) -> bool:
-    """True when the text defines a function: `) {`, with qualifiers or a return type between."""
-    return re.search(r"\)[\w\s:>&<*-]{0,80}\{", text) is not None
-
-
 @dataclass(frozen=True)
 class Declaration:
     """One declaration or definition of a function at any place of the text."""

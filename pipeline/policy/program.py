@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from pipeline.policy import native
 from pipeline.policy.strings import Strings
@@ -40,7 +39,7 @@ class Extension:
 class Program:
     """One candidate beside its problem. `error` says why it does not parse; the tree is empty then."""
 
-    def __init__(self, source: str, problem: Problem, backend: Literal["cuda", "cpp"]) -> None:
+    def __init__(self, source: str, problem: Problem, backend: str) -> None:
         parsed = parse(source)
         self.error = parsed if isinstance(parsed, SyntaxError) else None
         self.tree = parsed if isinstance(parsed, ast.Module) else ast.Module([], [])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipeline.policy import behaviour, contract, extension
 from pipeline.policy.program import Program
 from pipeline.policy.rule import Rule
@@ -13,7 +11,7 @@ RULES: tuple[Rule, ...] = (*contract.RULES, *extension.RULES, *behaviour.RULES)
 """All rules, in the order in which they are asked; `syntax_error` is the first."""
 
 
-def review(source: str, problem: Problem, backend: Literal["cuda", "cpp"]) -> tuple[Finding, ...]:
+def review(source: str, problem: Problem, backend: str) -> tuple[Finding, ...]:
     """Every finding about the source, read and never run. Errors end the attempt; the rest informs.
 
     Total: any text gives findings or none, never an exception.

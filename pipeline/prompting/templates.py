@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, get_args
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
 
+from pipeline.backends import backend
 from pipeline.errors import UsageError
 from pipeline.hashing import sha256_json, sha256_text
 from pipeline.prompting.filters import FILTERS
-from pipeline.types import VerifySettings
 from pipeline.workspace import user_path
 
 DEFAULT_TEMPLATE = "basic-v1"
-BACKENDS: tuple[str, ...] = get_args(VerifySettings.model_fields["backend"].annotation)
+
 REQUIRED = ("repair.j2", "system.j2", "template.toml", "user.j2")
 _KEYS = {"name": str, "version": int, "description": str}
 
@@ -91,11 +91,9 @@ def example(backend: str) -> dict[str, str]:
     return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
 
 
-def checked_backend(backend: str) -> str:
-    """`backend`, or UsageError when there is no such backend."""
-    if backend not in BACKENDS:
-        raise UsageError(f"no backend {backend!r}; there are: {', '.join(BACKENDS)}")
-    return backend
+def checked_backend(name: str) -> str:
+    """`name`, or UsageError when there is no such backend."""
+    return backend(name).name
 
 
 def _read(folder: Traversable) -> Template:

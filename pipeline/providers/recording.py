@@ -8,13 +8,14 @@ import os
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from pipeline.errors import MachineError, UsageError
 from pipeline.providers.base import Provider, Question
 from pipeline.types import FrozenRecord, Response
+from pipeline.types.backend_name import BackendName
 
 
 class RecordKey(NamedTuple):
@@ -31,7 +32,7 @@ class Record(FrozenRecord):
 
     problem: str = Field(min_length=1)
     """The problem's id: `level1/23`."""
-    backend: Literal["cuda", "cpp"]
+    backend: BackendName
     sample: int = Field(ge=0, strict=True)
     turn: int = Field(ge=1, strict=True)
     note: str = ""

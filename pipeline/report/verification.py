@@ -7,6 +7,7 @@ import json
 from rich.console import Console
 from rich.text import Text
 
+from pipeline.backends import backend
 from pipeline.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
 from pipeline.report.measurement import print_measurement
 from pipeline.report.plain import clean, json_text
@@ -92,7 +93,7 @@ def print_verification(verification: Verification, console: Console) -> None:
 def rules(settings: VerifySettings) -> str:
     """What was asked of the candidate and of the clock: `numerics fp32, purity any, rigor standard`."""
     said = f"numerics {settings.numerics}, purity {settings.purity}, rigor {settings.rigor}"
-    if settings.backend == "cpp" and settings.threads:
+    if backend(settings.backend).counts_threads and settings.threads:
         said += f", {settings.threads} {'thread' if settings.threads == 1 else 'threads'}"
     return said + ("" if settings.own_kernel else ", no own kernel required")
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -17,6 +17,7 @@ from pipeline.problems import Suite
 from pipeline.providers import response_from_body
 from pipeline.runs.files import read_text
 from pipeline.types import Extraction, Problem, Response
+from pipeline.types.backend_name import BackendName
 
 SUFFIXES = (".py", ".txt", ".md")
 """Files of a folder that are candidates, or responses that hold one."""
@@ -108,7 +109,7 @@ class _Line(BaseModel):
     source: str | None = None
     response: str | dict[str, Any] | None = None
     id: str | int | None = None
-    backend: Literal["cuda", "cpp"] | None = None
+    backend: BackendName | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> _Line:

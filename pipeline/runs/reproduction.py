@@ -6,6 +6,7 @@ import math
 
 from db.store import Store
 from db.views import StoredAttempt
+from pipeline.backends import backend
 from pipeline.engine.engine import Engine
 from pipeline.engine.referee_process import OnStage
 from pipeline.errors import UsageError
@@ -95,7 +96,7 @@ def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
         return (Finding.NOW_RIGHT if now.status is Status.CORRECT else Finding.OTHER_FAILURE), said_both
     if then.measurement is None or now.measurement is None:
         return Finding.SAME, f"{now.status} both times"
-    decisive = [*DECISIVE, *(DECISIVE_CPU if now.settings.backend == "cpp" else ())]
+    decisive = [*DECISIVE, *(() if backend(now.settings.backend).on_gpu else DECISIVE_CPU)]
     changed = [name for name in environment_differences(then, now) if name in decisive]
     if changed:
         return Finding.NOT_COMPARABLE, f"correct both times; other {', '.join(changed)}"

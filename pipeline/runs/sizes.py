@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline import backends
 from pipeline.errors import UsageError
 from pipeline.types import Problem
 
@@ -13,7 +14,7 @@ def choose_size(wished: str | None, backend: str, problems: Sequence[Problem]) -
 
     Raises UsageError naming the problems that lack the size.
     """
-    size = wished or ("full" if backend == "cuda" else "small")
+    size = wished or backends.backend(backend).default_size
     lacking = [problem for problem in problems if size not in sizes_of(problem)]
     if not lacking:
         return size

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.types.backend_name import BackendName
 from pipeline.types.base import FrozenRecord
 from pipeline.types.build import Build
 from pipeline.types.check import Check
@@ -90,7 +91,7 @@ _FLAG_MEANING = {
 class VerifySettings(FrozenRecord):
     """What a verification does; two results are compared only when these are equal."""
 
-    backend: Literal["cuda", "cpp"] = "cuda"
+    backend: BackendName = "cuda"
     """`cuda`: the candidate runs on a GPU. `cpp`: on the CPU."""
     size: str = "full"
     """The problem's size preset."""

@@ -26,6 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from pipeline import backends
+from pipeline.backends import Timing
 from pipeline.referee.timing import clock, stats
 from pipeline.referee.timing.clock import Alone, Round
 from pipeline.types import Interval, Measurement, Pace, Rigor
@@ -35,17 +37,8 @@ REACH = 1.015
 RISK = 0.01
 """Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
 times; simulated over all looks it is below 0.025 (tests/referee/timing/test_mixtures.py)."""
-ALONE_SLACK = {"cuda": 1.005, "cpp": 1.10}
-"""So many times what the baseline takes alone it may take beside the candidate, and count, by backend. Two
-processes that take turns on a processor evict each other's lines from its caches."""
-SESSION_SPREAD = {"cuda": (0.004, 0, 0.0002), "cpp": (0.01, stats.CLAIM_SPREADS, 0.002)}
-"""What another pair of processes, other addresses and another minute change, by backend: at least this
-fraction of the ratio, so many times the device's spread of today, and milliseconds of a call. How far pairs
-are apart on a CPU depends on the machine and on who else uses it. Measured; see docs/measurement.md."""
 WIDEST = {Rigor.QUICK: 0.25, Rigor.STANDARD: 0.15, Rigor.PUBLISH: 0.10}
 """Half-width of the log-ratio's interval beyond which a measurement of this rigor decides nothing."""
-SLOWED = {"cuda": 0.05, "cpp": 0.15}
-"""A baseline that is slower beside the candidate by more than this fraction is worth a word."""
 SLOWED_BY_FORCE = 0.5
 """A baseline slower by more than this was disturbed on purpose."""
 SLOWED_MS = 0.03
@@ -64,6 +57,11 @@ _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02
 """Below this, launching a kernel takes about as long as the kernel."""
+
+
+def timing_of(backend: str) -> Timing:
+    """How the times of this backend are taken and judged."""
+    return backends.backend(backend).timing
 
 
 @dataclass(frozen=True)
@@ -108,10 +106,10 @@ def bounded(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], backe
     """The rounds with the baseline no slower in any of them than it may be beside nobody.
 
     `alone`: its blocks after a pair's candidate was gone, by the pair's number. A call counts with
-    `ALONE_SLACK` times the median alone at most. What its block costs besides is no such measure: with nobody
-    beside it is a tenth less, of honest ones too; `reached` looks at that.
+    the backend's `alone_slack` times the median alone at most. What its block costs besides is no such
+    measure: with nobody beside it is a tenth less, of honest ones too; `reached` looks at that.
     """
-    slack = ALONE_SLACK[backend]
+    slack = timing_of(backend).alone_slack
     return [_bounded(r, alone.get(r.session) or (), slack) for r in rounds]
 
 
@@ -163,8 +161,9 @@ def _times(rounds: Sequence[Round]) -> Interval | None:
 
 
 def _session_spread(rounds: Sequence[Round], backend: str, device_spread: float) -> float:
-    least, times, absolute_ms = SESSION_SPREAD[backend]
-    return max(least, times * device_spread) + absolute_ms / clock.inside_ms(rounds)
+    timing = timing_of(backend)
+    least = max(timing.session_least, timing.session_device_spreads * device_spread)
+    return least + timing.session_ms / clock.inside_ms(rounds)
 
 
 def _hull(intervals: Sequence[Interval]) -> Interval:
@@ -219,7 +218,7 @@ def conclude(
         order=tuple(r.order for r in rounds),
         sessions=tuple(r.session for r in rounds),
         calls=tuple(len(r.candidate) for r in rounds),
-        launch_bound=backend == "cuda" and inside < LAUNCH_BOUND_MS,
+        launch_bound=timing_of(backend).launches and inside < LAUNCH_BOUND_MS,
     )
 
 

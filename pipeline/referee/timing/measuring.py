@@ -306,7 +306,7 @@ class Measuring:
 
     def _judge_baseline(self) -> None:
         rounds, alone = self.timed.rounds, [block for found in self.timed.alone.values() for block in found]
-        slowed, allowed = claim.slowed_by(rounds, alone), claim.SLOWED[self.settings.backend]
+        slowed, allowed = claim.slowed_by(rounds, alone), claim.timing_of(self.settings.backend).slowed
         beside, after = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
         figures = {"beside_ms": beside, "alone_ms": after, "slowed_by": slowed}
         seen = f"{beside:.4g} ms beside it, {after:.4g} ms after it was gone"

@@ -29,6 +29,7 @@ from pipeline.referee.inputs.variants import Variant
 from pipeline.referee.sides import starting
 from pipeline.referee.timing import clock
 from pipeline.referee.timing.arrival import Arrival
+from pipeline.referee.timing.claim import timing_of
 from pipeline.referee.timing.clock import Alone, Round
 from pipeline.referee.timing.disturbance import Repeats, Watch
 from pipeline.referee.timing.stopping import FAR_SLOWER, clearly_slower, enough, far_slower
@@ -43,9 +44,6 @@ WARM_UP_SECONDS = 0.2
 FIRST_CALLS, WARM_CALLS = 2, 4
 """In the first block of the warm-up, and in the others. By the fastest of the last it is reckoned how many a
 block should hold: whatever is loaded or found once says nothing of the others."""
-BLOCK_MS = {"cuda": 60.0, "cpp": 10.0}
-"""Blocks longer than this hold fewer calls. On a CPU to draw the inputs takes many times as long as the
-calls."""
 FEWEST_CALLS = 3
 """But so many at least, so that counts can differ and each block has more than its first; one less of a
 candidate that is far slower than the baseline, who would gain nothing by its first."""
@@ -224,7 +222,8 @@ class Stopwatch:
         slowest = max(baseline, candidate)
         count = min(len(self._slots), max(count, math.ceil(SHORT_BLOCK_MS / slowest)))
         fewest = FEWEST_CALLS if baseline > FAR_SLOWER * candidate else FEWEST_CALLS - 1
-        return max(min(fewest, count), min(count, math.ceil(BLOCK_MS[self._settings.backend] / slowest)))
+        longest = timing_of(self._settings.backend).block_ms
+        return max(min(fewest, count), min(count, math.ceil(longest / slowest)))
 
     def _count(self, many: int) -> None:
         # A candidate that does not know how many calls come cannot spread what it hides over them.

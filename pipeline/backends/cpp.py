@@ -1,0 +1,38 @@
+"""Inline C++ on the CPU."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.backends.base import Backend, Device, Timing
+
+
+def has_function_body(text: str) -> bool:
+    """True when the text defines a function: `) {`, with qualifiers or a return type between."""
+    return re.search(r"\)[\w\s:>&<*-]{0,80}\{", text) is not None
+
+
+BACKEND = Backend(
+    name="cpp",
+    order=1,
+    device=Device.CPU,
+    default_size="small",
+    own_code="a C++ function",
+    holds_own_code=has_function_body,
+    pretended="cpu",
+    needs_nvcc=False,
+    counts_threads=True,
+    missing="the cpp backend needs a C++ compiler; see kernelproof doctor",
+    timing=Timing(
+        # To draw the inputs takes many times as long as the calls.
+        block_ms=10.0,
+        # Two processes that take turns on a processor evict each other's lines from its caches.
+        alone_slack=1.10,
+        # How far pairs of processes are apart depends on the machine and on who else uses it.
+        session_least=0.01,
+        session_device_spreads=3.0,
+        session_ms=0.002,
+        slowed=0.15,
+        launches=False,
+    ),
+)
