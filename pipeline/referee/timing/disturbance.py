@@ -74,6 +74,8 @@ class Watch:
     power_capped: int = field(default=0, init=False)
     """Rounds after which the power cap limited the clocks: another minute, with more heat or less, is another
     measurement then."""
+    joined: bool = field(default=False, init=False)
+    """Whether the last trouble with the GPU was a process that came to use it: it may be the candidate's own."""
     _notes: dict[str, None] = field(default_factory=dict, init=False)
     _known: frozenset[int] | None = field(default=None, init=False)
     _best_mhz: int = field(default=0, init=False)
@@ -128,7 +130,9 @@ class Watch:
         if (now.reasons or 0) & POWER_CAP:
             self.power_capped += 1
             self._note("the power cap limits the clocks, as it does for heavy kernels")
-        trouble = slowed_down(before, now, self._best_mhz) or newcomers(self._known, now.users)
+        slower, joined = slowed_down(before, now, self._best_mhz), newcomers(self._known, now.users)
+        self.joined = slower is None and joined is not None
+        trouble = slower or joined
         if trouble is None:
             self._best_mhz = max(self._best_mhz, now.sm_mhz or 0)
         return trouble
@@ -152,7 +156,8 @@ class Repeats:
     The threads of a candidate can wait for each other whenever it wants, and it would have those rounds
     thrown away that went badly: in simulation a claim of 1.05 where 1.00 is true. On a machine that others
     load the baseline waits about as often. So a round in which the candidate's block alone waited for a core
-    is repeated once, and once more for each round in which the baseline's block waited.
+    is repeated once, and once more for each round in which the baseline's block waited. A process that comes
+    to use the GPU counts as the candidate's: it could start one whenever it wants.
     """
 
     def __init__(self) -> None:

@@ -257,7 +257,9 @@ class Stopwatch:
             timed.failure = timed.failure or "inside_clock"
         self._check_outputs(timed, slots, places, watched)
         self._judge_block(timed)
-        self._disturbances += filter(None, [self._watch.gpu_trouble()])
+        if trouble := self._watch.gpu_trouble():
+            self._disturbances.append(trouble)
+            self._waited |= {False} if self._watch.joined else set()
         if self._device.type == "cuda":
             # It is the same work. Beside a kernel that was left running it takes longer.
             host += max(0.0, self._worked[False] - self._worked[True])

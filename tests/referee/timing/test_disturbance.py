@@ -181,13 +181,15 @@ def test_a_watch_compares_with_the_round_before_and_with_the_best(ahead: bool) -
         GpuReading(),  # the driver says nothing any more
     ]
     watch = Watch(GPU, tuple, iter(readings).__next__)
-    found = []
+    found, joined = [], []
     for _ in range(6):
         watch.before()
         assert watch.after() is None
         if ahead:
             watch.ask_gpu()
         found.append(watch.gpu_trouble())
+        joined.append(watch.joined)
+    assert joined == [False, False, False, True, False, False]  # the candidate may have started that one
     assert [each is None for each in found] == [True, True, False, False, True, True]
     assert found[2] == "the GPU's clock fell from 1970 to 1500 MHz"
     assert found[3] == "another process came to use the GPU: 77"
