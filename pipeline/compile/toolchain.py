@@ -206,7 +206,7 @@ def _absent_headers(toolkit: machine.CudaToolkit) -> tuple[str, ...]:
 
 
 def _torch_facts() -> dict[str, Any]:
-    """Ask the installed torch, in a process of its own: this one must not pay for the import."""
+    """Ask the installed torch, in a process of its own: ours must not pay for the import."""
     command = [sys.executable, "-P", "-c", _TORCH_FACTS]
     finished = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if finished.returncode != 0:

@@ -30,7 +30,7 @@ _ROUNDABOUT = re.compile(r"cpp_extension|setuptools|\b(?:exec|eval|__import__|im
 """Where one of these is named and no loader is, one may be called all the same."""
 _MODULE = "torch.utils.cpp_extension"
 _MACHINE = "/usr/"
-"""What is below is never the candidate's own."""
+"""A file below it is never the candidate's own."""
 _OURS = frozenset({"verbose", "build_directory", "keep_intermediates", "use_pch"})
 """Arguments that are no part of a request."""
 _MOST_REQUESTS = 64
