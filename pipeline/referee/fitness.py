@@ -1,9 +1,9 @@
 """Is a problem fit to judge candidates? `python -m pipeline.referee.fitness` reads a Problem as JSON from
 standard input and writes one Fitness record as JSON to standard output.
 
-What is asked, is asked with the tolerance that candidates are judged by: a fake output that passes here
-would pass there. Trusted code, but the problem's own code runs in this process, so the orchestrator
-starts it with limits (`pipeline.problems.check`).
+Every question uses the tolerance that candidates are judged by: a fake output that passes here would pass
+there. Trusted code, but the problem's own code runs in this process, so the orchestrator starts it with
+limits (`pipeline.problems.check`).
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def main() -> None:
     gpu = describe_environment(device).gpu if device.type == "cuda" else None
     with (
         os.fdopen(arguments.waiting, "w", encoding="utf-8", buffering=1) as waiting,
-        # Its memory is shared, and what runs there disturbs who measures.
+        # Its memory is shared, and what runs there disturbs a process that measures.
         locks.held(gpu.uuid, lambda text: print(text, file=waiting)) if gpu else nullcontext(),
     ):
         waiting.close()

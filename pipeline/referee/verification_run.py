@@ -111,7 +111,7 @@ class VerificationRun:
             candidate = self._started()
             candidate.begin(self._request.source, loaded, self._weights_seed)  # while the reference runs
             self._tools.warm.prepare(settings, self._device)
-            if settings.measure:  # so does the baseline's process: who is wrong leaves it for the next
+            if settings.measure:  # so does the baseline's process: a wrong candidate leaves it for the next
                 self._prepare_baseline()
             model, slots, form, aliased = self._reference(loaded)
             weights = share_weights(self._memory, model.state_dict(), "weights")
@@ -135,8 +135,8 @@ class VerificationRun:
             state.check_unchanged(candidate)
             state.check_updated(candidate, slots[0], self._device)
         candidate.take_builds()
-        # Who has no kernels of its own is not timed. Another look follows the timed calls: a candidate that
-        # computes itself until it is timed does not know how many calls that takes.
+        # A candidate without kernels of its own is not timed. Another look follows the timed calls: a
+        # candidate that computes itself until it is timed does not know how many calls that takes.
         baseline = self._seated if settings.measure and self._device.type == "cuda" else None
         traced = ReferenceTrace(loaded, model, settings, baseline, self._seating)
         self._check_kernels(loaded, slots[0], traced, timed_next=settings.measure)

@@ -18,8 +18,8 @@ from pipeline.workers.pool import WarmPool
 
 
 class Lease:
-    """A device that is still held when the verification is over. Who comes first takes it: the next
-    verification, or what is to let go of it."""
+    """A device that is still held when the verification is over. The first to come takes it: the next
+    verification, or the work that lets go of it."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()

@@ -1,4 +1,4 @@
-"""Probes: is a correct candidate also right where the problem does not say? What fails here is a flag.
+"""Probes: is a correct candidate also right where the problem does not say? A failure here is a flag.
 
 Other batch sizes, other sizes, one more dimension, inputs that are not contiguous, inputs that do not start
 on an aligned address, and weights that a fresh model has not. The problem promises none of them, so a
@@ -145,7 +145,8 @@ class Probes:
         turned = strided(arguments)
         if turned is not None:
             yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, [partial(list, turned)])
-        # Odd sizes end the process of who reads several elements at a time, and with it all later probes.
+        # Odd sizes end the process of a candidate that reads several elements at a time, and all later probes
+        # end with it.
         for other in (*(() if few else shapes.ranks()), *shapes.sizes(few=few)):
             yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
         if not few:

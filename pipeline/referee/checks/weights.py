@@ -2,8 +2,8 @@
 
 A fresh layer norm multiplies by ones and adds zeros. A candidate that leaves out both is right in every
 trial, and wrong in every model that somebody has trained. So once such weights get other values, in the
-reference and in the candidate, and both are asked again. It is a probe: who folded the ones into another
-weight once is right as well, and cannot know of values that come later.
+reference and in the candidate, and both are asked again. It is a probe: a candidate that folded the ones into
+another weight once is right as well, and cannot know of values that come later.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class OtherWeights:
     def chosen(self, candidate: Candidate) -> list[str]:
         """Those to change beside this candidate; none where it may hold them in another form.
 
-        Who has no tensor under a name of its own has none but the reference's: it leaves out what is missing.
+        A candidate without a tensor under a name of its own has none but the reference's: it leaves out the
+        missing ones.
         """
         if candidate.made:
             return []

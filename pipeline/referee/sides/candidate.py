@@ -21,7 +21,7 @@ _NAMED, _LONGEST = 5, 60
 
 
 class Candidate:
-    """One process with the candidate in it. What goes wrong there raises Ended with the fitting status."""
+    """One process with the candidate in it. A failure there raises Ended with the fitting status."""
 
     def __init__(
         self,
