@@ -19,9 +19,9 @@ SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
 def python_paths() -> tuple[Path, ...]:
     """What a job must see for `sys.executable` and its installed packages to run inside.
 
-    The parts of the virtual environment and of the base installation (each by every name that links on
-    the way use), and those directories of `sys.path` that hold torch or numpy. Not the root of a prefix
-    itself, which may be somebody's project. What every sandbox shows anyway is left out.
+    The parts of the virtual environment and of the base installation (each by every name that links on the
+    way use), and those directories of `sys.path` that hold torch or numpy. Not the root of a prefix itself,
+    which may be somebody's project. Paths that every sandbox shows anyway are left out.
     """
     prefixes = [
         Path(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)

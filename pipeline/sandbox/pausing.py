@@ -1,7 +1,7 @@
 """Holding a job still from outside, letting it go on, and telling whether any of it ran meanwhile.
 
 Where the job has a control group the kernel freezes it. Elsewhere every process gets SIGSTOP, which the
-kernel undoes for whoever sends SIGCONT, be it a timer. `seccomp` refuses the calls that could do so, and in
+kernel undoes for any sender of SIGCONT, even a timer. `seccomp` refuses the calls that could do so, and in
 any case the processor time of each process is read when all of it is at rest, and again before it goes on.
 """
 
@@ -142,8 +142,8 @@ class Holder:
 def _rest(pids: Iterable[int], deadline: float, at_rest: Callable[[int], bool]) -> bool:
     """Waits until all of these are `at_rest`; False when they are not at the deadline.
 
-    A process counts as stopped when its first thread is. Others may be on their way: what they still use
-    would look as if they had gone on.
+    A process counts as stopped when its first thread is. Others may be on their way: the processor time that
+    they still use would look as if they had gone on.
     """
     for pid in pids:
         while not at_rest(pid):

@@ -227,7 +227,7 @@ class Contestant:
         self._send(message)
 
     def serve_builds_with(self, build: BuildService) -> None:
-        """Replaces who serves its builds, before anything is asked of it."""
+        """Replaces the service for its builds, before anything is asked of it."""
         self._build = build
 
     def ask(
@@ -374,7 +374,7 @@ class Contestant:
         return ({} if build.name == request.name else {"name": build.name}), descriptor
 
     def _opened(self, request: BuildRequest) -> tuple[Build, int | None]:
-        """The build and its open library, if it has one. What is open stays, whatever the cache removes."""
+        """The build and its open library, if it has one. An open file stays, whatever the cache removes."""
         for _ in range(2):
             build = self._build(request)
             if build.state is not BuildState.OK or build.library is None:
