@@ -109,7 +109,7 @@ class Engine:
         settings: VerifySettings,
         on_stage: OnStage = lambda _: None,
     ) -> Verification:
-        """One candidate's verification. What the candidate does wrong is its status, never an exception.
+        """One candidate's verification. A candidate's failure is its status, never an exception.
 
         Raises UsageError for a size the problem has not, or a problem whose own code fails; MachineError
         for what this machine lacks.
@@ -125,7 +125,8 @@ class Engine:
         with self._referees.expected(device):  # one starts while the build runs
             on_stage("build")
             began = time.monotonic()
-            # Who watches the compilers, from here, leaves the kept cores alone as they do.
+            # The threads that watch the compilers stay off the cores kept for measurements, as the compilers
+            # do.
             with self._cores.building(), on_cores(self._referees.others):
                 prebuilt = self._prebuilt(source, problem, settings)
             if self._closed:
