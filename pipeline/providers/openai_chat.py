@@ -69,8 +69,8 @@ class OpenAIProvider:
             raise ProviderFatal(
                 f"openai:{model} needs a key in {KEY_VARIABLE}; for a server of your own give its base URL"
             )
-        # A server that sends a byte now and then outlives every timeout of the client; connecting and
-        # reading may take timeout_s each, and whoever needs more than all tries together is stuck.
+        # A server that sends a byte now and then outlives every timeout of the client; connecting and reading
+        # may take timeout_s each, and a question that needs more than all tries together is stuck.
         self._deadline_s = (max_retries + 1) * 2 * timeout_s + max_retries * MAX_RETRY_AFTER_S
         self._client = _client(self._key, url, timeout_s, max_retries)
 
