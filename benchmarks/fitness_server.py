@@ -116,7 +116,7 @@ class FitnessServer:
 
 
 def main() -> None:
-    """Serves standard input. What problems print goes to standard error."""
+    """Serves standard input. The output of problems goes to standard error."""
     import psutil
     import torch
 

@@ -4,10 +4,10 @@
     CUDA_VISIBLE_DEVICES=1 .venv/bin/python scripts/confusion.py --device cuda --share 1/4 --json part1.json
     .venv/bin/python scripts/confusion.py --add part0.json part1.json part2.json part3.json
 
-With --json each record is written as it comes. What the file already holds is not judged again, but counted:
-so a run that was stopped goes on (--fresh forgets it; do that when the verifier has changed). A member whose
-file has changed since is judged again. --add judges nobody: it adds up files of --json from any runs and
-machines, and --json then keeps them all in one.
+With --json each record is written as it comes. Members that the file already holds are not judged again, but
+counted: so a run that was stopped goes on (--fresh forgets it; do that when the verifier has changed). A
+member whose file has changed since is judged again. --add judges nobody: it adds up files of --json from any
+runs and machines, and --json then keeps them all in one.
 
 Exit code 1 when a cheat, a wrong or a faulty candidate is accepted, an honest one refused, or any member ends
 otherwise than its header says; with --add also when a member is missing. Exit code 2 for parts that do not
@@ -196,7 +196,8 @@ def judge(court: Court, member: Member) -> dict[str, Any]:
     record: dict[str, Any] = {"kind": member.kind, "name": member.name, "device": member.device}
     record |= {"expected": list(member.expected), "caught_by": list(member.caught_by)}
     record["candidate"] = wording(member)
-    # Who leaves something behind is not told from processes in reserve: faults are judged without any.
+    # A process that a fault leaves behind looks like a process in reserve: faults are judged without a
+    # reserve.
     ahead = member.device == "cuda" and member.kind != "faults"
     try:
         verdict = court.judge(member.request, ahead=ahead)
