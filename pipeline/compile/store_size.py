@@ -50,7 +50,7 @@ class StoreSize:
             return _write(descriptor, Count(known.bytes + count, known.walked_bytes, known.walked_at))
 
     def correct(self, walked: int, before: Count | None) -> Count:
-        """Puts in what a walk found. `before`: the count at its start; what was added since is kept."""
+        """Puts in what a walk found. `before`: the count at its start; bytes added since are kept."""
         with self._held() as descriptor:
             known = _read(descriptor)
             added = known.bytes - before.bytes if known is not None and before is not None else 0

@@ -150,7 +150,8 @@ class Toolchain(FrozenRecord):
 
 
 def learn_toolchain(cache_dir: Path) -> Toolchain:
-    """The toolchain of this interpreter and machine; what takes seconds to learn is kept in `cache_dir`.
+    """The toolchain of this interpreter and machine; facts that take seconds to learn are kept in
+    `cache_dir`.
 
     torch is imported in a process of its own, once for each interpreter, torch and set of compilers.
     Raises MachineError when torch is missing or cannot be imported; UsageError when

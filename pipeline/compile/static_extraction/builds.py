@@ -67,7 +67,7 @@ def static_builds(
     reader = _Requests(tree, gpu=gpu, capability=capability)
     try:
         reader.read(MODEL, arguments)
-    except Exception:  # too much to read; and what we did not think of costs an import, not a batch
+    except Exception:  # too much to read; and an error that we did not foresee costs an import, not a batch
         reader.complete = False
     names = _names(tree)
     named = {id(node) for node in ast.walk(tree) if _is_loader(node, names)}
