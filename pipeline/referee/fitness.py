@@ -112,7 +112,7 @@ def _findings(loaded: LoadedProblem, device: torch.device) -> Iterator[FitnessFi
             Unfit.NONDETERMINISTIC,
             "a second call with the same inputs gives another result; remove dropout, state and randomness",
         )
-        return  # what follows would compare with chance
+        return  # the next questions would compare with chance
     for question in (_constructed_again, _faked, _replayed, _unused_inputs):
         yield from question(subject)
 
@@ -264,7 +264,7 @@ def _limit_memory(device: torch.device) -> None:
 
 
 def _private_output() -> Callable[[str], None]:
-    """Keeps standard output for the record; what the problem prints goes to standard error."""
+    """Keeps standard output for the record; the problem's own output goes to standard error."""
     record = os.dup(1)
     os.dup2(2, 1)
 

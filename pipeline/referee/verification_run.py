@@ -71,7 +71,7 @@ class Tools:
     toolchain: Toolchain
     warm: WarmState
     more: bool = False
-    """Whether another verification is likely to follow: what is left of this one ends behind its verdict."""
+    """Whether another verification is likely to follow: the cleanup of this one then follows its verdict."""
 
 
 @contextmanager
@@ -248,7 +248,7 @@ class VerificationRun:
         ours = ended.status is Status.INFRASTRUCTURE_ERROR
         if not ours or self._candidate is None or self._device.type != "cuda":
             return ended
-        left, _ = torch.cuda.mem_get_info(self._device)  # what we hold in reserve is nobody else's either
+        left, _ = torch.cuda.mem_get_info(self._device)  # our reserve is nobody else's either
         self._candidate.close()
         kept = torch.cuda.mem_get_info(self._device)[0] - left
         if left >= SCARCE_BYTES or kept < SCARCE_BYTES:
@@ -376,7 +376,7 @@ class VerificationRun:
         aliased = any(t.untyped_storage().data_ptr() in places for t in outputs)
         bytes_each = slot_bytes(arguments, outputs)
         count = slots_that_fit(bytes_each, device, behind.nbytes)
-        if (count + WORK_SLOTS) * bytes_each > free_bytes(device):  # what is not free yet is needed
+        if (count + WORK_SLOTS) * bytes_each > free_bytes(device):  # memory that is not free yet is needed
             behind.wait()
             count = slots_that_fit(bytes_each, device)
         del sample

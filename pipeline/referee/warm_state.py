@@ -92,7 +92,7 @@ class WarmState:
 
     def settle(self) -> None:
         """Returns when nothing of all this takes time from a measurement."""
-        self.pool.enough()  # what was begun ends while we wait for the rest
+        self.pool.enough()  # requests that were begun end while we wait for the rest
         self.cleanup.wait()
         self.pool.settle()
         self.canaries.settle()

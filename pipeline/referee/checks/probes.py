@@ -168,7 +168,7 @@ class Probes:
             self._ledger.skipped(name, asked, SHORT)
             return None
         seconds = self._request.settings.call_seconds
-        scratch = Ledger(self._request)  # what a trial says there decides nothing here
+        scratch = Ledger(self._request)  # its entries of a trial decide nothing here
         try:
             slots = lay_out(self._memory, arguments, outputs, 1, prefix="probe ", shift=probe.shift)
             message, fds = self._memory.announce(*_ARENAS)

@@ -1,4 +1,5 @@
-"""Parameters and buffers: what the reference leaves alone must stay, what it updates should follow.
+"""Parameters and buffers: those that the reference leaves alone must stay, those that it updates should
+follow.
 
 Running statistics are the second kind. A candidate that does not update them computes the right outputs with
 less work, and differs only once the model is used for something else: this gives a flag, no failure. Weights

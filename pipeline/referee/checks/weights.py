@@ -28,7 +28,7 @@ SPREAD = 0.5
 def learned_constants(model: torch.nn.Module) -> list[str]:
     """Names of parameters, and of statistics that a normalisation only uses, with one value throughout.
 
-    Other buffers are left out: what is computed once (a scale, a mask) may be written into a program.
+    Other buffers are left out: a value that is computed once (a scale, a mask) may be written into a program.
     """
     found: dict[str, torch.Tensor] = dict(model.named_parameters(remove_duplicate=False))
     for prefix, module in model.named_modules():

@@ -18,7 +18,7 @@ from pipeline.referee.correctness.tolerance import (
 from pipeline.types import ErrorStatistics
 
 SURE_SHARE = 0.9
-"""Of the floor: what a look at float32 may be wrong by is far less than the rest."""
+"""Of the floor: the error of a look at float32 is far less than the rest."""
 CHUNK = 1 << 25
 """Elements widened to float64 at a time: comparing needs at most about 1 GiB beside the tensors."""
 _MOST = float(torch.finfo(torch.float64).max)

@@ -148,7 +148,7 @@ def _spikes(tensor: torch.Tensor, sizes: tuple[float, float], *, one_sided: bool
 
 
 def _mixed_rows(tensor: torch.Tensor, changes: Sequence[Change]) -> torch.Tensor:
-    """What counts as a row is secret too: all that some of the leading dimensions' indices name."""
+    """The meaning of a row is secret too: all that some of the leading dimensions' indices name."""
     if not changes:
         return tensor
     depths = [d for d in range(1, tensor.dim()) if math.prod(tensor.shape[:d]) > 1] or [tensor.dim()]

@@ -38,7 +38,8 @@ _NAMED = 5
 """Most names in a sentence."""
 
 Reference = Callable[[SharedSlot, list[Any], int], Callable[[], Works | None]]
-"""Begins to trace the reference's call on the same inputs, with this seed; what it returns waits for that."""
+"""Begins to trace the reference's call on the same inputs, with this seed; the function that it returns waits
+for the trace."""
 
 
 def kernels_matter(settings: VerifySettings) -> bool:

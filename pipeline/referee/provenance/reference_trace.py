@@ -41,8 +41,8 @@ class ReferenceTrace:
         self._works: Works | None = None
 
     def begin(self, slot: SharedSlot, arguments: list[Any], seed: int) -> Callable[[], Works | None]:
-        """Begins to trace a call on these arguments, which the slot holds too. What it returns waits for the
-        result: None where there is none."""
+        """Begins to trace a call on these arguments, which the slot holds too. The function that it returns
+        waits for the result: None where there is none."""
         if self._works is not None:
             return lambda: self._works
         if self._baseline is not None:

@@ -157,7 +157,7 @@ class Candidate:
         self.ask(message, seconds or self._settings.call_seconds, failure)
 
     def ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
-        """Asks the contestant; what goes wrong there ends the verification with the fitting status."""
+        """Asks the contestant; a failure there ends the verification with the fitting status."""
         try:
             return self.contestant.ask(message, seconds=seconds)
         except (ContestantFailed, ContestantGone) as error:
