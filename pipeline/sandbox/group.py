@@ -1,4 +1,4 @@
-"""Jobs that end together: what one owner started, it can end at once from any thread."""
+"""Jobs that end together: an owner can end all its jobs at once from any thread."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _links(path: Path) -> list[Path]:
 def prepare_scratch(scratch: Path, owner: int | None) -> None:
     """Makes the directory private (0700) and, with `owner`, hands it and all it holds to that user id.
 
-    Links are not followed, and a file with a second name is left alone: what it names is not ours to give.
+    Links are not followed, and a file with a second name is left alone: its content is not ours to give.
     Raises `SandboxError` when the directory is not there or is not ours.
     """
     try:

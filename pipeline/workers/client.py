@@ -238,7 +238,7 @@ class Contestant:
         fds: Sequence[int] = (),
         places: Callable[[], Sequence[Any]] | None = None,
     ) -> dict[str, Any]:
-        """Sends a request and returns the reply; what is served in between is off the clock.
+        """Sends a request and returns the reply; requests served in between are off the clock.
 
         `places`: called and told once, when the contestant asks for them. Raises ContestantFailed when the
         candidate raised, ContestantGone when its process ended, spoke nonsense, or took longer than
@@ -256,7 +256,7 @@ class Contestant:
                 self._serve_build(reply.get("request"))
             else:
                 break
-            deadline += time.monotonic() - began  # what the trusted end does is not on the candidate's clock
+            deadline += time.monotonic() - began  # the trusted end's work is not on the candidate's clock
         return self._checked(reply)
 
     @staticmethod
