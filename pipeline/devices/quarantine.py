@@ -100,5 +100,5 @@ def _unreadable(uuid: str, reason: str) -> Quarantine:
 
 
 def _plain(text: str) -> str:
-    """Anybody can write a record: what of it is shown moves no cursor."""
+    """Anybody can write a record: the part of it that is shown moves no cursor."""
     return "".join(c if c.isprintable() else " " for c in text)

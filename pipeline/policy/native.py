@@ -36,7 +36,7 @@ class Declaration:
 
 
 def declarations(text: str, name: str) -> list[Declaration]:
-    """The declarations and definitions of `name`: what follows the parenthesis tells a call from them."""
+    """The declarations and definitions of `name`: the text after the parenthesis tells a call from them."""
     found: list[Declaration] = []
     for match in re.finditer(
         rf"[\w>&*]\s+[&*]?{re.escape(name)}\s*\(|^{re.escape(name)}\s*\(", text, re.MULTILINE

@@ -151,7 +151,7 @@ def _client(key: str, url: str | None, timeout_s: float, max_retries: int) -> op
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """The body as a JSON object; what else a server sent is its failure."""
+    """The body as a JSON object; any other body is the server's failure."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError) as error:
