@@ -68,9 +68,9 @@ def main() -> int:
         with Court(cache, scratch) as court, ThreadPoolExecutor(1) as pool:
             jobs = Group(court.others, in_turn=True)
             building = pool.submit(build_ahead, left, cache, jobs, threads=arguments.builders)
-            if not court.others:  # what is timed has no cores of its own
+            if not court.others:  # timed processes have no cores of their own
                 building.result()
-            left.sort(key=lambda member: member.builds)  # what needs no build waits for none
+            left.sort(key=lambda member: member.builds)  # members without a build wait for none
             for number, member in enumerate(left, 1 + len(chosen) - len(left)):
                 if arguments.seconds_budget and time.monotonic() - began > arguments.seconds_budget:
                     print(f"{len(chosen) - number + 1} left: --seconds-budget is used up")
