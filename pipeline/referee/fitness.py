@@ -155,7 +155,7 @@ def _faked(subject: Subject) -> Iterator[FitnessFinding]:
 
 
 def _replayed(subject: Subject) -> Iterator[FitnessFinding]:
-    """The output for other inputs, in place of the one asked for: for every output by itself."""
+    """The output for other inputs, in place of the output asked for: for every output by itself."""
     accepted: set[int] = set()
     for seed in OTHER_SEEDS:
         other = subject.forward(subject.loaded.draw(seed, subject.device))
@@ -293,7 +293,7 @@ def main() -> None:
     gpu = describe_environment(device).gpu if device.type == "cuda" else None
     with (
         os.fdopen(arguments.waiting, "w", encoding="utf-8", buffering=1) as waiting,
-        # Its memory is shared, and what runs there disturbs a process that measures.
+        # The GPU's memory is shared, and work on it disturbs a process that measures.
         locks.held(gpu.uuid, lambda text: print(text, file=waiting)) if gpu else nullcontext(),
     ):
         waiting.close()

@@ -71,7 +71,8 @@ class Tools:
     toolchain: Toolchain
     warm: WarmState
     more: bool = False
-    """Whether another verification is likely to follow: the cleanup of this one then follows its verdict."""
+    """Whether another verification is likely to follow: then the cleanup of the present verification follows
+    its verdict."""
 
 
 @contextmanager
@@ -336,7 +337,7 @@ class VerificationRun:
     def _load_again(
         self, candidate: Candidate, loaded: LoadedProblem, weights: SharedWeights, pristine: SharedWeights
     ) -> None:
-        """Seats the candidate in a process that takes the place of the one before."""
+        """Seats the candidate in a process that takes the place of the process before."""
         candidate.begin(self._request.source, loaded, self._weights_seed)
         for name, view in weights.views.items():
             view.copy_(pristine.views[name])

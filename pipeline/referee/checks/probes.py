@@ -46,7 +46,8 @@ class Probe:
     name: str
     flag: Flag
     ways: Sequence[Way]
-    """They make the arguments; where there are several, the first that the reference takes is used."""
+    """Functions that make the arguments; of several, the first whose arguments the reference takes is
+    used."""
     shift: int = 0
     growth: float = 1.0
     """How many times as large as the declared inputs and outputs it may be."""

@@ -85,7 +85,7 @@ class Trials:
 
     @property
     def passed_variants(self) -> list[Variant]:
-        """Those that the candidate was right on, with nothing excused."""
+        """The variants that the candidate was right on, with nothing excused."""
         return [variant for variant in self._used if variant.name in self._right_on]
 
     def try_arguments(self, name: str, arguments: list[Any]) -> str | None:

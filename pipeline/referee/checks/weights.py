@@ -22,7 +22,8 @@ from pipeline.workers.shared_memory import SharedWeights
 LEAST = 0.5
 """Other values are at least so large: a scale of 1e-6 hides all that is scaled by it."""
 SPREAD = 0.5
-"""They lie up to this share above that, each somewhere else; around zero it is the standard deviation."""
+"""Other values lie up to this share above that least size, each somewhere else; around zero it is the
+standard deviation."""
 
 
 def learned_constants(model: torch.nn.Module) -> list[str]:
@@ -81,7 +82,7 @@ class OtherWeights:
         self.names: Sequence[str] = [name for name in learned_constants(model) if name in pristine.views]
 
     def chosen(self, candidate: Candidate) -> list[str]:
-        """Those to change beside this candidate; none where it may hold them in another form.
+        """The weights to change beside this candidate; none where it may hold them in another form.
 
         A candidate without a tensor under a name of its own has none but the reference's: it leaves out the
         missing ones.

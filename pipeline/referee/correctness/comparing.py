@@ -48,11 +48,11 @@ class Yardstick:
     reference_norm: float
     """Norm of the native reference's error."""
     reference_max: float
-    """Its largest element."""
+    """The largest element of the native reference's error."""
     truth_norm: float
     """Norm of the truth's finite elements."""
     rms: float
-    """Their root mean square."""
+    """Root mean square of the truth's finite elements."""
     all_finite: bool
     """Whether the truth is finite throughout."""
     slack: float = 0.0

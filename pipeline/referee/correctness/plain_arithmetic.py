@@ -60,7 +60,8 @@ class Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.count = 0
         """Operators so far that compute from float32 tensors."""
         self.products = 0
-        """Those of them that a tensor core can do: products, convolutions, attention, recurrent layers."""
+        """The operators among them that a tensor core can do: products, convolutions, attention, recurrent
+        layers."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -47,7 +47,7 @@ SPIKE_SHARE, FEWEST_SPIKES = 1e-4, 4
 that looks at one element in a hundred misses all of four spikes in 96 calls of 100. With many spikes it is
 wrong in many places."""
 SPIKES, MILD_SPIKES = (128.0, 512.0), (4.0, 16.0)
-"""Their sizes, in units of the drawn values' root mean square, or of one if that is more. exp of 128 is
+"""Sizes of spikes, in units of the drawn values' root mean square, or of one if that is more. exp of 128 is
 infinite in float32. Where the reference itself cannot do with such (an exp of its own), mild ones; where it
 cannot do with the other sign (a root, a logarithm), those of the sign that all drawn values have."""
 ROWS_SHARE, FEWEST_ROWS = 0.25, 4

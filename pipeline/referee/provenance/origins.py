@@ -181,7 +181,7 @@ def _usual(name: str) -> bool:
 
 
 def _sold(name: str) -> bool:
-    """Whether a vendor's library has exactly this kernel, arguments and parameters included: then the one
+    """Whether a vendor's library has exactly this kernel, arguments and parameters included: then the kernel
     that the candidate built beside it is there for its name."""
     return not _TEMPLATES.search(name) and holds_kernel(name, vendors())
 

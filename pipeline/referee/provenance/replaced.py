@@ -60,7 +60,7 @@ class Works(NamedTuple):
     kernels: dict[str, Spent]
     """By the kernels' names, on a device."""
     unclaimed: dict[str, Spent]
-    """Those of them that no operator of torch launched: by way of a library, or of a graph."""
+    """Kernels that no operator of torch launched: by way of a library, or of a graph."""
 
 
 class Replaced(NamedTuple):

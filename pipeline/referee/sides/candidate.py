@@ -43,7 +43,7 @@ class Candidate:
         self.own_names: frozenset[str] = frozenset()
         """Names of its tensors that the reference has not, or has in another form."""
         self.made: dict[str, torch.Tensor] = {}
-        """Those that keep the values that ModelNew made, with a copy of these in host memory."""
+        """The tensors that keep the values that ModelNew made, with a copy of these values in host memory."""
 
     def begin(self, source: str, loaded: LoadedProblem, seed: int) -> None:
         """Has the process come up, import the candidate and construct ModelNew, while the caller goes on:
