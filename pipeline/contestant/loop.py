@@ -44,8 +44,8 @@ class Slot:
 
     arguments: Sequence[Any]
     late: Late = ()
-    """Those of its inputs that are written by work that is queued right before the call: as in a network, a
-    forward has to come after it on its stream. One that begins early has read something else."""
+    """Inputs that are written by work queued right before the call: as in a network, a forward has to come
+    after that work on its stream. A forward that begins early has read something else."""
 
 
 Places = Callable[[], Sequence[Sequence[torch.Tensor]]]

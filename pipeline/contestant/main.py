@@ -220,7 +220,7 @@ class Runner:
         return {"missing": [name for name in wanted if name not in state]}
 
     def _call(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One untimed call. The result stays alive, so that `again` can see it change; with `hold` the one
+        """One untimed call. The result stays alive, so that `again` can see it change; with `hold` the result
         before stays instead."""
         arguments, places = self._decode(message["arguments"]), self._places(message)
         torch.manual_seed(int(message["seed"]))

@@ -38,7 +38,7 @@ class Gpu:
     """`GPU-...`, as the driver names it."""
     name: str
     index: int
-    """Its number in nvidia-smi."""
+    """The GPU's number in nvidia-smi."""
 
     def __str__(self) -> str:
         return f"GPU {self.index} ({self.name}, {self.uuid})"

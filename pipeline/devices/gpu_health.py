@@ -70,8 +70,9 @@ class Reserve:
             self.close()
 
     def content(self, device: str, seconds: float = TIME_LIMIT_S) -> bool:
-        """Whether the one for `device`, asked now and never again, says that all is right; False where there
-        is none. Nobody waits for its end: a process with a CUDA context takes a third of a second for that.
+        """Whether the canary for `device`, asked now and never again, says that all is right; False where
+        there is none. Nobody waits for its end: a process with a CUDA context takes a third of a second to
+        end.
         """
         self.settle()
         found = self._waiting

@@ -283,9 +283,9 @@ class Engine:
 
 
 def _deciding(prebuilt: Prebuilt, source: str) -> list[Build]:
-    """Those failed builds by which the candidate ends: all, where no other worked and the source names no
-    other way to native code; else those that it raised about. One that it caught, beside one that worked, is
-    judged by what it does then."""
+    """The failed builds that end the candidate: all of them, where no build worked and the source names no
+    other way to native code; else those that the candidate raised about. A candidate that caught a failure,
+    beside a build that worked, is judged by what it does then."""
     failed = [build for build in prebuilt.builds if build.state.status is not None]
     named = [build for build in failed if f"Error building extension '{build.name}'" in prebuilt.raised]
     if len(failed) < len(prebuilt.builds) or compiles_itself(source):

@@ -122,7 +122,8 @@ class Referees:
         return self._running[key]
 
     def _outdated(self) -> list[RefereeProcess]:
-        """Takes out the idle ones whose GPU was put aside, and the one without if a GPU is healthy again."""
+        """Takes out the idle referees whose GPU was put aside, and the referee without a GPU if one is
+        healthy again."""
         wanted = {_key(place) for place in discovery.fleet()} or {""}
         gone = [key for key in self._running if key not in wanted | self._taken]
         return [self._running.pop(key) for key in gone]

@@ -53,7 +53,8 @@ def declarations(text: str, name: str) -> list[Declaration]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Index of the parenthesis that closes the one before `start`; -1 without one in 10,000 characters."""
+    """Index of the parenthesis that closes the parenthesis before `start`; -1 without one in 10,000
+    characters."""
     depth = 1
     for index in range(start, min(len(text), start + 10_000)):
         if text[index] == "(":

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 LOOKS, PAUSE_S = 3, 0.2
-"""It looks until it has found nothing so many times, so long apart: a process that was being started appears
-later."""
+"""The sweeper looks until it has found nothing so many times, so long apart: a process that was being started
+appears later."""
 GIVEN_UP_AFTER_S = 60.0
 
 

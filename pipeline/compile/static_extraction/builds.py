@@ -46,7 +46,8 @@ class StaticBuilds:
     complete: bool
     """Whether nothing in the source asks for another one."""
     certain: tuple[BuildRequest, ...] = ()
-    """Those that importing it, or constructing its model, asks for whatever happens, outside of any `try`."""
+    """Builds that importing the source, or constructing its model, asks for in any case, outside of any
+    `try`."""
 
 
 def static_builds(
