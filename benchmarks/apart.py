@@ -30,7 +30,7 @@ from pipeline.runs.stream import places, verify_persistently
 from pipeline.types import Rigor, Status, Verification, VerifySettings
 
 IN_FLIGHT = 6
-"""Builds beside the one that is judged: few, so that --seconds-budget ends them."""
+"""Builds beside the candidate that is judged: few, so that --seconds-budget ends them."""
 
 
 def main() -> None:

@@ -79,7 +79,7 @@ class FitnessServer:
             ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 return None
-            piece = os.read(process.stdout.fileno(), 1)  # what follows is the next line's
+            piece = os.read(process.stdout.fileno(), 1)  # the bytes after it are the next line's
             if not piece:
                 break
             line += piece
@@ -116,7 +116,7 @@ class FitnessServer:
 
 
 def main() -> None:
-    """Serves standard input. What problems print goes to standard error."""
+    """Serves standard input. The output of problems goes to standard error."""
     import psutil
     import torch
 

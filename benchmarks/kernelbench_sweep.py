@@ -96,7 +96,7 @@ SELF_COLUMNS = tuple(f"self {outcome}" for outcome in OUTCOMES)
 
 
 def candidate(problem: Problem, size: str, name: str) -> str:
-    """The source of one of CANDIDATES; what it draws by itself has the size that is asked for."""
+    """The source of one of CANDIDATES; inputs that it draws by itself have the size that is asked for."""
     values = (f"{key} = {value!r}\n" for key, value in problem.sizes[size].items())
     return "".join([problem.source, "\n\n", *values, CANDIDATES[name]])
 

@@ -61,7 +61,7 @@ class Moment:
 
 
 class Watch(Sampler):
-    """Samples the processes below this one in a thread while its block runs."""
+    """Samples the processes below ours in a thread while its block runs."""
 
     def __init__(self, every_s: float) -> None:
         self.moments: dict[str, list[Moment]] = {ORCHESTRATOR: [], REFEREE: [], WORKERS: []}
@@ -175,7 +175,7 @@ def verified(
 
 
 def outside() -> dict[str, int]:
-    """Bytes in use of /dev/shm and of each GPU's memory, whoever uses them."""
+    """Bytes in use of /dev/shm and of each GPU's memory, by any process."""
     import pynvml
 
     shared = os.statvfs(SHARED_MEMORY)

@@ -1,11 +1,11 @@
 """What a process costs beside its timed blocks, on one GPU and on all of a host at once:
 ``python -m benchmarks.neighbours``.
 
-Whatever makes a context, maps memory or ends a process on one GPU takes locks of the driver that processes on
-the other GPUs want as well. For 1, 2, 3 ... GPUs, a process for each of them goes round and round through
-what a verification does outside its timed blocks, two contestants at a time: a process comes up, makes its
-context, maps its slots, loads the problem, has a call traced, is held still and let go on, and ends. Without
-a GPU it is one process, on the CPU. Prints medians and ninth deciles, and writes JSON.
+A process that makes a context, maps memory or ends on one GPU takes locks of the driver that processes on the
+other GPUs want as well. For 1, 2, 3 ... GPUs, a process for each of them goes round and round through what a
+verification does outside its timed blocks, two contestants at a time: a process comes up, makes its context,
+maps its slots, loads the problem, has a call traced, is held still and let go on, and ends. Without a GPU it
+is one process, on the CPU. Prints medians and ninth deciles, and writes JSON.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Place:
 
     cores: tuple[int, ...]
     gpus: tuple[str, ...]
-    """Their UUIDs."""
+    """UUIDs of the GPUs."""
 
     @property
     def name(self) -> str:

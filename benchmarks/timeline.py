@@ -101,7 +101,7 @@ def cases_of(work: Work, settings: VerifySettings) -> Iterator[tuple[str, Watche
 
 
 def rows_of(seen: Watched) -> list[Row]:
-    """The stages in their order; what is left out between them is shorter than LEAST_REST_S."""
+    """The stages in their order; a stretch that is left out between them is shorter than LEAST_REST_S."""
     known, remarks = seen.verification.stage_seconds, remarks_on(seen.verification)
     start, rows = seen.spans[0].begin, []
     for span in seen.spans:

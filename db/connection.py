@@ -93,7 +93,7 @@ class Database:
             assert isinstance(driver, sqlite3.Connection)
             driver.execute("PRAGMA journal_mode=WAL")
         with _MIGRATING, self._writer.connect() as connection, connection.begin():
-            # The lock of BEGIN IMMEDIATE is held: whoever waited for it finds the work done.
+            # The lock of BEGIN IMMEDIATE is held: a process that waited for it finds the work done.
             if _version(connection, self.path) != HEAD:
                 _migrate(connection, self.path)
 
@@ -130,7 +130,8 @@ def open_database(path: Path, *, create: bool, only_read: bool = False) -> Datab
 def _at_rest(path: Path) -> bool:
     """Whether we cannot write beside the file, as WAL mode needs even to read, and nobody has it open.
 
-    Whoever has it open keeps a write-ahead log beside it; without one all that is stored is in the file.
+    A process that has it open keeps a write-ahead log beside it; without such a log all that is stored is in
+    the file.
     """
     return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 

@@ -37,7 +37,8 @@ Row = TypeVar("Row", bound=models.Base)
 
 
 def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
-    """The attempt; what was altered since it was stored is read as it is now and named in `alterations`.
+    """The attempt; a text that was altered since it was stored is read as it is now and named in
+    `alterations`.
 
     Raises UsageError when there is no such attempt, StoreError when its rows make no sense.
     """

@@ -141,9 +141,9 @@ class Verifier:
         """The verification of each candidate, in the order in which they are done.
 
         `candidates` is drawn from in the event loop, and only as fast as results are taken; nothing is drawn
-        before the first is asked for. Each is verified by itself, the same source twice as well. What is lost
-        to infrastructure is tried again, at most twice. The iterator raises UsageError and MachineError, and
-        what `candidates` raises; that ends it. Raises UsageError outside of `async with`.
+        before the first is asked for. Each is verified by itself, the same source twice as well. A candidate
+        that is lost to infrastructure is tried again, at most twice. The iterator raises UsageError and
+        MachineError, and what `candidates` raises; that ends it. Raises UsageError outside of `async with`.
         """
         engine, group = self._opened()
         return Results(Stream(candidates, partial(self._judged, engine), group, self._in_flight))

@@ -34,7 +34,7 @@ class SandboxError(MachineError):
 
 
 class DeviceUnfit(MachineError):
-    """A GPU failed its canary and was quarantined: what was judged on it has to be judged on another."""
+    """A GPU failed its canary and was quarantined: the candidate has to be judged on another GPU."""
 
 
 class ProviderError(KernelproofError):

@@ -119,7 +119,7 @@ def lineage(tree: ast.Module, cls: ast.ClassDef) -> tuple[list[ast.ClassDef], li
         bases: list[ast.ClassDef] = []
         for base in looked_at.bases:
             known = find_class(tree, base.id) if isinstance(base, ast.Name) else None
-            if known is None or known is looked_at:  # `class Model(Model)`: what had the name before
+            if known is None or known is looked_at:  # `class Model(Model)`: the class of that name before
                 unknown.append(base)
             else:
                 bases.append(known)

@@ -4,10 +4,10 @@
     CUDA_VISIBLE_DEVICES=1 .venv/bin/python scripts/confusion.py --device cuda --share 1/4 --json part1.json
     .venv/bin/python scripts/confusion.py --add part0.json part1.json part2.json part3.json
 
-With --json each record is written as it comes. What the file already holds is not judged again, but counted:
-so a run that was stopped goes on (--fresh forgets it; do that when the verifier has changed). A member whose
-file has changed since is judged again. --add judges nobody: it adds up files of --json from any runs and
-machines, and --json then keeps them all in one.
+With --json each record is written as it comes. Members that the file already holds are not judged again, but
+counted: so a run that was stopped goes on (--fresh forgets it; do that when the verifier has changed). A
+member whose file has changed since is judged again. --add judges nobody: it adds up files of --json from any
+runs and machines, and --json then keeps them all in one.
 
 Exit code 1 when a cheat, a wrong or a faulty candidate is accepted, an honest one refused, or any member ends
 otherwise than its header says; with --add also when a member is missing. Exit code 2 for parts that do not
@@ -68,9 +68,9 @@ def main() -> int:
         with Court(cache, scratch) as court, ThreadPoolExecutor(1) as pool:
             jobs = Group(court.others, in_turn=True)
             building = pool.submit(build_ahead, left, cache, jobs, threads=arguments.builders)
-            if not court.others:  # what is timed has no cores of its own
+            if not court.others:  # timed processes have no cores of their own
                 building.result()
-            left.sort(key=lambda member: member.builds)  # what needs no build waits for none
+            left.sort(key=lambda member: member.builds)  # members without a build wait for none
             for number, member in enumerate(left, 1 + len(chosen) - len(left)):
                 if arguments.seconds_budget and time.monotonic() - began > arguments.seconds_budget:
                     print(f"{len(chosen) - number + 1} left: --seconds-budget is used up")
@@ -196,7 +196,8 @@ def judge(court: Court, member: Member) -> dict[str, Any]:
     record: dict[str, Any] = {"kind": member.kind, "name": member.name, "device": member.device}
     record |= {"expected": list(member.expected), "caught_by": list(member.caught_by)}
     record["candidate"] = wording(member)
-    # Who leaves something behind is not told from processes in reserve: faults are judged without any.
+    # A process that a fault leaves behind looks like a process in reserve: faults are judged without a
+    # reserve.
     ahead = member.device == "cuda" and member.kind != "faults"
     try:
         verdict = court.judge(member.request, ahead=ahead)

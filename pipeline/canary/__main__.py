@@ -20,8 +20,8 @@ def main() -> int:
     torch.set_num_threads(min(torch.get_num_threads(), 4))
     print(UP, flush=True)
     device, trouble = torch.device(sys.argv[1]), None
-    for line in sys.stdin:  # which ends when whoever kept it has ended
-        signal.alarm(round(TIME_LIMIT_S) + 5)  # should whoever asked be killed, a hung canary ends too
+    for line in sys.stdin:  # this ends when the process that started the canary has ended
+        signal.alarm(round(TIME_LIMIT_S) + 5)  # a hung canary ends even if the process that asked was killed
         trouble = examine(device)
         print(trouble or HEALTHY, flush=True)
         signal.alarm(0)

@@ -61,5 +61,5 @@ def main() -> None:
         if error.errno != errno.ENOSPC:
             raise
         print(f"kernelproof: {error}; make room and run the same command again", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is in the buffer still is no second error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # bytes still in the buffer give no second error
         sys.exit(MachineError.exit_code)

@@ -52,7 +52,7 @@ class Builder:
 
         `slim`: try the slim route first, where a request fits it; without, all are compiled in full.
 
-        `group`: whoever closes it ends the builds under way, which then are INFRASTRUCTURE failures.
+        `group`: closing the group ends the builds under way, which then are INFRASTRUCTURE failures.
 
         Raises MachineError when the cache cannot be written or torch is missing, UsageError for a malformed
         KERNELPROOF_CACHE_BYTES.

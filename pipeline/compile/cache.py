@@ -6,7 +6,7 @@ Locks are `flock`s: they end with the process that holds them, and none can be l
 
 Beyond a bound the least recently used entries are removed, a tenth of the bound at a time. Those that were
 used within the last hour stay until twice the bound is reached: somebody may be about to open their library.
-Whoever finds it gone asks again.
+A process that finds a library gone asks for the build again.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _FILLED_AGAIN = 0.9
 _WALK_STEP = 0.05
 """While eviction cannot get below the bound, it looks again after so much of it was stored."""
 _EVICTION = "evict"
-"""The lock of whoever removes entries; no key starts like it."""
+"""The lock of a process that removes entries; no key starts like it."""
 _PRUNE_WAIT_S = 60.0
 _LOCK_POLL_S = 0.05
 _SCRATCH_LINK = "scratch"
-"""In a workplace: the link to its scratch directory, so that whoever sweeps the one finds the other."""
+"""In a workplace: the link to its scratch directory, so that a sweep of the workplace finds the directory."""
 
 
 class LockTimeout(Exception):
@@ -139,7 +139,7 @@ class BuildCache:
         entry = look_at(staged)
         try:
             count = self._store_size.add(entry.bytes if entry else 0)
-        except OSError:  # another user's file: whoever can write it counts
+        except OSError:  # another user's file: processes that can write it count the use
             return False
         if count is None:
             return True

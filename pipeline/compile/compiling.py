@@ -87,8 +87,8 @@ class Compiler:
         return Compiled(state, said, outcome.wall_s, outcome.cpu_s, library)
 
     def _run(self, scratch: Path, seconds: float, memory_bytes: int) -> Outcome:
-        # Without -k ninja stops at the first failure, and which of two failing files that is depends on
-        # who finishes first: the log would differ from run to run.
+        # Without -k ninja stops at the first failure, and which of two failing files that is depends on the
+        # compiler that finishes first: the log would differ from run to run.
         command = (str(self.toolchain.ninja), "-k", "0", "-j", str(self._jobs))
         limits = Limits(
             wall_s=seconds,

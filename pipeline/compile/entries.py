@@ -33,7 +33,8 @@ class Entry:
 
 
 def entries(root: Path) -> list[Entry]:
-    """All entries below `root`, least recently used first. What is no entry by its name is left out."""
+    """All entries below `root`, least recently used first. A file that is no entry by its name is left
+    out."""
     folders = (
         folder
         for ready_builds in _folders(root, _SHELF)

@@ -14,7 +14,7 @@ from pipeline.types.build import Build, BuildState
 
 OBJECT_BYTES = 64 << 20
 _LOCK = "glue"
-"""Not its key: keys share lock files, and who makes the glue holds a build's lock already."""
+"""Not its key: keys share lock files, and the process that makes the glue holds a build's lock already."""
 _LIMITS = Limits(wall_s=600.0, cpu_s=600.0, memory_bytes=4 << 30, processes=32, file_bytes=OBJECT_BYTES)
 
 

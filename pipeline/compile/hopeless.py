@@ -1,4 +1,5 @@
-"""Errors that no header can mend: what ends in one with the slim headers is not compiled again in full.
+"""Errors that no header can mend: a source that ends in one with the slim headers is not compiled again in
+full.
 
 Only the first error of a source is looked at, as others may follow from it, and only one that says without
 doubt that more declarations would not help.
@@ -59,8 +60,8 @@ def _is_final(error: re.Match[str], request: BuildRequest, toolchain: Toolchain)
 
 
 def _is_undeclared_binding(name: str, request: BuildRequest) -> bool:
-    """Whether it is a function to be bound that nothing of the candidate's own mentions: what torch calls so
-    lies in a namespace."""
+    """Whether it is a function to be bound that nothing of the candidate's own mentions: a function of
+    torch's with such a name lies in a namespace."""
     own = "\n".join((*request.cpp_sources, *request.files.values()))
     named = name in (request.functions or {})
     return named and re.search(rf"\b{name}\b", own) is None and _USING.search(own) is None

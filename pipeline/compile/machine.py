@@ -28,7 +28,7 @@ class Tools:
 
     @property
     def paths(self) -> list[str]:
-        """Those that are there."""
+        """The compilers and tools that are there."""
         return [path for path in (self.cxx, self.nvcc, self.ninja) if path]
 
 

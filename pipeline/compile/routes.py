@@ -40,7 +40,7 @@ class Routes:
                 return self._build(done, key, plan, Route.SLIM, fallback), done.library
             rest = _rest(route, done)
             if rest == route or hopeless(done.log, self._request, self._compiler.toolchain):
-                # What failed had all headers, or no header would help.
+                # The source that failed had all headers, or no header would help.
                 return self._build(done, key, plan, Route.SLIM, fallback), None
             fallback = fallback or first_error(done.log)
             route = rest

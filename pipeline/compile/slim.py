@@ -6,7 +6,8 @@ folder ahead of torch's own on the include path answers for torch's large header
 these alone. They are read from the installed torch, never written by us, so that they mean the same. Bindings
 are made without pybind11 where the signatures are simple (`bindings/kernelproof_bindings.h`).
 
-What is missing is a compile error, and then the build is repeated in full: the route only decides the time.
+A missing declaration is a compile error, and then the build is repeated in full: the route only decides the
+time.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Count:
     """What is known of the entries' bytes."""
 
     bytes: int
-    """At the last walk, and stored since. What was replaced counts twice until the next walk."""
+    """At the last walk, and stored since. A replaced entry counts twice until the next walk."""
     walked_bytes: int
     """At the last walk over all entries."""
     walked_at: float
@@ -29,7 +29,7 @@ class Count:
 class StoreSize:
     """The count in its file, read and written under a `flock` of microseconds.
 
-    What is about to be stored is added before it appears, so a process killed in between makes the count too
+    The bytes of an entry are added before it appears, so a process killed in between makes the count too
     high, and the next walk puts it right. A file that is missing or damaged means that nothing is known.
     """
 
@@ -50,7 +50,7 @@ class StoreSize:
             return _write(descriptor, Count(known.bytes + count, known.walked_bytes, known.walked_at))
 
     def correct(self, walked: int, before: Count | None) -> Count:
-        """Puts in what a walk found. `before`: the count at its start; what was added since is kept."""
+        """Puts in what a walk found. `before`: the count at its start; bytes added since are kept."""
         with self._held() as descriptor:
             known = _read(descriptor)
             added = known.bytes - before.bytes if known is not None and before is not None else 0

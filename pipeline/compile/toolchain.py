@@ -150,7 +150,8 @@ class Toolchain(FrozenRecord):
 
 
 def learn_toolchain(cache_dir: Path) -> Toolchain:
-    """The toolchain of this interpreter and machine; what takes seconds to learn is kept in `cache_dir`.
+    """The toolchain of this interpreter and machine; facts that take seconds to learn are kept in
+    `cache_dir`.
 
     torch is imported in a process of its own, once for each interpreter, torch and set of compilers.
     Raises MachineError when torch is missing or cannot be imported; UsageError when
@@ -206,7 +207,7 @@ def _absent_headers(toolkit: machine.CudaToolkit) -> tuple[str, ...]:
 
 
 def _torch_facts() -> dict[str, Any]:
-    """Ask the installed torch, in a process of its own: this one must not pay for the import."""
+    """Ask the installed torch, in a process of its own: ours must not pay for the import."""
     command = [sys.executable, "-P", "-c", _TORCH_FACTS]
     finished = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if finished.returncode != 0:

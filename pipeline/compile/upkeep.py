@@ -57,7 +57,8 @@ def prune(cache_dir: Path, *, target: int | None = None, unused_s: float | None 
 
 
 def clear(cache_dir: Path) -> Removal:
-    """Removes all builds and marks; what is being compiled now stays. Raises MachineError as `prune` does."""
+    """Removes all builds and marks; builds that are being compiled now stay. Raises MachineError as `prune`
+    does."""
     return _removal(cache_dir, 0, None, all_marks=True)
 
 

@@ -25,7 +25,8 @@ ALIGNMENT = 512
 
 SEGMENT = 2 << 20
 """Bytes: `cudaMalloc` gives multiples of this a block of their own. Smaller requests share one, and a CUDA
-IPC handle opens the whole block: whoever has it would see, and could change, what lies beside its arena."""
+IPC handle opens the whole block: a process with the handle would see, and could change, the memory beside its
+arena."""
 
 _PERSISTING_L2_LIMIT = 6
 """cudaLimitPersistingL2CacheSize."""
@@ -85,7 +86,7 @@ def bytes_of(tensor: torch.Tensor) -> int:
 def create_shared(name: str, nbytes: int) -> tuple[Arena, int]:
     """A CPU arena and the descriptor to send along. The caller closes the descriptor after sending.
 
-    Sealed, so that nobody can make it shorter: who reads beyond the end of a file is killed.
+    Sealed, so that nobody can make it shorter: a process that reads beyond the end of a file is killed.
     """
     descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, max(nbytes, ALIGNMENT))

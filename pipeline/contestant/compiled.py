@@ -1,6 +1,6 @@
 """torch.compile inside the sandbox, for baselines only: compiles the problem's model and warms it up.
 
-Compiler and kernels are made in the process itself. What torch.compile writes lies in the scratch directory,
+Compiler and kernels are made in the process itself. The files of torch.compile lie in the scratch directory,
 through `HOME` and `TMPDIR`.
 """
 

@@ -1,4 +1,4 @@
-"""Extensions inside the sandbox: what the candidate wants compiled is asked for over the wire.
+"""Extensions inside the sandbox: builds that the candidate wants are asked for over the wire.
 
 The runner replaces `load_inline`, `load` and what `BuildExtension` runs in `torch.utils.cpp_extension` by
 functions that send the sources out and get the finished library as a descriptor, with the semantics and the

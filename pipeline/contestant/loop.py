@@ -44,8 +44,8 @@ class Slot:
 
     arguments: Sequence[Any]
     late: Late = ()
-    """Those of its inputs that are written by work that is queued right before the call: as in a network, a
-    forward has to come after it on its stream. One that begins early has read something else."""
+    """Inputs that are written by work queued right before the call: as in a network, a forward has to come
+    after that work on its stream. A forward that begins early has read something else."""
 
 
 Places = Callable[[], Sequence[Sequence[torch.Tensor]]]
@@ -65,13 +65,13 @@ class OutputMeta:
 
 
 class Flush:
-    """Empties the L2 cache, and keeps the device busy while a forward is launched: how fast the host is just
-    then is no time of the device's. Nothing with zero bytes.
+    """Empties the L2 cache, and keeps the device busy while a forward is launched: so the speed of the host
+    just then does not count as the device's time. Does nothing with zero bytes.
 
-    Who skipped that could do as much work of its own unseen. So it is work that leaves a proof: each number
-    of a buffer is combined with the sum of all of them (exclusive or), then multiplied, in 32 bits. A step
-    needs all numbers of the one before, so steps cannot be left out; whoever starts from the same seed comes
-    to the same sum.
+    A process that skipped the flush could do as much work of its own unseen. So the flush leaves a proof:
+    each number of a buffer is combined with the sum of all of them (exclusive or), then multiplied, in 32
+    bits. A step needs all numbers of the step before, so steps cannot be left out. The same seed always gives
+    the same sum.
     """
 
     FACTOR = 0x2C1B3C6D

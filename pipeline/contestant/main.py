@@ -129,7 +129,7 @@ class Runner:
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
 
     def _pretend(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """For the build stage: what is loaded finds a GPU, though there is none."""
+        """For the build stage: the code that is loaded finds a GPU, though there is none."""
         self._pretended = str(message["device"])
         if self._pretended == "cuda":
             major, minor = message["capability"]
@@ -220,7 +220,7 @@ class Runner:
         return {"missing": [name for name in wanted if name not in state]}
 
     def _call(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One untimed call. The result stays alive, so that `again` can see it change; with `hold` the one
+        """One untimed call. The result stays alive, so that `again` can see it change; with `hold` the result
         before stays instead."""
         arguments, places = self._decode(message["arguments"]), self._places(message)
         torch.manual_seed(int(message["seed"]))
@@ -327,7 +327,7 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 def main() -> None:
     """Takes the socket's descriptor from the command line and serves it."""
     descriptor = int(sys.argv[1])
-    gc.freeze()  # what the imports made stays: to look for garbage in it takes longer than many a forward
+    gc.freeze()  # imported objects stay: a search for garbage in them takes longer than many a forward
     sock = socket.socket(fileno=descriptor)
     runner = Runner(sock, alone=True)
     ExtensionLoader(runner.ask_for_build, Path.cwd() / "extensions").install()

@@ -41,7 +41,7 @@ def with_own_files(
     """The request with what it takes of the candidate's own files.
 
     `sources`: files to compile, each by itself. `directory`: where the inline sources would lie. `machine`:
-    folders that the builder has, too; what is below them is not sent. Raises OSError for a source that cannot
+    folders that the builder has, too; files below them are not sent. Raises OSError for a source that cannot
     be read and RuntimeError for what cannot be sent.
     """
     gathered = _Gathering([_absolute(path) for path in machine], request["extra_include_paths"])
@@ -155,7 +155,7 @@ class _Gathering:
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:
-    """Without `..`, and without following links: what an include spells out stays as it is."""
+    """Without `..`, and without following links: a path that an include spells out stays as it is."""
     return Path(os.path.normpath(Path(path).absolute()))
 
 

@@ -1,7 +1,7 @@
 """One call under watch: kernels on the device, operators of torch, functions of the candidate's extensions.
 
 torch's own profiler (Kineto) records them; on a GPU it takes the kernels from CUPTI. Everything here runs in
-the candidate's process and is a claim, as docs/kernels.md says. What fails here is `trouble` in the report,
+the candidate's process and is a claim, as docs/kernels.md says. A failure here is `trouble` in the report,
 never an error of the candidate.
 """
 
@@ -198,7 +198,8 @@ class _Marks:
 
 
 class _CodePages:
-    """Whether code of a built library runs, whoever calls it (ctypes, `functools.partial`, a C++ thread).
+    """Whether code of a built library runs, in whatever way it is called (ctypes, `functools.partial`, a C++
+    thread).
 
     The pages of its code are taken out of this process's page table, and come back when they are used. They
     are never changed, so nothing is lost.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 TORCH_LIBRARIES = frozenset({"c10", "torch", "torch_cpu", "torch_python", "cudart", "c10_cuda", "torch_cuda"})
-"""Those that the builder links by itself."""
+"""The libraries of torch that the builder links by itself."""
 
 
 def request_of(

@@ -36,7 +36,7 @@ class Gpu:
     """`GPU-...`, as the driver names it."""
     name: str
     index: int
-    """Its number in nvidia-smi."""
+    """The GPU's number in nvidia-smi."""
 
     def __str__(self) -> str:
         return f"GPU {self.index} ({self.name}, {self.uuid})"
@@ -117,8 +117,8 @@ def environment_for(gpu: Gpu | None) -> dict[str, str]:
 def visible_gpus(ordered: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
     """What `CUDA_VISIBLE_DEVICES=visible` leaves of `ordered` (as CUDA counts), in the order it says.
 
-    Its entries are numbers or the beginnings of UUIDs. What follows an entry that names no GPU is ignored
-    (CUDA C++ Programming Guide, "CUDA Environment Variables"); where one is named twice CUDA offers none.
+    Its entries are numbers or the beginnings of UUIDs. Entries after one that names no GPU are ignored (CUDA
+    C++ Programming Guide, "CUDA Environment Variables"); where one is named twice CUDA offers none.
     """
     if visible is None:
         return ordered

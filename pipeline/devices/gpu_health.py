@@ -45,7 +45,7 @@ class Reserve:
     def refill(self, device: str, cores: Sequence[int] = ()) -> None:
         """Has one for `device`, which comes up on `cores` (none named: on all). Returns before it is up.
 
-        None where no process can be started: whoever needs one is told then.
+        Has none where no process can be started: the caller that needs one is told then.
         """
         if self._waiting is not None and self._waiting.poll() is None and self._device == device:
             return
@@ -70,8 +70,9 @@ class Reserve:
             self.close()
 
     def content(self, device: str, seconds: float = TIME_LIMIT_S) -> bool:
-        """Whether the one for `device`, asked now and never again, says that all is right; False where there
-        is none. Nobody waits for its end: a process with a CUDA context takes a third of a second for that.
+        """Whether the canary for `device`, asked now and never again, says that all is right; False where
+        there is none. Nobody waits for its end: a process with a CUDA context takes a third of a second to
+        end.
         """
         self.settle()
         found = self._waiting
@@ -114,8 +115,8 @@ def confirm(
     """Looks whether a GPU is still fit to be used; nothing is asked of a CPU (`uuid` None).
 
     `device` is torch's name for it, here or with `environment` added, `after` what made us ask (`a crash`).
-    Whoever calls holds the GPU's lock. Raises DeviceUnfit when the canary fails; the GPU is then quarantined.
-    Where the one in `reserve` fails another is asked: that one may have been harmed with what came before.
+    The caller holds the GPU's lock. Raises DeviceUnfit when the canary fails; the GPU is then quarantined.
+    Where the canary in `reserve` fails another is asked: the candidate may have harmed the first.
     """
     if uuid is None:
         return

@@ -129,8 +129,8 @@ def open_directory() -> int:
 def _taken(key: str, on_wait: Callable[[str], None]) -> int:
     """A descriptor that holds the device.
 
-    flock promises no order. So whoever waits for the device holds the turn, and whoever lets go of the device
-    and wants it again at once comes after them.
+    flock promises no order. So a process that waits for the device holds the turn. A process that lets go of
+    the device, and wants it again at once, comes after those that wait.
     """
     told = False
 

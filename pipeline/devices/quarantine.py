@@ -46,8 +46,8 @@ def impose(uuid: str, reason: str) -> str | None:
 def find(uuid: str) -> Quarantine | None:
     """A GPU's record, None without one.
 
-    What is not readable as a record still counts: something had put the GPU aside, and to use a broken GPU
-    costs more than to look at a good one.
+    A file that is not readable as a record still counts: something had put the GPU aside, and to use a broken
+    GPU costs more than to look at a good one.
     """
     path = directory() / _name(uuid)
     try:
@@ -100,5 +100,5 @@ def _unreadable(uuid: str, reason: str) -> Quarantine:
 
 
 def _plain(text: str) -> str:
-    """Anybody can write a record: what of it is shown moves no cursor."""
+    """Anybody can write a record: the part of it that is shown moves no cursor."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -30,8 +30,9 @@ def shares_by_gpu(
 ) -> dict[str, CoreShares]:
     """What each GPU that is used keeps of `cores`, by its UUID.
 
-    Every GPU of the machine counts: other processes of ours may use those that are hidden from this one, and
-    all of them have to come to the same. Only where the cores do not suffice for all, those used count alone.
+    Every GPU of the machine counts: other kernelproof processes may use GPUs that are hidden from this
+    process, and all processes have to come to the same shares. Only where the cores do not suffice for all,
+    those used count alone.
     """
     everywhere = [*installed, *(uuid for uuid in used if uuid not in installed)]
     found = dict(zip(everywhere, shares(len(everywhere), cores, topology), strict=True))
@@ -94,8 +95,8 @@ def builds_at_once(cores: int) -> int:
 
 
 class Cores:
-    """Many builds, or one measurement that needs the cores for itself. Builds that wait go first, and of each
-    kind who came first.
+    """Many builds, or one measurement that needs the cores for itself. Builds that wait go first. Within each
+    kind the first to come goes first.
 
     So a batch on a CPU compiles as many candidates as it holds, and then measures them one by one.
     """

@@ -110,7 +110,7 @@ class Engine:
         settings: VerifySettings,
         on_stage: OnStage = lambda _: None,
     ) -> Verification:
-        """One candidate's verification. What the candidate does wrong is its status, never an exception.
+        """One candidate's verification. A candidate's failure is its status, never an exception.
 
         Raises UsageError for a size the problem has not, or a problem whose own code fails; MachineError
         for what this machine lacks.
@@ -126,7 +126,8 @@ class Engine:
         with self._referees.expected(device):  # one starts while the build runs
             on_stage("build")
             began = time.monotonic()
-            # Who watches the compilers, from here, leaves the kept cores alone as they do.
+            # The threads that watch the compilers stay off the cores kept for measurements, as the compilers
+            # do.
             with self._cores.building(), on_cores(self._referees.others):
                 prebuilt = self._prebuilt(source, problem, settings)
             if self._closed:
@@ -283,9 +284,9 @@ class Engine:
 
 
 def _deciding(prebuilt: Prebuilt, source: str) -> list[Build]:
-    """Those failed builds by which the candidate ends: all, where no other worked and the source names no
-    other way to native code; else those that it raised about. One that it caught, beside one that worked, is
-    judged by what it does then."""
+    """The failed builds that end the candidate: all of them, where no build worked and the source names no
+    other way to native code; else those that the candidate raised about. A candidate that caught a failure,
+    beside a build that worked, is judged by what it does then."""
     failed = [build for build in prebuilt.builds if build.state.status is not None]
     named = [build for build in failed if f"Error building extension '{build.name}'" in prebuilt.raised]
     if len(failed) < len(prebuilt.builds) or compiles_itself(source):

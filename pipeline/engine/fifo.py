@@ -1,5 +1,5 @@
-"""First come, first served. Who waits for a plain condition is let through in no order at all, and in a batch
-that always has others waiting the unlucky ones waited for most of it."""
+"""First come, first served. A plain condition lets threads through in no order at all. In a batch other
+threads always wait too, and unlucky ones would wait for most of the batch."""
 
 from __future__ import annotations
 

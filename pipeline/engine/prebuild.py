@@ -1,4 +1,4 @@
-"""The build stage: what a candidate wants built is built before a referee sees it.
+"""The build stage: a candidate's extensions are built before a referee sees it.
 
 So compilers run while a GPU is busy with another candidate, and a candidate that does not compile never gets
 near one. Where the source shows what it will ask for, that is built as it stands (`static_extraction`). Where
@@ -127,8 +127,8 @@ def _import(
 
 
 def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem) -> None:
-    """Lets it construct its model and call it, with tensors that have no memory: what it builds only then is
-    built now. How that ends says nothing, as there is no GPU."""
+    """Lets it construct its model and call it, with tensors that have no memory: extensions that it asks for
+    only then are built now. How that ends says nothing, as there is no GPU."""
     sizes = problem.sizes.get(settings.size, {})
     message = {"op": "rehearse", "class": MODEL, "problem": problem.source, "sizes": sizes}
     with suppress(ContestantFailed, ContestantGone):

@@ -26,7 +26,7 @@ START_SECONDS = 300.0
 GOODBYE_SECONDS = 10.0
 """Most seconds for a referee to end what it keeps ready."""
 LOOK_SECONDS = 0.05
-"""How often who waits for a referee's turn looks whether another has heard what it wants to know."""
+"""How often a thread that waits for a referee's turn looks whether another thread has heard the answer."""
 VERIFY_SECONDS = 3600.0
 """Most seconds for one verification, whatever its own limits: a referee that hangs is our failure."""
 

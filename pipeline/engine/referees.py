@@ -1,8 +1,8 @@
 """The referees of an engine: one for each healthy GPU, or a single one on a machine without.
 
-Whoever has a candidate to judge takes one, and waits while all are taken: the work is shared by that alone,
-so a GPU that has the shorter candidates judges more. One that is put aside is not given out again, and its
-work goes to the others.
+A thread with a candidate to judge takes a free referee, and waits while all are taken. The work is shared by
+that alone, so a GPU with shorter candidates judges more of them. A referee that is put aside is not given out
+again, and its work goes to the others.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Referees:
 
     @contextmanager
     def taken(self, device: str) -> Iterator[RefereeProcess]:
-        """A referee of `device` for this thread alone; who waits longest is next. Raises as `expected`."""
+        """A referee of `device` for this thread alone; the thread that waits longest is next. Raises as
+        `expected`."""
         with self._changed:
             place = self._waiting[device].wait_for(lambda: self._free(device))[0]
             referee = self._started(place)
@@ -99,7 +100,7 @@ class Referees:
         lost.close()
 
     def close(self) -> None:
-        """Ends all of them; who waits for one gets RefereeLost."""
+        """Ends all of them; a thread that waits for one gets RefereeLost."""
         with self._changed:
             self._closed = True
             running, self._running = list(self._running.values()), {}
@@ -121,7 +122,8 @@ class Referees:
         return self._running[key]
 
     def _outdated(self) -> list[RefereeProcess]:
-        """Takes out the idle ones whose GPU was put aside, and the one without if a GPU is healthy again."""
+        """Takes out the idle referees whose GPU was put aside, and the referee without a GPU if one is
+        healthy again."""
         wanted = {_key(place) for place in discovery.fleet()} or {""}
         gone = [key for key in self._running if key not in wanted | self._taken]
         return [self._running.pop(key) for key in gone]

@@ -39,11 +39,11 @@ class Kind(Enum):
     PLACEHOLDER = auto()
     """ModelNew is there without a body worth running."""
     HIDDEN = auto()
-    """It parses and defines ModelNew where importing does not reach it."""
+    """The block parses and defines ModelNew where importing does not reach it."""
     BROKEN = auto()
-    """It ends where it should and does not parse."""
+    """The block ends where it should and does not parse."""
     CUT = auto()
-    """It runs to the end of the answer and stops in the middle."""
+    """The block runs to the end of the answer and stops in the middle."""
     OTHER = auto()
 
 

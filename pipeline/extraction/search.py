@@ -107,8 +107,8 @@ class Search:
         return not split
 
     def _loosely(self, spans: Spans, *, trim: bool = False, after: Program | None = None) -> Program | None:
-        """The last complete program between loose fences that is no edit of the one before, if there is one.
-        One inside another's span is part of it."""
+        """The last complete program between loose fences that is no edit of the program before, if there is
+        one. A program inside another's span is part of the other."""
         found: Program | None = None
         end = -1
         for blocks in spans.fenced():

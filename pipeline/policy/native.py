@@ -31,7 +31,7 @@ class Declaration:
 
 
 def declarations(text: str, name: str) -> list[Declaration]:
-    """The declarations and definitions of `name`: what follows the parenthesis tells a call from them."""
+    """The declarations and definitions of `name`: the text after the parenthesis tells a call from them."""
     found: list[Declaration] = []
     for match in re.finditer(
         rf"[\w>&*]\s+[&*]?{re.escape(name)}\s*\(|^{re.escape(name)}\s*\(", text, re.MULTILINE
@@ -48,7 +48,8 @@ def declarations(text: str, name: str) -> list[Declaration]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Index of the parenthesis that closes the one before `start`; -1 without one in 10,000 characters."""
+    """Index of the parenthesis that closes the parenthesis before `start`; -1 without one in 10,000
+    characters."""
     depth = 1
     for index in range(start, min(len(text), start + 10_000)):
         if text[index] == "(":

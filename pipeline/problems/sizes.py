@@ -81,7 +81,7 @@ def _literal(node: ast.expr) -> Sizes:
 
 
 def _require_json(line: int, preset: str, name: str, value: Any) -> None:
-    """Presets travel as JSON: what JSON would change (tuples, sets, bytes) is refused."""
+    """Presets travel as JSON: values that JSON would change (tuples, sets, bytes) are refused."""
     if isinstance(value, list):
         for item in value:
             _require_json(line, preset, name, item)

@@ -179,7 +179,7 @@ def _in_levels(root: Path) -> list[Path]:
 
 def _in_folder(folder: Path) -> list[Path]:
     files = (file for file in folder.glob("*.py") if not file.name.startswith(("_", ".")))
-    return [file for file in files if not file.is_fifo()]  # to read from one waits for whoever writes
+    return [file for file in files if not file.is_fifo()]  # reading a FIFO waits for a writer
 
 
 def _there(text: str) -> Path | None:

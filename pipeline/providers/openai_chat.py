@@ -69,8 +69,8 @@ class OpenAIProvider:
             raise ProviderFatal(
                 f"openai:{model} needs a key in {KEY_VARIABLE}; for a server of your own give its base URL"
             )
-        # A server that sends a byte now and then outlives every timeout of the client; connecting and
-        # reading may take timeout_s each, and whoever needs more than all tries together is stuck.
+        # A server that sends a byte now and then outlives every timeout of the client; connecting and reading
+        # may take timeout_s each, and a question that needs more than all tries together is stuck.
         self._deadline_s = (max_retries + 1) * 2 * timeout_s + max_retries * MAX_RETRY_AFTER_S
         self._client = _client(self._key, url, timeout_s, max_retries)
 
@@ -151,7 +151,7 @@ def _client(key: str, url: str | None, timeout_s: float, max_retries: int) -> op
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """The body as a JSON object; what else a server sent is its failure."""
+    """The body as a JSON object; any other body is the server's failure."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError) as error:

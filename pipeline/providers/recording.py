@@ -123,7 +123,7 @@ def append_record(path: Path, key: RecordKey, body: Mapping[str, Any], note: str
     """Append one record as a whole line.
 
     Writers at the same time take turns by the file's lock. Raises MachineError when the line cannot be
-    written whole (the disk is full, say); what was written of it is taken back.
+    written whole (the disk is full, say); the part that was written is taken back.
     """
     record = Record(**key._asdict(), note=note, response=dict(body))
     # ASCII escapes: a server's lone surrogates have no UTF-8 form, and must not be lost.

@@ -40,7 +40,7 @@ def main() -> None:
     """Answers `environment` and `verify` requests, one at a time."""
     # Other threads watch the sandboxes. When an answer comes that a clock waits for, they give way at once.
     sys.setswitchinterval(SWITCH_SECONDS)
-    gc.freeze()  # what the imports made stays: to look for garbage in it takes as long as a block
+    gc.freeze()  # imported objects stay: a search for garbage in them takes as long as a block
     sock = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     wire.send(sock, {"ready": True, "torch": torch.__version__})

@@ -1,4 +1,4 @@
-"""How long a call may take: no longer than anybody would wait who has the reference."""
+"""How long a call may take: no longer than a person who has the reference would wait."""
 
 from __future__ import annotations
 

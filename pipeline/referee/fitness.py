@@ -1,9 +1,9 @@
 """Is a problem fit to judge candidates? `python -m pipeline.referee.fitness` reads a Problem as JSON from
 standard input and writes one Fitness record as JSON to standard output.
 
-What is asked, is asked with the tolerance that candidates are judged by: a fake output that passes here
-would pass there. Trusted code, but the problem's own code runs in this process, so the orchestrator
-starts it with limits (`pipeline.problems.check`).
+Every question uses the tolerance that candidates are judged by: a fake output that passes here would pass
+there. Trusted code, but the problem's own code runs in this process, so the orchestrator starts it with
+limits (`pipeline.problems.check`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _findings(loaded: LoadedProblem, device: torch.device) -> Iterator[FitnessFi
             Unfit.NONDETERMINISTIC,
             "a second call with the same inputs gives another result; remove dropout, state and randomness",
         )
-        return  # what follows would compare with chance
+        return  # the next questions would compare with chance
     for question in (_constructed_again, _faked, _replayed, _unused_inputs):
         yield from question(subject)
 
@@ -155,7 +155,7 @@ def _faked(subject: Subject) -> Iterator[FitnessFinding]:
 
 
 def _replayed(subject: Subject) -> Iterator[FitnessFinding]:
-    """The output for other inputs, in place of the one asked for: for every output by itself."""
+    """The output for other inputs, in place of the output asked for: for every output by itself."""
     accepted: set[int] = set()
     for seed in OTHER_SEEDS:
         other = subject.forward(subject.loaded.draw(seed, subject.device))
@@ -264,7 +264,7 @@ def _limit_memory(device: torch.device) -> None:
 
 
 def _private_output() -> Callable[[str], None]:
-    """Keeps standard output for the record; what the problem prints goes to standard error."""
+    """Keeps standard output for the record; the problem's own output goes to standard error."""
     record = os.dup(1)
     os.dup2(2, 1)
 
@@ -293,7 +293,7 @@ def main() -> None:
     gpu = describe_environment(device).gpu if device.type == "cuda" else None
     with (
         os.fdopen(arguments.waiting, "w", encoding="utf-8", buffering=1) as waiting,
-        # Its memory is shared, and what runs there disturbs who measures.
+        # The GPU's memory is shared, and work on it disturbs a process that measures.
         locks.held(gpu.uuid, lambda text: print(text, file=waiting)) if gpu else nullcontext(),
     ):
         waiting.close()

@@ -39,7 +39,7 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
     ledger = Ledger(request)
     ledger.environment = describe_environment(torch.device(request.device))
     gpu = ledger.environment.gpu
-    # Whatever runs on a GPU disturbs what is timed there; on a CPU only the timing itself is alone.
+    # Anything that runs on a GPU disturbs timing there; on a CPU only the timing itself is alone.
     with alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
         verdict = told_once(_verdict(request, ledger, tools), request, ledger)
         if gpu is not None and _disorder(verdict):

@@ -18,8 +18,8 @@ from pipeline.workers.pool import WarmPool
 
 
 class Lease:
-    """A device that is still held when the verification is over. Who comes first takes it: the next
-    verification, or what is to let go of it."""
+    """A device that is still held when the verification is over. The first to come takes it: the next
+    verification, or the work that lets go of it."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -92,7 +92,7 @@ class WarmState:
 
     def settle(self) -> None:
         """Returns when nothing of all this takes time from a measurement."""
-        self.pool.enough()  # what was begun ends while we wait for the rest
+        self.pool.enough()  # requests that were begun end while we wait for the rest
         self.cleanup.wait()
         self.pool.settle()
         self.canaries.settle()

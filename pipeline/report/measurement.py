@@ -15,7 +15,7 @@ REASONS = 3
 
 
 def print_measurement(m: Measurement, console: Console) -> None:
-    """One line a fact; what was not measured has none."""
+    """One line a fact; a fact that was not measured has none."""
     facts = {
         "speedup": _speedup(m.speedup, m.speedup_interval, m.pace),
         "candidate": f"{m.candidate_ms:.6g} ms" + (", launch-bound" if m.launch_bound else ""),

@@ -1,4 +1,4 @@
-"""Making text safe and screens plain: what a model wrote never steers a terminal."""
+"""Making text safe and screens plain: a model's text never steers a terminal."""
 
 from __future__ import annotations
 

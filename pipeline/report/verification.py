@@ -124,7 +124,7 @@ def _print_evidence(verification: Verification, console: Console) -> None:
         return
     table = plain_table("check", "outcome", "asked", "seen", "figures")
     for check in verification.checks:
-        # What is nested is for machines: `--json`.
+        # Nested values are for machines: `--json`.
         flat = {k: value for k, value in check.figures.items() if not isinstance(value, dict | list | tuple)}
         outcome = Text(check.outcome, style=OUTCOME_STYLE[check.outcome])
         table.add_row(cell(check.name), outcome, *map(cell, (check.asked, check.seen, pairs(flat))))

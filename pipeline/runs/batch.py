@@ -54,7 +54,7 @@ async def run_batch(
     generated: Path | None,
     on_event: OnEvent = lambda _key, _what: None,
 ) -> Outcome:
-    """Runs a batch to its end, or to a SIGINT or SIGTERM; what is stored by then stays.
+    """Runs a batch to its end, or to a SIGINT or SIGTERM; results stored by then stay.
 
     Raises ProviderFatal when the model's server will answer no question at all.
     """

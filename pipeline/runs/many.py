@@ -1,4 +1,5 @@
-"""Many candidates given as files: each kept as soon as it is done; what is kept is not done again."""
+"""Many candidates given as files: each result is kept as soon as it is there, and a candidate with a kept
+result is not judged again."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ async def verify_all(
     again: bool = False,
     on_done: Callable[[Done], None] = lambda _: None,
 ) -> ManyDone:
-    """Verifies candidates to the end, or to a SIGINT or SIGTERM; what is stored by then stays.
+    """Verifies candidates to the end, or to a SIGINT or SIGTERM; results stored by then stay.
 
     With a store, what is there with a final status for the same content, problem, settings and label is taken
     from it, unless `again`. The same content twice is two candidates and two attempts. Raises what

@@ -57,7 +57,7 @@ class Stream(Generic[T, R]):
     """The results of `work` on `items`, with their items, in the order of completion. An async iterator.
 
     An item is drawn only when fewer than `in_flight` are drawn whose results were not taken yet. An error
-    that `items` or `work` raises is raised to whoever takes results, and ends the stream.
+    that `items` or `work` raises is raised where results are taken, and ends the stream.
     """
 
     def __init__(
@@ -97,7 +97,8 @@ class Stream(Generic[T, R]):
         return result
 
     def close(self) -> None:
-        """Draws no more and gives no more. What threads are at goes on in them, and comes to nothing."""
+        """Draws no more and gives no more. Work that threads have begun goes on in them, and comes to
+        nothing."""
         self._closed = True
         self._scope.cancel()
         self._take.close()

@@ -1,4 +1,5 @@
-"""Which cores a thread of ours may use (sched_setaffinity(2)); what it starts inherits them."""
+"""Which cores a thread of ours may use (sched_setaffinity(2)); threads and processes that it starts inherit
+them."""
 
 from __future__ import annotations
 

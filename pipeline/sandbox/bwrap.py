@@ -112,7 +112,7 @@ def _system() -> Iterator[str]:
 
 
 def _devices(job: Job) -> Iterator[str]:
-    # What lies there is memory that belongs to no process: together not more than the processes may have.
+    # Files there are memory that belongs to no process: together not more than the processes may have.
     size = min(job.limits.scratch_bytes, job.limits.memory_bytes // 2)
     for directory in ("/dev/shm", "/tmp"):
         yield from ("--size", str(size), "--perms", "1777", "--tmpfs", directory)

@@ -1,7 +1,8 @@
 """A control group for one job, by which the kernel holds it still: cgroup v2's freezer (cgroup-v2.rst).
 
-What is frozen runs no instruction of its own until it is thawed, whatever signals reach it, and what it
-starts is in the same group. It takes a writable cgroup v2 hierarchy, which containers seldom have.
+A frozen process runs no instruction of its own until it is thawed, whatever signals reach it, and the
+processes that it starts are in the same group. It takes a writable cgroup v2 hierarchy, which containers
+seldom have.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Freezer:
             return set()
 
     def close(self) -> None:
-        """Removes the group. Whoever is in it still stays there, and it with them."""
+        """Removes the group. A group that still has processes in it stays."""
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 

@@ -1,4 +1,4 @@
-"""Jobs that end together: what one owner started, it can end at once from any thread."""
+"""Jobs that end together: an owner can end all its jobs at once from any thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pipeline.sandbox.model import Job, Outcome
 from pipeline.sandbox.process import Process, start
 
 MOST_NICE = 10
-"""A step is about a tenth of the time on a shared core: who comes tenth has a ninth of what the first has."""
+"""A step is about a tenth of the time on a shared core: the tenth job gets a ninth of the time that the first
+gets."""
 
 
 class Group:
@@ -20,8 +21,8 @@ class Group:
     def __init__(self, cores: tuple[int, ...] = (), *, in_turn: bool = False) -> None:
         """`cores`: the processors of every job in it; none named: as in `Job`.
 
-        `in_turn`: a job gives way to all of other groups, and to those of this one that run already. So the
-        first of many ends as early as it can, and all of them no later.
+        `in_turn`: a job gives way to all of other groups, and to those of its own group that run already. So
+        the first of many jobs ends as early as it can, and all of them together no later.
         """
         self._cores, self._in_turn = cores, in_turn
         self._lock = threading.Lock()
@@ -31,7 +32,7 @@ class Group:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called: whoever waits in order to start a job may give up."""
+        """Whether `close` was called: a thread that waits in order to start a job may give up."""
         return self._closed
 
     def start(self, job: Job, *, unsafe: bool = False) -> Process:

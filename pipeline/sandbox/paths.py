@@ -19,9 +19,9 @@ SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
 def python_paths() -> tuple[Path, ...]:
     """What a job must see for `sys.executable` and its installed packages to run inside.
 
-    The parts of the virtual environment and of the base installation (each by every name that links on
-    the way use), and those directories of `sys.path` that hold torch or numpy. Not the root of a prefix
-    itself, which may be somebody's project. What every sandbox shows anyway is left out.
+    The parts of the virtual environment and of the base installation (each by every name that links on the
+    way use), and those directories of `sys.path` that hold torch or numpy. Not the root of a prefix itself,
+    which may be somebody's project. Paths that every sandbox shows anyway are left out.
     """
     prefixes = [
         Path(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
@@ -62,7 +62,7 @@ def _links(path: Path) -> list[Path]:
 def prepare_scratch(scratch: Path, owner: int | None) -> None:
     """Makes the directory private (0700) and, with `owner`, hands it and all it holds to that user id.
 
-    Links are not followed, and a file with a second name is left alone: what it names is not ours to give.
+    Links are not followed, and a file with a second name is left alone: its content is not ours to give.
     Raises `SandboxError` when the directory is not there or is not ours.
     """
     try:

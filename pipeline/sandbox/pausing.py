@@ -1,7 +1,7 @@
 """Holding a job still from outside, letting it go on, and telling whether any of it ran meanwhile.
 
 Where the job has a control group the kernel freezes it. Elsewhere every process gets SIGSTOP, which the
-kernel undoes for whoever sends SIGCONT, be it a timer. `seccomp` refuses the calls that could do so, and in
+kernel undoes for any sender of SIGCONT, even a timer. `seccomp` refuses the calls that could do so, and in
 any case the processor time of each process is read when all of it is at rest, and again before it goes on.
 """
 
@@ -46,7 +46,7 @@ class Holder:
         `brief`: only those that were held last, and it is not looked whether they stay still. To find new
         ones takes some ten microseconds for each thread. `halt` does that when the clock has stopped.
         """
-        if self._spent is not None:  # paused already: what it did so far counts
+        if self._spent is not None:  # paused already: its processor time so far counts
             self._look()
         found: Iterable[int] | None
         if self._freezer is not None:
@@ -61,9 +61,9 @@ class Holder:
         """Stops all processes while a clock runs; when the last of it was at rest, by `perf_counter_ns`. None
         when some go on.
 
-        Those that were held last are stopped first, which is quick. Whatever it has started since, or keeps
-        from being stopped (a vfork(2) whose child still works), is time of its own: the clock goes on until
-        that is at rest too.
+        Those that were held last are stopped first, which is quick. Processes that it has started since, or
+        keeps from being stopped (a vfork(2) whose child still works), take time of the job's: the clock goes
+        on until they are at rest too.
         """
         held, at = self.pause(brief=True), time.perf_counter_ns()
         if held and self._loose():
@@ -142,8 +142,8 @@ class Holder:
 def _rest(pids: Iterable[int], deadline: float, at_rest: Callable[[int], bool]) -> bool:
     """Waits until all of these are `at_rest`; False when they are not at the deadline.
 
-    A process counts as stopped when its first thread is. Others may be on their way: what they still use
-    would look as if they had gone on.
+    A process counts as stopped when its first thread is. Others may be on their way: the processor time that
+    they still use would look as if they had gone on.
     """
     for pid in pids:
         while not at_rest(pid):

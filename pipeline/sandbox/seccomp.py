@@ -135,7 +135,7 @@ def _later_signals(column: int) -> bytes:
     refuse_sigcont = _op(_IF_EQUAL, _SIGCONT, 0, 1) + refuse
     refuse_pointer = _op(_IF_EQUAL, 0, 1, 0) + refuse
     return (
-        # What it points to names the signal, and a filter cannot look there; without it, it is SIGALRM.
+        # The memory it points to names the signal, and a filter cannot look there; without it, it is SIGALRM.
         _on(_TIMER_CREATE[column], _argument(1), refuse_pointer, _argument(1, upper=True), refuse_pointer)
         + _on(_FCNTL[column], _argument(1), _op(_IF_EQUAL, _F_SETSIG, 0, 1), refuse)
         + _on(_CLONE[column], _argument(0), _op(_AND, _SIGNAL_AT_END), refuse_sigcont)

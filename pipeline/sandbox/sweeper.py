@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 LOOKS, PAUSE_S = 3, 0.2
-"""It looks until it has found nothing so many times, so long apart: who was being started comes later."""
+"""The sweeper looks until it has found nothing so many times, so long apart: a process that was being started
+appears later."""
 GIVEN_UP_AFTER_S = 60.0
 
 
@@ -28,7 +29,8 @@ def sweep(mark: bytes) -> bool:
     for entry in os.listdir("/proc"):  # noqa: PTH208 - no pathlib for what is read this often
         if entry.isdigit():
             with contextlib.suppress(OSError):  # it ended, or is another user's
-                descriptor = os.pidfd_open(int(entry))  # opened first: whose mark is read is who is killed
+                # Opened first: so the process whose mark is read is the process that is killed.
+                descriptor = os.pidfd_open(int(entry))
                 try:
                     if mark in Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"):
                         found = True

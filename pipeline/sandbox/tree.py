@@ -1,4 +1,4 @@
-"""What every way of confining a job offers to the one who watches it."""
+"""What every way of confining a job offers to its watcher."""
 
 from __future__ import annotations
 

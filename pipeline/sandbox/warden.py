@@ -83,7 +83,7 @@ class Warden:
 
 
 def _descendants() -> list[int]:
-    """All processes below this one, by every process's parent."""
+    """All processes below the warden, by every process's parent."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -31,7 +31,8 @@ class BuildRequest(FrozenRecord):
     files: dict[str, str] = Field(default={}, max_length=MAX_FILES)
     """Path below `OWN` to text: the candidate's own headers, and the sources that are files."""
     units: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
-    """Those of `files` that are compiled, each by itself; those that end in .cu or .cuh by nvcc."""
+    """The entries of `files` that are compiled, each by itself; nvcc compiles those that end in .cu or
+    .cuh."""
     functions: dict[str, str] | None = None
     """Function name to docstring: bindings to generate. None: the sources hold their own PYBIND11_MODULE."""
     extra_cflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
@@ -77,7 +78,7 @@ class BuildRequest(FrozenRecord):
 
     @property
     def cuda_units(self) -> tuple[str, ...]:
-        """Those that nvcc compiles."""
+        """The units that nvcc compiles."""
         return tuple(unit for unit in self.units if unit.endswith(CUDA_SUFFIXES))
 
 

@@ -51,7 +51,7 @@ class Kernels(FrozenRecord):
     """The same of what is no matrix product and no convolution; None where the reference calls none such."""
     allocations: dict[str, int] = Field(default_factory=dict)
     """Functions of CUDA's that took memory or gave it back in that call, e.g. `cudaMallocAsync`, and how many
-    calls of each there were. What stays in torch's own pool calls none."""
+    calls of each there were. A call that stays in torch's own pool calls none."""
     trouble: str = ""
     """Why there is no profile, or only a part of one."""
     raised: bool = False

@@ -39,7 +39,7 @@ class Against(FrozenRecord):
     """`compile` or `max-autotune`: torch.compile's default mode, or the one that searches."""
     baseline_ms: float
     speedup: float
-    """Its time over the candidate's; above 1 the candidate is faster."""
+    """The baseline's time over the candidate's; above 1 the candidate is faster."""
     speedup_interval: Interval
     pace: Pace
     measured: str
@@ -67,7 +67,7 @@ class Measurement(FrozenRecord):
     """Baseline over candidate: the median over blocks, or what the referee's own clock alone reaches if that
     is less; above 1 the candidate is faster."""
     speedup_interval: Interval
-    """Its lower end ranks: what is claimed at least."""
+    """The lower end ranks: at least this is claimed."""
     pace: Pace
     resolution: float
     """Smallest relative difference this measurement claims: max(1 %, 3 x the A/A spread seen)."""

@@ -227,7 +227,7 @@ class Contestant:
         self._send(message)
 
     def serve_builds_with(self, build: BuildService) -> None:
-        """Replaces who serves its builds, before anything is asked of it."""
+        """Replaces the service for its builds, before anything is asked of it."""
         self._build = build
 
     def ask(
@@ -238,7 +238,7 @@ class Contestant:
         fds: Sequence[int] = (),
         places: Callable[[], Sequence[Any]] | None = None,
     ) -> dict[str, Any]:
-        """Sends a request and returns the reply; what is served in between is off the clock.
+        """Sends a request and returns the reply; requests served in between are off the clock.
 
         `places`: called and told once, when the contestant asks for them. Raises ContestantFailed when the
         candidate raised, ContestantGone when its process ended, spoke nonsense, or took longer than
@@ -256,7 +256,7 @@ class Contestant:
                 self._serve_build(reply.get("request"))
             else:
                 break
-            deadline += time.monotonic() - began  # what the trusted end does is not on the candidate's clock
+            deadline += time.monotonic() - began  # the trusted end's work is not on the candidate's clock
         return self._checked(reply)
 
     @staticmethod
@@ -374,7 +374,7 @@ class Contestant:
         return ({} if build.name == request.name else {"name": build.name}), descriptor
 
     def _opened(self, request: BuildRequest) -> tuple[Build, int | None]:
-        """The build and its open library, if it has one. What is open stays, whatever the cache removes."""
+        """The build and its open library, if it has one. An open file stays, whatever the cache removes."""
         for _ in range(2):
             build = self._build(request)
             if build.state is not BuildState.OK or build.library is None:

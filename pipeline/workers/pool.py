@@ -1,8 +1,8 @@
 """The warm pool: contestants that have imported torch before their work arrives. Each is used once.
 
 Where cores are kept for what is measured they come up on the others, and move when they are seated: so nobody
-waits for them. Where all cores are shared they come up between measurements. What they do on a GPU before
-they are taken is begun and ended while nothing is timed.
+waits for them. Where all cores are shared they come up between measurements. Their work on a GPU before they
+are taken begins and ends while nothing is timed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOMY = 8
 PREPARED = 2 * PAIR
 """So many are asked ahead, and hold memory of the GPU for that."""
 AT_ONCE = 1
-"""So many of them are asked at a time: whoever wants to measure waits for what was begun."""
+"""So many of them are asked at a time: a measurement waits for those that were begun."""
 LOOK_S = 0.005
 """How often it is looked whether one that was asked ahead has answered."""
 
@@ -53,8 +53,8 @@ class WarmPool:
     def ahead(self) -> int:
         """How many are worth having up: a verification's, and those of the next where they come up beside it.
 
-        An import takes as long as a verification or two beside builds; who was up when the one before began
-        has a context on the GPU as well.
+        An import takes as long as a verification or two beside builds; one that was up when the verification
+        before began has a context on the GPU as well.
         """
         if not self.shares.measured:
             return PAIR
@@ -122,7 +122,7 @@ class WarmPool:
         with self._lock:
             for spare in self._waiting[:PREPARED]:
                 if spare.up and spare.prepared is None:
-                    with suppress(ContestantGone):  # whoever takes it sees that
+                    with suppress(ContestantGone):  # the thread that takes it sees that
                         spare.wait_ready()
                         spare.prepare(request)
                         return spare

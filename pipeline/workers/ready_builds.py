@@ -14,8 +14,8 @@ WHILE_HELD = "builds_while_held"
 
 
 class ReadyBuilds:
-    """Serves builds from the cache. What is not there the orchestrator builds, while another candidate has
-    the device; then this one comes again."""
+    """Serves builds from the cache. A build that is not there the orchestrator makes, while another candidate
+    has the device; then the first candidate comes again."""
 
     def __init__(
         self, builder: Builder, made: Mapping[str, Build], build_seconds: float, *, hand_back: bool

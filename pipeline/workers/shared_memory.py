@@ -99,8 +99,8 @@ class SharedSlot:
     def message(self, *, baseline: bool = False) -> dict[str, Any]:
         """The slot as the candidate's process (or the baseline's) is told of it.
 
-        What was written to it is in memory when this returns. Device work is queued: without waiting, the
-        contestant could run before its inputs arrived, or its outputs be poisoned after it wrote them.
+        Everything written to the slot is in memory when this returns. Device work is queued: without waiting,
+        the contestant could run before its inputs arrived, or its outputs be poisoned after it wrote them.
         """
         for place in (*self.views, *self.outputs)[:1]:
             if place.is_cuda:
@@ -140,8 +140,8 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def in_memory(tensor: torch.Tensor) -> torch.Tensor:
-    """A flat view of the elements as they lie in memory, as integers, whatever the strides. What lies between
-    them, if anything does, is among them."""
+    """A flat view of the elements as they lie in memory, as integers, whatever the strides. Any bytes that
+    lie between them are among them."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     row = tensor.as_strided((span,), (1,))
     return row.view(_INTEGERS.get(row.element_size(), torch.uint8))

@@ -30,7 +30,7 @@ _ROUNDABOUT = re.compile(r"cpp_extension|setuptools|\b(?:exec|eval|__import__|im
 """Where one of these is named and no loader is, one may be called all the same."""
 _MODULE = "torch.utils.cpp_extension"
 _MACHINE = "/usr/"
-"""What is below is never the candidate's own."""
+"""A file below it is never the candidate's own."""
 _OURS = frozenset({"verbose", "build_directory", "keep_intermediates", "use_pch"})
 """Arguments that are no part of a request."""
 _MOST_REQUESTS = 64
@@ -46,7 +46,8 @@ class StaticBuilds:
     complete: bool
     """Whether nothing in the source asks for another one."""
     certain: tuple[BuildRequest, ...] = ()
-    """Those that importing it, or constructing its model, asks for whatever happens, outside of any `try`."""
+    """Builds that importing the source, or constructing its model, asks for in any case, outside of any
+    `try`."""
 
 
 def static_builds(
@@ -67,7 +68,7 @@ def static_builds(
     reader = _Requests(tree, gpu=gpu, capability=capability)
     try:
         reader.read(MODEL, arguments)
-    except Exception:  # too much to read; and what we did not think of costs an import, not a batch
+    except Exception:  # too much to read; and an error that we did not foresee costs an import, not a batch
         reader.complete = False
     names = _names(tree)
     named = {id(node) for node in ast.walk(tree) if _is_loader(node, names)}

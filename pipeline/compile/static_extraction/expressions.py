@@ -45,7 +45,7 @@ class TooMuch(Exception):
 
 
 class Expressions(ABC):
-    """Reads expressions. Who reads statements says what calling does."""
+    """Reads expressions. The reader of statements says what a call does."""
 
     def __init__(self, gpu: bool, capability: tuple[int, int] | None) -> None:
         """`gpu`: what `torch.cuda.is_available()` says where it runs, with a GPU of that `capability`."""
@@ -79,7 +79,7 @@ class Expressions(ABC):
             raise TooMuch
 
     def _charge(self, *values: Any) -> None:
-        """What is done to long texts counts as more. Raises TooMuch."""
+        """A step on a long text counts as more. Raises TooMuch."""
         self.step(sum(len(way) for value in values for way in ways_of(value) if isinstance(way, str)) // 1000)
 
     def value(self, node: ast.expr, scope: Scope) -> Any:

@@ -276,7 +276,7 @@ class Reader(Expressions):
             self._restore(before)
             if handler.name is not None:
                 scope.bind(handler.name, UNKNOWN)
-            self.muted += asked  # what a failing build leads to is read when one fails
+            self.muted += asked  # the way of a failing build is read when one fails
             with self._unsure():
                 other = self.block(handler.body, scope)
             self.muted -= asked

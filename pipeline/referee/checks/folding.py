@@ -5,9 +5,9 @@ unless that makes a candidate wrong which folded something into its own.
 
 ModelNew is constructed from the same state of the generator as Model, so a layer that is drawn in the same
 order has the reference's values already, and what differs may be meant. Copying the reference's values over
-it undoes the folding. So who is wrong in the first trial, and had made such tensors, is constructed afresh in
-a new process, keeps them, and is tried again on other inputs. This gives nobody anything: weights under
-names of the candidate's own are never copied over either.
+it undoes the folding. So a candidate that is wrong in the first trial, and had made such tensors, is
+constructed afresh in a new process, keeps them, and is tried again on other inputs. This gives nobody
+anything: weights under names of the candidate's own are never copied over either.
 """
 
 from __future__ import annotations

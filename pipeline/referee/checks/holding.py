@@ -11,10 +11,11 @@ ALLOWED_MS, ALLOWED_MS_A_HOLD, ALLOWED_MS_A_THREAD = 0.5, 0.01, 0.001
 """Processor time that all holds of one process tree may show together: so much, so much more for each hold,
 and for each of its threads in each hold.
 
-What SIGSTOP holds shows none at all: 0 ns in 200 holds of 30 threads under a timer of 2 kHz. What a control
-group holds shows what it takes to receive a signal and to be held again: 1 to 3 us a hold there, 0.2 to
-0.5 ms in all, on a machine that others loaded; of some 100 sleeping threads beside a GPU's 45 us a hold.
-Whoever computes ahead within this gains some 20 us a block, and 1 us for each thread that it brings along.
+A process held by SIGSTOP shows none at all: 0 ns in 200 holds of 30 threads under a timer of 2 kHz. A process
+held by a control group shows the time to receive a signal and to be held again: 1 to 3 us a hold there, 0.2
+to 0.5 ms in all, on a machine that others loaded; of some 100 sleeping threads beside a GPU's 45 us a hold. A
+candidate that computes ahead within this gains some 20 us a block, and 1 us for each thread that it brings
+along.
 """
 _ASKED = "Was it still while it was held between its turns?"
 
@@ -22,8 +23,8 @@ _ASKED = "Was it still while it was held between its turns?"
 def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:
     """Judges all holds of one candidate's process so far. `pair`: the number of its pair, from 0.
 
-    Raises Ended when it ran while it was held. That takes somebody outside of its processes who lets them go
-    on, a timer of the kernel's for one: by itself a process that is held does nothing.
+    Raises Ended when it ran while it was held. For that something outside of its processes must let them go
+    on, such as a timer of the kernel's: a process that is held does nothing by itself.
     """
     held = contestant.held_still()
     name = "held_still" if pair == 0 else f"held_still: pair {pair + 1}"

@@ -1,4 +1,4 @@
-"""Probes: is a correct candidate also right where the problem does not say? What fails here is a flag.
+"""Probes: is a correct candidate also right where the problem does not say? A failure here is a flag.
 
 Other batch sizes, other sizes, one more dimension, inputs that are not contiguous, inputs that do not start
 on an aligned address, and weights that a fresh model has not. The problem promises none of them, so a
@@ -46,7 +46,8 @@ class Probe:
     name: str
     flag: Flag
     ways: Sequence[Way]
-    """They make the arguments; where there are several, the first that the reference takes is used."""
+    """Functions that make the arguments; of several, the first whose arguments the reference takes is
+    used."""
     shift: int = 0
     growth: float = 1.0
     """How many times as large as the declared inputs and outputs it may be."""
@@ -145,7 +146,8 @@ class Probes:
         turned = strided(arguments)
         if turned is not None:
             yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, [partial(list, turned)])
-        # Odd sizes end the process of who reads several elements at a time, and with it all later probes.
+        # Odd sizes end the process of a candidate that reads several elements at a time, and all later probes
+        # end with it.
         for other in (*(() if few else shapes.ranks()), *shapes.sizes(few=few)):
             yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
         if not few:
@@ -167,7 +169,7 @@ class Probes:
             self._ledger.skipped(name, asked, SHORT)
             return None
         seconds = self._request.settings.call_seconds
-        scratch = Ledger(self._request)  # what a trial says there decides nothing here
+        scratch = Ledger(self._request)  # its entries of a trial decide nothing here
         try:
             slots = lay_out(self._memory, arguments, outputs, 1, prefix="probe ", shift=probe.shift)
             message, fds = self._memory.announce(*_ARENAS)

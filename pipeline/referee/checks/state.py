@@ -1,8 +1,9 @@
-"""Parameters and buffers: what the reference leaves alone must stay, what it updates should follow.
+"""Parameters and buffers: those that the reference leaves alone must stay, those that it updates should
+follow.
 
-Running statistics are the second kind. Who does not update them computes the right outputs with less work,
-and differs only once the model is used for something else: that is a flag, no failure. Weights that forward
-changes make every later answer another one: that is a failure.
+Running statistics are the second kind. A candidate that does not update them computes the right outputs with
+less work, and differs only once the model is used for something else: this gives a flag, no failure. Weights
+that forward changes make every later answer differ: this is a failure.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class State:
         """
         if not self._moving:
             return
-        there = self._moving & candidate.shared - candidate.made.keys()  # who starts elsewhere ends elsewhere
+        # A tensor that starts with the candidate's own values ends elsewhere, too.
+        there = self._moving & candidate.shared - candidate.made.keys()
         there -= candidate.read_state(there, Status.RUNTIME_ERROR)
         state = self._stepped(candidate, there, slot, device)
         there -= candidate.read_state(there, Status.RUNTIME_ERROR)

@@ -23,7 +23,7 @@ LATER_DRAWS = 4
 """So many later calls on other inputs an earlier result must survive."""
 LATER_SECONDS = 0.15
 """And more on the last of these inputs, for so long, until there are more than slots: in timed calls all
-results of a block are kept, so who has a ring of buffers must have more than that."""
+results of a block are kept, so a candidate with a ring of buffers must have more buffers than that."""
 _AS_LARGE_AS = {
     ErrorClass.TF32_CLASS: "products of TF32 or float16 operands",
     ErrorClass.HALF_CLASS: "products of bfloat16 operands",
@@ -65,7 +65,7 @@ class Trials:
         """For each output, the native reference's largest relative error in norm on drawn inputs."""
 
     def first(self) -> None:
-        """The first trial on drawn inputs, twice: most of who is wrong ends here. Raises as `run` does."""
+        """The first trial on drawn inputs, twice: most wrong candidates end here. Raises as `run` does."""
         expected = self._drawn("drawn")
         self._trial(expected)
         self._repeat(expected)
@@ -85,7 +85,7 @@ class Trials:
 
     @property
     def passed_variants(self) -> list[Variant]:
-        """Those that the candidate was right on, with nothing excused."""
+        """The variants that the candidate was right on, with nothing excused."""
         return [variant for variant in self._used if variant.name in self._right_on]
 
     def try_arguments(self, name: str, arguments: list[Any]) -> str | None:
@@ -229,7 +229,8 @@ class Trials:
         if self._oracle.judge(expected, slot.outputs).wrong is None:
             self._ledger.passed("inputs_late", _LATE, "it is right on inputs that were still to be written")
             return
-        for _ in range(2):  # who is right every second time has another fault, which the repeat names
+        # A candidate that is right every second time has another fault, which the repeat names.
+        for _ in range(2):
             slot.fill(expected.arguments)
             self._called(expected, slot)
             if self._oracle.judge(expected, slot.outputs).wrong is not None:

@@ -2,8 +2,8 @@
 
 A fresh layer norm multiplies by ones and adds zeros. A candidate that leaves out both is right in every
 trial, and wrong in every model that somebody has trained. So once such weights get other values, in the
-reference and in the candidate, and both are asked again. It is a probe: who folded the ones into another
-weight once is right as well, and cannot know of values that come later.
+reference and in the candidate, and both are asked again. It is a probe: a candidate that folded the ones into
+another weight once is right as well, and cannot know of values that come later.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from pipeline.workers.shared_memory import SharedWeights
 LEAST = 0.5
 """Other values are at least so large: a scale of 1e-6 hides all that is scaled by it."""
 SPREAD = 0.5
-"""They lie up to this share above that, each somewhere else; around zero it is the standard deviation."""
+"""Other values lie up to this share above that least size, each somewhere else; around zero it is the
+standard deviation."""
 
 
 def learned_constants(model: torch.nn.Module) -> list[str]:
     """Names of parameters, and of statistics that a normalisation only uses, with one value throughout.
 
-    Other buffers are left out: what is computed once (a scale, a mask) may be written into a program.
+    Other buffers are left out: a value that is computed once (a scale, a mask) may be written into a program.
     """
     found: dict[str, torch.Tensor] = dict(model.named_parameters(remove_duplicate=False))
     for prefix, module in model.named_modules():
@@ -81,9 +82,10 @@ class OtherWeights:
         self.names: Sequence[str] = [name for name in learned_constants(model) if name in pristine.views]
 
     def chosen(self, candidate: Candidate) -> list[str]:
-        """Those to change beside this candidate; none where it may hold them in another form.
+        """The weights to change beside this candidate; none where it may hold them in another form.
 
-        Who has no tensor under a name of its own has none but the reference's: it leaves out what is missing.
+        A candidate without a tensor under a name of its own has none but the reference's: it leaves out the
+        missing ones.
         """
         if candidate.made:
             return []

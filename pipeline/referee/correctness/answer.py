@@ -24,7 +24,7 @@ class Answer:
 
     outputs: list[torch.Tensor]
     indices: dict[int, IndexLeaf] = field(default_factory=dict)
-    """Those of the outputs that are indices, by place."""
+    """The outputs that are indices, by place."""
 
     @property
     def open(self) -> bool:

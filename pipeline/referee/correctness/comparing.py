@@ -18,7 +18,7 @@ from pipeline.referee.correctness.tolerance import (
 from pipeline.types import ErrorStatistics
 
 SURE_SHARE = 0.9
-"""Of the floor: what a look at float32 may be wrong by is far less than the rest."""
+"""Of the floor: the error of a look at float32 is far less than the rest."""
 CHUNK = 1 << 25
 """Elements widened to float64 at a time: comparing needs at most about 1 GiB beside the tensors."""
 _MOST = float(torch.finfo(torch.float64).max)
@@ -48,11 +48,11 @@ class Yardstick:
     reference_norm: float
     """Norm of the native reference's error."""
     reference_max: float
-    """Its largest element."""
+    """The largest element of the native reference's error."""
     truth_norm: float
     """Norm of the truth's finite elements."""
     rms: float
-    """Their root mean square."""
+    """Root mean square of the truth's finite elements."""
     all_finite: bool
     """Whether the truth is finite throughout."""
     slack: float = 0.0

@@ -25,7 +25,7 @@ WELL_CONDITIONED = 16.0
 """Beyond this amplification the tolerance is wider. The float32 floor is 840 roundings wide: what is left
 for the algorithm's own errors, 840 / 16, is that of a sum of thousands of terms in any order."""
 DIRECTIONS = 4
-"""Each there and back: what a step does not turn over in one sense it turns over in the other."""
+"""Each there and back: a comparison that a step does not turn over in one sense turns over in the other."""
 _ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 

@@ -117,10 +117,10 @@ def compare(
 ) -> ErrorStatistics:
     """How many of the candidate's indices are wrong by the rule that `leaf` stands under.
 
-    `native` is the reference's output and `candidate` the one to judge, of one shape, integer dtype and
+    `native` is the reference's output and `candidate` the output to judge, of one shape, integer dtype and
     device. `floor` replaces the norm floor of the searched tensor's dtype. Whatever the candidate's values
-    are, nothing raises and nothing out of range is read: they are copied once, and then judged. `max_abs`
-    and `max_rel` are of the values pointed at, `relative_norm` is the share of wrong indices.
+    are, nothing raises and nothing out of range is read: they are copied once, and then judged. `max_abs` and
+    `max_rel` are of the values pointed at, `relative_norm` is the share of wrong indices.
     """
     mine = candidate.clone()
     bad, largest, relative = torch.zeros_like(mine, dtype=torch.bool), 0.0, 0.0

@@ -136,7 +136,7 @@ class Oracle:
         return self._arithmetic.products(Inputs(expected.arguments, expected.seed, self._device)) > 0
 
     def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Judgement:
-        """Every output against its yardstick. What is wrong may be what plain arithmetic is off by; on
+        """Every output against its yardstick. The error of plain arithmetic may excuse a wrong output; on
         forgiving inputs the condition may excuse it too."""
         found = self._compared(expected, mine)
         if not any(each.wrong for each in found):

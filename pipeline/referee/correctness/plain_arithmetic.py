@@ -8,7 +8,7 @@ one sign, and a variance in one pass loses what the mean is larger than the spre
 here. The reference runs once more at these very inputs, and every reduction in it is replaced by the plain
 one; how far that is from the truth, any honest kernel may be.
 
-A loop over 10^8 terms would take minutes. What it gives is reckoned at once. Say the sum so far is 1000.25.
+A loop over 10^8 terms would take minutes. Its result is computed at once. Say the sum so far is 1000.25.
 float32 numbers are 2^-14 apart there, so adding 0.3 adds 0.3 rounded to a multiple of 2^-14, whatever the
 digits of the sum: it is such a multiple itself. So a float32 sum in turn is the sum of its terms, each
 rounded to the spacing of float32 numbers at the sum so far, which a float64 cumulative sum says well enough.
@@ -60,7 +60,8 @@ class Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.count = 0
         """Operators so far that compute from float32 tensors."""
         self.products = 0
-        """Those of them that a tensor core can do: products, convolutions, attention, recurrent layers."""
+        """The operators among them that a tensor core can do: products, convolutions, attention, recurrent
+        layers."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -5,7 +5,7 @@ arithmetic (`pipeline.referee.correctness.plain_arithmetic`) at these very input
 its error is allowed: since kernels add in other orders, and are none of them the plainest one exactly.
 
 On drawn inputs that must not help TF32, float16 or worse. So there the reference is run once more for each of
-its operators, with the operands of that one rounded to the 11 bits of both; then with all rounded so, with
+its operators, with that operator's operands rounded to the 11 bits of both; then with all rounded so, with
 its inputs, and with its outputs. Wherever the tolerance refuses such a result, room ends at half its error. A
 candidate that rounds there is off by as much itself, and stays refused.
 """

@@ -42,9 +42,9 @@ such elements reach it. Other trials do not have it: there all elements are of o
 
 Plain arithmetic. Other sums err more. 10^6 squares of uniform numbers in one running sum: 4e-4, since small
 terms at a large sum are rounded with a bias; n equal terms: up to n * 2^-25; a variance as mean of squares
-less square of the mean: the same times 1 + mean^2 / variance. So who is wrong by little, behind float32, is
-looked at again. With p what the reference gives when all its sums are in turn and all variances in one pass
-(`plain`), an output may be as far off as
+less square of the mean: the same times 1 + mean^2 / variance. So a candidate that is wrong by little, behind
+float32, is looked at again. With p what the reference gives when all its sums are in turn and all variances
+in one pass (`plain`), an output may be as far off as
 
     ||c - t|| <= min(P * ||p - t||, C * ||t||)
     |c_i - t_i| <= min(P * max|p - t|, 6 * C * max(|t_i|, rms(t)))
@@ -178,8 +178,8 @@ def _trial_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: s
 def error_class(found: ErrorStatistics, numerics: str = "fp32") -> ErrorClass | None:
     """What arithmetic this output could come from; None where that says nothing (other dtypes).
 
-    What passes against the native reference's own error is equivalent to float32 unless that reference
-    was allowed TF32.
+    An output that passes against the native reference's own error is equivalent to float32, unless that
+    reference was allowed TF32.
     """
     if found.dtype != "float32":
         return None

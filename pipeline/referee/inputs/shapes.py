@@ -21,8 +21,8 @@ from pipeline.referee.inputs.problem import mapped
 from pipeline.referee.inputs.structure import Forms
 
 ALIGNED = 64
-"""By so much a size grows where rows are to stay aligned: what reads four floats at a time ends its process
-on odd ones, and on a GPU that takes as long as many probes."""
+"""By so much a size grows where rows are to stay aligned: a kernel that reads four floats at a time ends its
+process on odd rows, and on a GPU that end takes as long as many probes."""
 Way = Callable[[], list[Any]]
 """Makes the arguments."""
 

@@ -5,8 +5,8 @@ that filled the zeros or mixed the rows would refuse a right program. So every f
 in two draws or more, and what holds in all of them is a trait of it. A variant restores traits after its
 change (zeros are set again, rows are sorted again), or leaves the tensor alone where that is not possible.
 
-Nothing is a trait by its range alone: that draws are never negative is what a wrong program relies on.
-Large tensors are sampled first; what the sample shows is then looked for in the whole tensor.
+Nothing is a trait by its range alone: that draws are never negative is what a wrong program relies on. Large
+tensors are sampled first; a trait that the sample shows is then looked for in the whole tensor.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Forms:
             self.see(arguments)
 
     def see(self, arguments: list[Any]) -> None:
-        """Takes account of another draw: what does not hold in it is no trait."""
+        """Takes account of another draw: a property that does not hold in it is no trait."""
         leaves = tensors(arguments)
         found = [_with_twin(leaves, index) for index in range(len(leaves))]
         samples = [sampled(leaf).clone() for leaf in leaves]
@@ -100,7 +100,7 @@ class Forms:
 def sampled(tensor: torch.Tensor, keep: Sequence[int] = ()) -> torch.Tensor:
     """Every third (ninth ...) slice of a large tensor; dimensions to `keep` are left whole.
 
-    Not every second: what repeats does so in powers of two more often than in threes.
+    Not every second: values that repeat do so in powers of two more often than in threes.
     """
     kept = {dim % tensor.dim() for dim in keep} if tensor.dim() else set()
     while tensor.numel() > SAMPLE:

@@ -27,7 +27,7 @@ class Trait(ABC):
 
     def bars(self, dim: int, *, larger: bool, together: bool) -> bool:
         """Whether another size of this dimension would break it. `together`: all dimensions of that size
-        change; otherwise this one alone."""
+        change; otherwise only this dimension."""
         return dim in self.dims
 
 

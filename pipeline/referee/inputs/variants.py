@@ -6,8 +6,9 @@ what is structure of the drawn ones (`pipeline.referee.inputs.structure`). The r
 where the native reference stays finite on it and agrees with its own float64 result, so an unmet precondition
 never costs an honest candidate.
 
-Most variants change all elements alike, so who looks at a few of them knows. `spikes` and `mixed rows` do
-not: nearly all is as it was drawn, and where it is not is secret. To notice that costs reading everything.
+Most variants change all elements alike, so a candidate that looks at a few of them knows. `spikes` and `mixed
+rows` do not: nearly all is as it was drawn, and the changed places are secret. A candidate has to read
+everything to notice them.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ TIE_STEP = 0.5
 KEPT_SHARE = 0.1
 """Share of elements that `sparse` does not set to zero."""
 SPIKE_SHARE, FEWEST_SPIKES = 1e-4, 4
-"""There are as many spikes as a secret number between these says, hundreds as likely as tens. Who looks at
-one element in a hundred misses all of four in 96 calls of 100, and of many it is wrong in many places."""
+"""There are as many spikes as a secret number between these says, hundreds as likely as tens. A candidate
+that looks at one element in a hundred misses all of four spikes in 96 calls of 100. With many spikes it is
+wrong in many places."""
 SPIKES, MILD_SPIKES = (128.0, 512.0), (4.0, 16.0)
-"""Their sizes, in units of the drawn values' root mean square, or of one if that is more. exp of 128 is
+"""Sizes of spikes, in units of the drawn values' root mean square, or of one if that is more. exp of 128 is
 infinite in float32. Where the reference itself cannot do with such (an exp of its own), mild ones; where it
 cannot do with the other sign (a root, a logarithm), those of the sign that all drawn values have."""
 ROWS_SHARE, FEWEST_ROWS = 0.25, 4
@@ -146,7 +148,7 @@ def _spikes(tensor: torch.Tensor, sizes: tuple[float, float], *, one_sided: bool
 
 
 def _mixed_rows(tensor: torch.Tensor, changes: Sequence[Change]) -> torch.Tensor:
-    """What counts as a row is secret too: all that some of the leading dimensions' indices name."""
+    """The meaning of a row is secret too: all that some of the leading dimensions' indices name."""
     if not changes:
         return tensor
     depths = [d for d in range(1, tensor.dim()) if math.prod(tensor.shape[:d]) > 1] or [tensor.dim()]

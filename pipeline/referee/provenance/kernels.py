@@ -38,7 +38,8 @@ _NAMED = 5
 """Most names in a sentence."""
 
 Reference = Callable[[SharedSlot, list[Any], int], Callable[[], Works | None]]
-"""Begins to trace the reference's call on the same inputs, with this seed; what it returns waits for that."""
+"""Begins to trace the reference's call on the same inputs, with this seed; the function that it returns waits
+for the trace."""
 
 
 def kernels_matter(settings: VerifySettings) -> bool:
@@ -85,7 +86,8 @@ def check_kernels(
     expected = reference(slot, arguments, seed)
     report = traced()
     if report.kernels.raised:
-        ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)  # who raises here too, raises
+        # A candidate that raises in this untraced call, too, ends by it.
+        ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)
         report = traced()
     works = expected()
     found = replaced(works, report.works) if works is not None and report.works is not None else None
@@ -175,8 +177,8 @@ def _replaces_nothing(kernels: Kernels, found: Replaced, own: list[str], others:
 
 
 def library_compute(kernels: Kernels) -> tuple[str, ...]:
-    """Operators and kernels of libraries and of torch.compile that computed: no copies, casts, fills. What
-    nothing shows to be the candidate's is among them."""
+    """Operators and kernels of libraries and of torch.compile that computed: no copies, casts, fills. Kernels
+    that nothing shows to be the candidate's are among them."""
     return tuple(dict.fromkeys((*kernels.operators, *_split(kernels)[1])))
 
 

@@ -61,7 +61,7 @@ def _loaded() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=1)
 def vendors() -> tuple[Path, ...]:
-    """Those of the files that torch's own kernels are not in."""
+    """The loaded files that torch's own kernels are not in."""
     return tuple(file for file in _loaded() if not file.name.startswith("libtorch"))
 
 

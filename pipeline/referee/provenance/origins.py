@@ -1,7 +1,7 @@
 """Whose kernel one is: by its name, and by what shows that the candidate made it (docs/kernels.md).
 
-What nothing shows to be the candidate's is not its own. A library compiles kernels while it runs too, under
-names that no list holds.
+A kernel that nothing shows to be the candidate's is not its own. A library compiles kernels while it runs
+too, under names that no list holds.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _usual(name: str) -> bool:
 
 
 def _sold(name: str) -> bool:
-    """Whether a vendor's library has exactly this kernel, arguments and parameters included: then the one
+    """Whether a vendor's library has exactly this kernel, arguments and parameters included: then the kernel
     that the candidate built beside it is there for its name."""
     return not _TEMPLATES.search(name) and holds_kernel(name, vendors())
 

@@ -23,8 +23,8 @@ class ReferenceTrace:
     """The work of libraries in the reference's call, traced when it is first asked for.
 
     Kernels on a GPU are traced in the baseline's process, while the candidate's is traced: CUPTI slows the
-    process that it is attached to, and must not stay in this one. Where there is no baseline, and on a CPU,
-    the operators are traced here.
+    process that it is attached to, and must not stay in the referee. Where there is no baseline, and on a
+    CPU, the operators are traced here.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class ReferenceTrace:
         self._works: Works | None = None
 
     def begin(self, slot: SharedSlot, arguments: list[Any], seed: int) -> Callable[[], Works | None]:
-        """Begins to trace a call on these arguments, which the slot holds too. What it returns waits for the
-        result: None where there is none."""
+        """Begins to trace a call on these arguments, which the slot holds too. The function that it returns
+        waits for the result: None where there is none."""
         if self._works is not None:
             return lambda: self._works
         if self._baseline is not None:
@@ -60,7 +60,7 @@ class ReferenceTrace:
         seconds = self._settings.call_seconds + TRACE_SECONDS
         try:
             return baseline().ask(message, seconds=seconds)
-        except (ContestantFailed, ContestantGone):  # who is timed against it finds out
+        except (ContestantFailed, ContestantGone):  # the timing against it finds out
             return {}
 
     def _keep(self, reply: dict[str, Any]) -> Works | None:

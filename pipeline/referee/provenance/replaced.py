@@ -1,7 +1,7 @@
 """What a candidate's own kernels do in place of libraries: what these do for it, and for the reference.
 
-The reference's call is traced as the candidate's is. What the reference has operators of torch do, and the
-candidate has no library do, is replaced. docs/kernels.md has the rule, and what it cannot see.
+The reference's call is traced as the candidate's is. Work that operators of torch do for the reference, and
+no library does for the candidate, is replaced. docs/kernels.md has the rule, and what it cannot see.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Works(NamedTuple):
     kernels: dict[str, Spent]
     """By the kernels' names, on a device."""
     unclaimed: dict[str, Spent]
-    """Those of them that no operator of torch launched: by way of a library, or of a graph."""
+    """Kernels that no operator of torch launched: by way of a library, or of a graph."""
 
 
 class Replaced(NamedTuple):

@@ -154,7 +154,7 @@ def _elements(value: object) -> dict[tuple[str, str], int]:
 
 def _host(rows: Iterable[_Row], modules: set[str], images: Sequence[bytes]) -> Iterator[Launch]:
     """Calls on the host. Functions of modules that were not built and operators made in Python are left out;
-    what those call has lines of its own."""
+    functions that those call have lines of their own."""
     for kind, name, count, ms in rows:
         first = name.partition(".")[0]
         library = first in LIBRARY_NAMESPACES

@@ -26,7 +26,7 @@ from pipeline.types import Environment
 from pipeline.types.roofline import Ceilings
 
 METHOD = 2
-"""Counted up when ceilings are measured in another way: what was kept is then measured again."""
+"""Counted up when ceilings are measured in another way: kept ceilings are then measured again."""
 AA_HOURS = 24
 GPU_BYTES, CPU_BYTES = 1 << 30, 1 << 28
 """Buffers far larger than the last-level cache of a GPU (60 MB on an H200), and of most processors."""

@@ -21,7 +21,7 @@ _NAMED, _LONGEST = 5, 60
 
 
 class Candidate:
-    """One process with the candidate in it. What goes wrong there raises Ended with the fitting status."""
+    """One process with the candidate in it. A failure there raises Ended with the fitting status."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Candidate:
         self.own_names: frozenset[str] = frozenset()
         """Names of its tensors that the reference has not, or has in another form."""
         self.made: dict[str, torch.Tensor] = {}
-        """Those that keep the values that ModelNew made, with a copy of these in host memory."""
+        """The tensors that keep the values that ModelNew made, with a copy of these values in host memory."""
 
     def begin(self, source: str, loaded: LoadedProblem, seed: int) -> None:
         """Has the process come up, import the candidate and construct ModelNew, while the caller goes on:
@@ -157,7 +157,7 @@ class Candidate:
         self.ask(message, seconds or self._settings.call_seconds, failure)
 
     def ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
-        """Asks the contestant; what goes wrong there ends the verification with the fitting status."""
+        """Asks the contestant; a failure there ends the verification with the fitting status."""
         try:
             return self.contestant.ask(message, seconds=seconds)
         except (ContestantFailed, ContestantGone) as error:

@@ -129,7 +129,7 @@ def greet(
 
 @contextmanager
 def _starting() -> Iterator[None]:
-    """What a process of ours fails to do before it has any foreign code is no fault of a candidate's."""
+    """A failure of our process before it has any foreign code is no fault of a candidate's."""
     try:
         yield
     except (ContestantFailed, ContestantGone) as error:

@@ -75,7 +75,7 @@ class Watch:
     """Rounds after which the power cap limited the clocks: another minute, with more heat or less, is another
     measurement then."""
     joined: bool = field(default=False, init=False)
-    """Whether the last trouble with the GPU was a process that came to use it: it may be the candidate's own."""
+    """Whether the last trouble was a process that came to use the GPU: it may be the candidate's own."""
     _notes: dict[str, None] = field(default_factory=dict, init=False)
     _known: frozenset[int] | None = field(default=None, init=False)
     _best_mhz: int = field(default=0, init=False)
