@@ -52,6 +52,9 @@ SHORT_BLOCK_MS = 8.0
 referee's clock errs in a block is a small part of a call then, however short that is."""
 FEWEST_SHARE = 0.75
 """The smaller of the two numbers of calls is at least this share of the greater: each block tells as much."""
+OVERLAP = 1.25
+"""The referee's own work while it holds a side may take so many times as long beside the candidate as beside
+the baseline. The rest counts as the candidate's time. Were all of it counted, noise alone would slow it."""
 RECOUNTED = 2
 """So many times as many calls as were reckoned must fit into a block, by a round's times, to reckon anew."""
 ALONE_ROUNDS = 5
@@ -262,7 +265,7 @@ class Stopwatch:
             self._waited |= {False} if self._watch.joined else set()
         if self._device.type == "cuda":
             # It is the same work. Beside a kernel that was left running it takes longer.
-            host += max(0.0, self._worked[False] - self._worked[True])
+            host += max(0.0, self._worked[False] - OVERLAP * self._worked[True])
         return Round(order, baseline, candidate, host, baseline_host, session)
 
     def _wants_decoy(self, rounds: Sequence[Round]) -> bool:
