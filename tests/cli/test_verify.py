@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from pipeline.backends import names
 from pipeline.cli import common
 from pipeline.types import ErrorClass, Flag, Rigor, Status, VerifySettings
 from tests.cli import material
@@ -118,7 +119,7 @@ def test_the_words_of_the_options_are_the_words_of_the_nouns() -> None:
     assert [*common.RigorChoice] == [*Rigor]
     assert [*common.FlagChoice] == [*Flag]
     assert [*common.ErrorClassChoice] == [*ErrorClass]
-    assert tuple(common.Backend) == get_args(fields["backend"].annotation)
+    assert tuple(common.Backend) == names() and tuple(common.BackendChoice) == ("auto", *names())
     assert tuple(common.NumericsChoice) == get_args(fields["numerics"].annotation)
     assert tuple(common.PurityChoice) == get_args(fields["purity"].annotation)
     baseline, _ = get_args(fields["baselines"].annotation)
