@@ -1,4 +1,4 @@
-"""Writes docs/schema.md from the tables themselves: ``python -m db.documentation > docs/schema.md``."""
+"""Writes the schema's page from the tables: ``python -m db.documentation > docs/reference/schema.md``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ This page is written by `python -m db.documentation`; a test keeps it equal to t
 
 
 def schema_markdown() -> str:
-    """The text of docs/schema.md."""
+    """The text of docs/reference/schema.md."""
     names = [f"`{name}`" for name in APPEND_ONLY]
     append_only = ", ".join(names[:-1]) + " and " + names[-1]
     parts = [INTRODUCTION.format(append_only=append_only, head=HEAD)]

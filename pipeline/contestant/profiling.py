@@ -1,7 +1,7 @@
 """One call under watch: kernels on the device, operators of torch, functions of the candidate's extensions.
 
 torch's own profiler (Kineto) records them; on a GPU it takes the kernels from CUPTI. Everything here runs in
-the candidate's process and is a claim, as docs/kernels.md says. What fails here is `trouble` in the report,
+the candidate's process: a claim (docs/rationale/kernels.md). What fails here is `trouble` in the report,
 never an error of the candidate.
 """
 

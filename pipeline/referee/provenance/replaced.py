@@ -1,7 +1,7 @@
 """What a candidate's own kernels do in place of libraries: what these do for it, and for the reference.
 
 The reference's call is traced as the candidate's is. What the reference has operators of torch do, and the
-candidate has no library do, is replaced. docs/kernels.md has the rule, and what it cannot see.
+candidate has no library do, is replaced. docs/rationale/kernels.md has the rule, and what it cannot see.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ processes that take turns on a processor evict each other's lines from its cache
 SESSION_SPREAD = {"cuda": (0.004, 0, 0.0002), "cpp": (0.01, stats.CLAIM_SPREADS, 0.002)}
 """What another pair of processes, other addresses and another minute change, by backend: at least this
 fraction of the ratio, so many times the device's spread of today, and milliseconds of a call. How far pairs
-are apart on a CPU depends on the machine and on who else uses it. Measured; see docs/measurement.md."""
+are apart on a CPU depends on the machine and on its other users. Measured (docs/rationale/measurement.md)."""
 WIDEST = {Rigor.QUICK: 0.25, Rigor.STANDARD: 0.15, Rigor.PUBLISH: 0.10}
 """Half-width of the log-ratio's interval beyond which a measurement of this rigor decides nothing."""
 SLOWED = {"cuda": 0.05, "cpp": 0.15}
@@ -59,7 +59,8 @@ of the baseline decide nothing. Blocks of one call and of two may look like mode
 CLOSE_CALL = 0.1
 """A claim whose interval begins closer to 1 than this log-ratio must be confirmed by a second pair of
 processes: of 160 pairs of the same code on an H200 two were 5 and 9 % apart for as long as they lived
-(docs/measurement.md). Beyond it such a pair changes the figure, in 5 % of the cases at most, not the pace."""
+(docs/rationale/measurement.md). Beyond it such a pair changes the figure, in 5 % of the cases at most, but not
+the pace."""
 _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02
