@@ -31,6 +31,8 @@ lies beside it, its rows are read too, or the command says why that cannot be do
 
 Times are UTC in ISO 8601; JSON columns hold JSON text, in which `Infinity` and `NaN` may occur.
 
+[A chart](../charts.md#the-tables-of-the-database) shows how the tables refer to each other.
+
 This page is written by `python -m db.documentation`; a test keeps it equal to the tables.
 """
 
@@ -39,22 +41,9 @@ def schema_markdown() -> str:
     """The text of docs/reference/schema.md."""
     names = [f"`{name}`" for name in APPEND_ONLY]
     append_only = ", ".join(names[:-1]) + " and " + names[-1]
-    parts = [INTRODUCTION.format(append_only=append_only, head=HEAD), _chart()]
+    parts = [INTRODUCTION.format(append_only=append_only, head=HEAD)]
     parts += [_section(model) for model in Base.__subclasses__()]
     return "\n".join(parts)
-
-
-def _chart() -> str:
-    """Which tables' rows point to which others', the many columns that point to `texts` left out."""
-    lines = {
-        f"    {key.column.table.name} ||--o{{ {table.name} : {key.parent.name}"
-        for table in Base.metadata.tables.values()
-        for key in table.foreign_keys
-        if key.column.table.name != "texts"
-    }
-    chart = "\n".join(sorted(lines))
-    left_out = "Columns that point to `texts` are left out."
-    return f"## Chart\n\n```mermaid\nerDiagram\n{chart}\n```\n\n{left_out}\n"
 
 
 def _section(model: type[Base]) -> str:
