@@ -1,4 +1,4 @@
-"""Writes docs/schema.md from the tables themselves: ``python -m db.documentation > docs/schema.md``."""
+"""Writes the schema's page from the tables: ``python -m db.documentation > docs/reference/schema.md``."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ INTRODUCTION = """\
 One SQLite file, `db/attempts.sqlite` in the workspace, in WAL mode with foreign keys. Several kernelproof
 processes may write it at once: every write is one `BEGIN IMMEDIATE` transaction and is tried again for a
 minute when another process holds the lock. A killed process leaves whole transactions or nothing.
-Where the directory cannot be written, `show` and `leaderboard` read the file as it is, unless a write-ahead
-log lies beside it: what that holds is read too, or the command says why it cannot be.
+Where the directory cannot be written, `show` and `leaderboard` read the file as it is. If a write-ahead log
+lies beside it, its rows are read too, or the command says why that cannot be done.
 
 - **Long texts live once.** Prompts, raw responses, sources, build logs and process output are rows of
   `texts` under their SHA-256; columns named `..._sha256` with a reference to `texts.sha256` point there.
   Reading an attempt recomputes the hashes and names every text that was altered.
 - **Evidence is only ever added.** Triggers refuse UPDATE and DELETE on
   {append_only}. A result that should not count is retracted by a row in `retractions`.
-- **Stored before parsed.** What a model's server said is in `responses` before anything looks at it.
+- **Stored before parsed.** The reply of a model's server is in `responses` before anything looks at it.
 - **Migrations are append-only** and named; this describes `{head}`. `alembic_version` (one row,
   `version_num`) says where a file is; opening it applies what is missing, in one transaction. A file from a
   newer version is refused. `PRAGMA application_id` is 0x6b707266, so that no other program's file is touched.
 
 Times are UTC in ISO 8601; JSON columns hold JSON text, in which `Infinity` and `NaN` may occur.
 
+[A chart](../charts.md#the-tables-of-the-database) shows how the tables refer to each other.
+
 This page is written by `python -m db.documentation`; a test keeps it equal to the tables.
 """
 
 
 def schema_markdown() -> str:
-    """The text of docs/schema.md."""
+    """The text of docs/reference/schema.md."""
     names = [f"`{name}`" for name in APPEND_ONLY]
     append_only = ", ".join(names[:-1]) + " and " + names[-1]
     parts = [INTRODUCTION.format(append_only=append_only, head=HEAD)]

@@ -1,4 +1,4 @@
-"""The leaderboard: arithmetic on turns. docs/leaderboard.md defines every figure."""
+"""The leaderboard: arithmetic on turns. docs/guide/leaderboard.md defines every figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables. Each column's comment is its documentation: `python -m db.documentation` writes docs/schema.md.
+"""The tables. Each column's comment is its documentation, which db.documentation writes to a page.
 
 Long texts live once in `texts`, under their SHA-256. Rows that hold evidence (responses, verifications,
 checks, measurements ...) are only ever added: triggers in the first migration refuse to change them.
@@ -260,7 +260,9 @@ class Verification(Base):
     problem_id: Mapped[str] = words("The problem, as the verifier named it.")
     problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference it was judged by.")
     candidate_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the source that was judged.")
-    sandbox_tier: Mapped[str | None] = words("What confined the candidate, as docs/sandbox.md names it.")
+    sandbox_tier: Mapped[str | None] = words(
+        "What confined the candidate: a tier of docs/rationale/sandbox.md."
+    )
     sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, and why not a stronger one.")
     settings: Mapped[dict[str, Any]] = json("What the verification was asked to do.")
     seeds: Mapped[dict[str, int]] = json(

@@ -270,7 +270,7 @@ class Store:
         return number
 
     def leaderboard(self, filters: LeaderboardFilters | None = None) -> Leaderboard:
-        """Best speedups by problem and rates by model, as docs/leaderboard.md defines them."""
+        """Best speedups by problem and rates by model, as docs/guide/leaderboard.md defines them."""
         chosen = filters or LeaderboardFilters()
         return self._database.read(lambda session: leaderboard(session.connection(), chosen))
 

@@ -107,7 +107,7 @@ class StoredAttempt(FrozenRecord):
 
     @property
     def verdict(self) -> StoredVerification | None:
-        """The verification that counts, as docs/leaderboard.md defines it; None when there is none."""
+        """The verification that counts, as docs/guide/leaderboard.md defines it; None when there is none."""
         counting = [v for v in self.verifications if v.kind != "reproduce" and v.retracted is None]
         judging = [v for v in counting if v.verification.status.counts_against_model]
         chosen = judging or counting

@@ -1,6 +1,6 @@
 """kernelproof: asks language models for kernels and proves which are right and how fast they are.
 
-`from pipeline import verify` is the whole tool for one candidate, `Verifier` for many: docs/python.md.
+`from pipeline import verify` is the whole tool for one candidate, `Verifier` for many: docs/guide/python.md.
 """
 
 from __future__ import annotations

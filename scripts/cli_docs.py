@@ -1,4 +1,4 @@
-"""Rewrites the help texts in docs/cli.md: ``python scripts/cli_docs.py``. `--check` only says whether to.
+"""Rewrites the help texts in docs/reference/cli.md. `--check` only says whether that would change them.
 
 A block stands between ``<!-- help: COMMAND -->`` and ``<!-- end -->``; no COMMAND is the program itself.
 """
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 BLOCK = re.compile(r"<!-- help: ?(?P<command>[a-z ]*?) ?-->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What docs/evidence.md and docs/performance.md report, measured on this machine's GPUs, one after the other.
+# What docs/evidence.md reports, measured on this machine's GPUs, one after the other.
 # Results go to generated/evidence/ as JSON; what was begun is continued when it is run again.
 #
 #   SECONDS_EACH=540 KERNELBENCH=~/KernelBench scripts/evidence.sh

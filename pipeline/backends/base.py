@@ -16,7 +16,7 @@ class Device(StrEnum):
 
 @dataclass(frozen=True)
 class Timing:
-    """How times are taken and judged, where kinds of devices differ. See docs/measurement.md."""
+    """How times are taken and judged, where kinds of devices differ. See docs/rationale/clocks.md."""
 
     block_ms: float
     """Blocks longer than this (milliseconds) hold fewer calls."""

@@ -132,7 +132,7 @@ SizeOption = Annotated[
 ]
 SecondsOption = Annotated[
     float | None,
-    typer.Option(help="Most seconds for timed blocks [default: quick 5, standard 10, publish 20]."),
+    typer.Option(help="Most seconds for timed blocks [default: quick 2, standard 6, publish 20]."),
 ]
 TrialsOption = Annotated[int, typer.Option(help="Correctness trials on drawn inputs, variants apart.")]
 MeasureOption = Annotated[bool, typer.Option(help="Time what is correct.")]

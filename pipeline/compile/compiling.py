@@ -20,7 +20,7 @@ LIBRARY_BYTES = 1 << 30
 SCRATCH_BYTES = 4 << 30
 OUTPUT_BYTES = 2 << 20
 PROCESSES = 128
-"""Limits of one compilation; docs/builds.md lists them."""
+"""Limits of one compilation; docs/reference/builds.md lists them."""
 
 _DISK_RESERVE_BYTES = 64 << 20
 

@@ -1,7 +1,7 @@
 """From a build request to files: the sources with headers and bindings added, and `build.ninja`.
 
 The semantics are those of `torch.utils.cpp_extension.load_inline`: what is added before and after the
-sources, the flags and their order. docs/builds.md lists what differs.
+sources, the flags and their order. docs/reference/builds.md lists what differs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One call under watch: kernels on the device, operators of torch, functions of the candidate's extensions.
 
 torch's own profiler (Kineto) records them; on a GPU it takes the kernels from CUPTI. Everything here runs in
-the candidate's process and is a claim, as docs/kernels.md says. A failure here is `trouble` in the report,
-never an error of the candidate.
+the candidate's process and is a claim, as docs/rationale/kernels.md says. A failure here is `trouble` in the
+report, never an error of the candidate.
 """
 
 from __future__ import annotations

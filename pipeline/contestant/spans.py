@@ -1,6 +1,6 @@
 """Recorded calls on the host, and what they come to: operators of torch, functions of the candidate's.
 
-Of operators that call each other one counts, with all that it calls. docs/kernels.md has the rules.
+Of operators that call each other one counts, with all that it calls. docs/rationale/kernels.md has the rules.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Found:
 
 
 class Search:
-    """One search through one answer. `run` looks in the order that docs/extraction.md describes."""
+    """One search through one answer. `run` looks in the order that docs/rationale/extraction.md describes."""
 
     def __init__(self, text: str, budget: Budget) -> None:
         self._text = text

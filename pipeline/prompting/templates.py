@@ -57,7 +57,7 @@ class Template:
             line = getattr(error, "lineno", None)
             place = f"{getattr(error, 'filename', None) or file}" + (f", line {line}" if line else "")
             raise UsageError(
-                f"template {self.where}, {place}: {error}; docs/prompts.md lists the variables"
+                f"template {self.where}, {place}: {error}; docs/reference/prompts.md lists the variables"
             ) from error
 
 
@@ -109,7 +109,7 @@ def _read(folder: Traversable) -> Template:
                 raise UsageError(f"template {where}: {entry.name} cannot be read: {error}") from error
     missing = [name for name in REQUIRED if name not in texts]
     if missing:
-        raise UsageError(f"template {where} lacks {', '.join(missing)}; see docs/prompts.md")
+        raise UsageError(f"template {where} lacks {', '.join(missing)}; see docs/reference/prompts.md")
     facts = _facts(texts["template.toml"], where)
     return Template(f"{facts['name']}-v{facts['version']}", facts["description"], texts, where)
 

@@ -1,4 +1,4 @@
-"""The leaderboard on screen, as JSON and as CSV. docs/leaderboard.md defines the figures."""
+"""The leaderboard on screen, as JSON and as CSV. docs/guide/leaderboard.md defines the figures."""
 
 from __future__ import annotations
 

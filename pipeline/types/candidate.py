@@ -24,6 +24,6 @@ class Extraction(FrozenRecord):
     method: str
     """How it was found: `fence`, `lenient_fence`, `bare`, `json` ...; `none` when it was not."""
     warnings: tuple[str, ...] = ()
-    """What was odd about the response: `unclosed_fence` ...; docs/extraction.md lists them."""
+    """What was odd about the response: `unclosed_fence` ...; docs/rationale/extraction.md lists them."""
     span: tuple[int, int] | None = None
     """Start and end character of the code in the response's text, before normalisation, where known."""

@@ -37,7 +37,7 @@ class Launch(FrozenRecord):
 
 
 class Kernels(FrozenRecord):
-    """What ran in one traced call. Seen inside the contestant: a claim, as docs/trust.md explains."""
+    """What ran in one traced call. Seen inside the contestant: a claim (docs/rationale/trust.md)."""
 
     launches: tuple[Launch, ...] = ()
     operators: tuple[str, ...] = ()

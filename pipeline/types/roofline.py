@@ -6,7 +6,7 @@ from pipeline.types.base import FrozenRecord
 
 
 class Ceilings(FrozenRecord):
-    """What a device did at best, measured once (docs/roofline.md says how)."""
+    """What a device did at best, measured once (docs/rationale/roofline.md says how)."""
 
     bytes_per_s: float
     """The fastest of copying, reading and writing device memory, read and written bytes counted."""
@@ -28,7 +28,7 @@ class Roofline(FrozenRecord):
     bytes_written: int
     """Bytes of the outputs."""
     bytes_needed: int
-    """Bytes of the inputs that no program can do without: docs/roofline.md says what is taken off."""
+    """Bytes of the inputs that no program can do without; docs/rationale/roofline.md says which are not."""
     operations: int
     """Operations of the reference's matrix products, convolutions and attention."""
     memory_ms: float

@@ -144,7 +144,7 @@ class SandboxReport(FrozenRecord):
     """What confined the candidate: stored with every verification."""
 
     tier: str
-    """`A`, `B`, `C1`, `C2`, `D`, as docs/sandbox.md describes them."""
+    """`A`, `B`, `C1`, `C2`, `D`, as docs/rationale/sandbox.md describes them."""
     layers: dict[str, str] = Field(default_factory=dict)
     """Layer (`user_namespace`, `network`, `seccomp`, `landlock`, `memory` ...) to what is in force."""
     refusals: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ from pipeline.api import Result
 from pipeline.errors import UsageError
 from tests.cli import material
 
-PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "python.md"
 QUICK: dict[str, Any] = {"backend": "cpp", "measure": False, "trials": 1}
 ENDLESS = 100_000_000
 
@@ -190,7 +190,7 @@ def test_outside_of_its_block_it_says_so(place: dict[str, Any]) -> None:
 
 
 def example(folder: Path) -> ModuleType:
-    """The trainer of docs/python.md."""
+    """The trainer of docs/guide/python.md."""
     section = PAGE.read_text().partition("## A reward for a trainer")[2]
     block = re.search(r"```python\n(.+?)```", section, re.DOTALL)
     assert block is not None

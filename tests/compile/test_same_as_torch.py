@@ -107,7 +107,7 @@ def stock_flags(ninja_file: str, variable: str) -> list[str]:
 
 
 def without_cpu_torch_additions(words: list[str], toolchain: Toolchain) -> list[str]:
-    """Our arguments without what a CPU build of torch makes necessary (docs/builds.md)."""
+    """Our arguments without what a CPU build of torch makes necessary (docs/reference/builds.md)."""
     if toolchain.torch_cuda is not None:
         return words
     pairs = (

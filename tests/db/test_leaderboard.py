@@ -1,4 +1,4 @@
-"""The leaderboard's figures, as docs/leaderboard.md defines them."""
+"""The leaderboard's figures, as docs/guide/leaderboard.md defines them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/schema.md says what the tables are."""
+"""docs/reference/schema.md says what the tables are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from db.documentation import schema_markdown
 
-PAGE = Path(__file__).parents[2] / "docs" / "schema.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "schema.md"
 
 
 def test_the_page_is_the_one_the_tables_write() -> None:
-    assert PAGE.read_text() == schema_markdown(), "run: python -m db.documentation > docs/schema.md"
+    assert PAGE.read_text() == schema_markdown(), "run: python -m db.documentation > docs/reference/schema.md"

@@ -1,4 +1,4 @@
-"""docs/cli.md shows the help texts that the commands print, and leaves no command out."""
+"""docs/reference/cli.md shows the help texts that the commands print, and leaves no command out."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "generated/README.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "prompts").rglob("*.md")),
 ]
 
@@ -44,8 +44,8 @@ def test_links_resolve(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = ROOT / "docs" / "index.md"
+    docs = ROOT / "docs"
+    index = docs / "index.md"
+    there = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"index.md"}
 
-    assert {page.name for page in index.parent.glob("*.md")} - {"index.md"} == {
-        target for target in links(index) if "/" not in target
-    }
+    assert there == {target for target in links(index) if not target.startswith("../")}

@@ -1,4 +1,4 @@
-"""docs/reasons.md has every reason for which a candidate can end: collected from the code itself."""
+"""docs/reference/reasons.md has every reason for which a candidate can end, collected from the code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.policy.review import RULES
 from pipeline.types import BuildState, Severity, Status
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "reasons.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "reasons.md").read_text()
 PLACES = [
     path
     for folder in ("referee", "workers", "devices", "engine", "runs")
@@ -144,13 +144,13 @@ def test_the_collection_sees_what_it_should() -> None:
 @pytest.mark.parametrize("name", sorted(failing_checks()))
 def test_every_check_that_can_fail_is_there(name: str) -> None:
     assert f"`{name}" in PAGE, (
-        f"{failing_checks()[name]}: docs/reasons.md does not mention the check {name!r}"
+        f"{failing_checks()[name]}: docs/reference/reasons.md does not mention the check {name!r}"
     )
 
 
 @pytest.mark.parametrize("fragment", sorted(fragments()))
 def test_every_other_reason_is_there(fragment: str) -> None:
-    assert plain(fragment) in plain(PAGE), f"{fragments()[fragment]}: docs/reasons.md lacks {fragment!r}"
+    assert plain(fragment) in plain(PAGE), f"{fragments()[fragment]}: reasons.md lacks {fragment!r}"
 
 
 def test_every_status_has_its_section_in_their_order() -> None:

@@ -1,4 +1,4 @@
-"""docs/statuses.md lists the statuses as the program has them, and says of each what causes it."""
+"""docs/reference/statuses.md lists the statuses as the program has them, and says of each what causes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.types import Determinism, ErrorClass, Flag, Status
 
-PAGE = Path(__file__).parents[2] / "docs" / "statuses.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "statuses.md"
 
 
 def test_the_table_is_the_enumeration() -> None:

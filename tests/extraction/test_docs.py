@@ -1,4 +1,4 @@
-"""docs/extraction.md names every warning, with its meaning, and no other."""
+"""docs/rationale/extraction.md names every warning, with its meaning, and no other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.extraction import WARNINGS
 
-PAGE = Path(__file__).parents[2] / "docs" / "extraction.md"
+PAGE = Path(__file__).parents[2] / "docs" / "rationale" / "extraction.md"
 
 
 def test_the_page_lists_the_warnings() -> None:

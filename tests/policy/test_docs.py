@@ -1,4 +1,4 @@
-"""docs/policy.md lists the rules as the program has them."""
+"""docs/reference/policy.md lists the rules as the program has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.policy import RULES
 
-PAGE = Path(__file__).parents[2] / "docs" / "policy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy.md"
 
 
 def test_the_page_lists_the_rules() -> None:

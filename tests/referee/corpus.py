@@ -8,7 +8,7 @@
 # devices: cuda                `cpu` or `cuda` where it makes sense on one of them only (optional)
 # settings: {"trials": 1}      VerifySettings fields that differ from BASE (optional)
 
-docs/corpus.md describes the kinds and says which cheat stands for which mechanism.
+docs/reference/corpus.md describes the kinds and says which cheat stands for which mechanism.
 """
 
 from __future__ import annotations

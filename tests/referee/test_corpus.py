@@ -11,7 +11,7 @@ import pytest
 from tests.referee.corpus import CORPUS, DEVICES, KINDS, Confusion, Member, members
 from tests.referee.court import Court
 
-PAGE = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "corpus.md").read_text()
 
 
 ONE_OF = {"honest": 4, "wrong": 4, "faults": 4}

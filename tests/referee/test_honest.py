@@ -12,7 +12,7 @@ import pytest
 
 from tests.referee.corpus import CORPUS, members
 
-PAGE = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "corpus.md").read_text()
 SECTION = PAGE.split("## Honest candidates that are easily misjudged")[1].split("\n## ")[0]
 LEAST = 40
 """Easily misjudged members, of whose mechanisms no two are alike."""

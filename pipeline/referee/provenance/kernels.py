@@ -1,4 +1,4 @@
-"""Whose kernels did the work in one traced call, and whether that is enough. docs/kernels.md has the rules.
+"""Whose kernels did the work in one traced call, and whether that is enough: docs/rationale/kernels.md.
 
 The trace is made in the contestant, so it is a claim: `reports` reads it, bounded and validated.
 """

@@ -1,4 +1,4 @@
-"""Whose kernel one is: by its name, and by what shows that the candidate made it (docs/kernels.md).
+"""Whose kernel one is: by its name, and by what shows that the candidate made it (docs/rationale/kernels.md).
 
 A kernel that nothing shows to be the candidate's is not its own. A library compiles kernels while it runs
 too, under names that no list holds.

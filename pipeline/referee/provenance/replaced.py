@@ -1,7 +1,7 @@
 """What a candidate's own kernels do in place of libraries: what these do for it, and for the reference.
 
 The reference's call is traced as the candidate's is. Work that operators of torch do for the reference, and
-no library does for the candidate, is replaced. docs/kernels.md has the rule, and what it cannot see.
+no library does for the candidate, is replaced. The rule, and what it cannot see: docs/rationale/kernels.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The roofline of a problem: the least time that its data and its arithmetic take on one device.
 
 After S. Williams, A. Waterman, D. Patterson, *Roofline: an insightful visual performance model for multicore
-architectures*, CACM 52 (2009), 65-76. docs/roofline.md says what is counted, and why.
+architectures*, CACM 52 (2009), 65-76. docs/rationale/roofline.md says what is counted, and why.
 """
 
 from __future__ import annotations

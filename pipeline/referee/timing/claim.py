@@ -52,7 +52,8 @@ of the baseline decide nothing. Blocks of one call and of two may look like mode
 CLOSE_CALL = 0.1
 """A claim whose interval begins closer to 1 than this log-ratio must be confirmed by a second pair of
 processes: of 160 pairs of the same code on an H200 two were 5 and 9 % apart for as long as they lived
-(docs/measurement.md). Beyond it such a pair changes the figure, in 5 % of the cases at most, not the pace."""
+(docs/rationale/measurement.md). Beyond it such a pair changes the figure, in 5 % of the cases at most, not
+the pace."""
 _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02

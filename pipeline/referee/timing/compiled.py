@@ -4,7 +4,7 @@ A compiled model runs in a sandboxed process of its own, as the eager one does, 
 the problem's author is trusted. It takes the candidate's part in the stopwatch, which gives eager / compiled.
 That ratio says nothing about any candidate, so it is kept in the cache (`baselines/`) and used again as
 long as the eager baseline is as fast as it was then. A candidate's speedup over the compiled model is its
-speedup over the eager one divided by that ratio. docs/baselines.md has the rules.
+speedup over the eager one divided by that ratio. docs/rationale/baselines.md has the rules.
 """
 
 from __future__ import annotations

@@ -1,0 +1,49 @@
+"""docs/reference/settings.md lists the settings as the program has them, with their defaults."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from pipeline.types import RunSettings, VerifySettings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
+
+
+def rows(heading: str) -> dict[str, str]:
+    """Setting to default, as the table below a heading has them."""
+    table = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
+
+
+def shown(default: object) -> str:
+    """A default as the page writes it; empty for what has none or is a record of its own."""
+    if default is PydanticUndefined or isinstance(default, BaseModel):
+        return ""
+    if default is None or default == ():
+        return "none"
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, str):
+        return f"`{default}`"
+    if isinstance(default, int) and default >= 1 << 30:
+        return f"{default >> 30} GiB"
+    return f"{default:g}" if isinstance(default, int | float) else "empty"
+
+
+@pytest.mark.parametrize(
+    ("heading", "record"),
+    [("Settings of a verification", VerifySettings), ("Settings of a run", RunSettings)],
+    ids=["verification", "run"],
+)
+def test_the_table_is_the_record(heading: str, record: type[BaseModel]) -> None:
+    defaults = {
+        name: "empty" if field.default_factory else shown(field.default)
+        for name, field in record.model_fields.items()
+    }
+
+    assert rows(heading) == defaults
