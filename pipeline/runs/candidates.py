@@ -4,6 +4,7 @@ so that everything that is wrong with them is said before anything runs."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ SUFFIXES = (".py", ".txt", ".md")
 """Files of a folder that are candidates, or responses that hold one."""
 LINES = ".jsonl"
 _AFTER_ID = ("_", "-", ".")
+_KERNELBENCH = re.compile(r"level_(?P<level>\d+)_problem_(?P<number>\d+)_")
 
 T = TypeVar("T")
 
@@ -87,12 +89,15 @@ def _problem_of(below: Path, suite: Suite) -> Problem:
     """The problem that a path says: by its first two folders, or its first, or by the file's name.
 
     `level1/1_relu/a.py` and `relu/a.py` name it as `--problem` would; `level1_1_a.py` begins with its id.
+    `level_1_problem_1_sample_0_kernel.py` is how KernelBench names the answers in its `runs/`.
     """
     folders = below.parts[:-1]
     for text in ("/".join(folders[:2]), *folders[:1]):
         if text and suite.knows(text):
             return suite.find(text)
     name = below.stem.lower()
+    if (said := _KERNELBENCH.match(name)) and suite.knows(text := f"level{said['level']}/{said['number']}"):
+        return suite.find(text)
     for known in sorted(suite.ids, key=len, reverse=True):
         start = known.replace("/", "_").lower()
         if name == start or name.startswith(tuple(start + after for after in _AFTER_ID)):
