@@ -6,7 +6,6 @@ lies in that folder; nothing else has to name it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
@@ -15,54 +14,44 @@ from typing import Generic, TypeVar
 from pipeline.errors import UsageError
 
 T = TypeVar("T")
-C = TypeVar("C", bound=type)
 
 
 class Registry(Generic[T]):
     """The classes of one kind, each under its name. Names of our own cannot be taken by another package."""
 
-    def __init__(self, what: str, *, package: str, needs: tuple[str, ...]) -> None:
-        """`what` is the kind as messages say it: `provider`; the group of entry points is `kernelproof.WHATs`
-        (`strategy`: `kernelproof.strategies`). Modules of `package` register our own classes when they are
-        imported. `needs` names the methods that a class has to have.
+    def __init__(self, what: str, *, group: str, package: str, needs: tuple[str, ...]) -> None:
+        """`what` is the kind as messages say it (`provider`), `group` the group of entry points. Modules of
+        `package` register our own classes when they are imported. `needs` names the methods that a class has
+        to have.
         """
-        self.group = f"kernelproof.{what[:-1]}ies" if what.endswith("y") else f"kernelproof.{what}s"
-        self._what, self._package, self._needs = what, package, needs
+        self._what, self._group, self._package, self._needs = what, group, package, needs
         self._classes: dict[str, T] = {}
 
-    def register(self, name: str) -> Callable[[C], C]:
-        """The decorator that registers a class.
+    def add(self, name: str, cls: T) -> None:
+        """Registers a class. Raises UsageError when another one has the name, or this one lacks a method."""
+        if missing := [method for method in self._needs if not callable(getattr(cls, method, None))]:
+            raise UsageError(f"the {self._what} {name!r} ({_place(cls)}) lacks {', '.join(missing)}")
+        other = self._classes.get(name)
+        if other is not None and _place(other) != _place(cls):
+            raise UsageError(
+                f"two classes are the {self._what} {name!r}: {_place(other)}, {_place(cls)}; rename one"
+            )
+        self._classes[name] = cls
 
-        Raises UsageError when another class has the name, or when the class lacks a method.
-        """
-
-        def registered(cls: C) -> C:
-            if missing := [method for method in self._needs if not callable(getattr(cls, method, None))]:
-                raise UsageError(f"the {self._what} {name!r} ({_place(cls)}) lacks {', '.join(missing)}")
-            other = self._classes.get(name)
-            if other is not None and _place(other) != _place(cls):
-                raise UsageError(
-                    f"two classes are the {self._what} {name!r}: {_place(other)} and {_place(cls)}; rename one"
-                )
-            self._classes[name] = cls  # type: ignore[assignment]  # `needs` stands for the protocol
-            return cls
-
-        return registered
-
-    def __contains__(self, name: object) -> bool:
+    def __contains__(self, name: str) -> bool:
         """Whether a class, or an entry point of an installed package, has this name."""
         self._import_ours()
-        return name in self._classes or bool(entry_points(group=self.group, name=name))
+        return name in self._classes or bool(entry_points(group=self._group, name=name))
 
     def find(self, name: str) -> T:
         """The class registered as `name`. Packages with entry points are imported only when one is asked for.
 
-        Raises UsageError when there is none (the message lists all names), when two packages have one, or when
-        the package cannot be imported.
+        Raises UsageError when there is none (the message lists all names), when two packages have one, or
+        when the package cannot be imported.
         """
         self._import_ours()
         if name not in self._classes:
-            points = tuple(entry_points(group=self.group, name=name))
+            points = tuple(entry_points(group=self._group, name=name))
             if not points:
                 raise UsageError(f"no {self._what} {name!r}; there are: {', '.join(self.names())}")
             self._load(points)
@@ -71,7 +60,7 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         """All names, sorted. No other package is imported for them."""
         self._import_ours()
-        return tuple(sorted(self._classes.keys() | {point.name for point in entry_points(group=self.group)}))
+        return tuple(sorted(self._classes.keys() | {point.name for point in entry_points(group=self._group)}))
 
     def _import_ours(self) -> None:
         package = import_module(self._package)
@@ -85,7 +74,7 @@ class Registry(Generic[T]):
             named = " and ".join(sorted(point.value for point in points))
             raise UsageError(f"two packages have a {self._what} {name!r}: {named}; uninstall one")
         try:
-            found = points[0].load()
+            found: T = points[0].load()
         except UsageError:
             raise
         except Exception as error:  # code of another package: any error is possible
@@ -95,7 +84,7 @@ class Registry(Generic[T]):
             ) from error
         if not isinstance(found, type):
             raise UsageError(f"the {self._what} {name!r}: {points[0].value} is no class")
-        self.register(name)(found)
+        self.add(name, found)
 
 
 def _place(cls: object) -> str:

@@ -39,7 +39,7 @@ class ProviderOptions:
     max_retries: int = 2
 
     def refuse(self, name: str, because: str) -> None:
-        """Raises UsageError if a base URL or a sampling setting was given: `name` says whose, `because` why."""
+        """Raises UsageError if a base URL or a sampling setting was given; `because` says why none can be."""
         if self.base_url is not None or self.sampling:
             raise UsageError(f"{name} {because}: a base URL and sampling settings have no effect on it")
 

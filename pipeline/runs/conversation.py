@@ -161,6 +161,8 @@ class Conversation:
         if stored.response is None or stored.verdict is None:
             return None
         verdict = stored.verdict.verification
+        if verdict.status is not Status.CORRECT:
+            return None  # what counts of it was changed since; nothing is built on it
         return Judged(attempt_id, prompt, stored.response, Failure.from_verification(verdict), verdict)
 
     async def _turn(

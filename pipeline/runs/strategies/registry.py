@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from pipeline.registry import Registry
 from pipeline.runs.strategies.base import Strategy, Task
@@ -11,13 +12,26 @@ from pipeline.runs.strategies.base import Strategy, Task
 class StrategyClass(Protocol):
     """What a registered class is called with."""
 
-    def __call__(self, task: Task) -> Strategy:
+    def __call__(self, task: Task, /) -> Strategy:
         """The strategy for one sample."""
         ...
 
 
+S = TypeVar("S", bound=StrategyClass)
+
 STRATEGIES: Registry[StrategyClass] = Registry(
-    "strategy", package="pipeline.runs.strategies", needs=("ask", "tell")
+    "strategy",
+    group="kernelproof.strategies",
+    package="pipeline.runs.strategies",
+    needs=("ask", "tell"),
 )
-strategy = STRATEGIES.register
-"""The decorator: `@strategy("refine")`."""
+
+
+def strategy(name: str) -> Callable[[S], S]:
+    """The decorator that registers a strategy's class: `@strategy("refine")`."""
+
+    def registered(cls: S) -> S:
+        STRATEGIES.add(name, cls)
+        return cls
+
+    return registered
