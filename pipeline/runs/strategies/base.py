@@ -37,7 +37,7 @@ class Result:
     turn: int
     """The attempt's number within the sample, from 1, in the order of the proposals."""
     status: Status
-    """Never a failure of the provider or the machine: those stop the sample until the command is run again."""
+    """Never a failure of the provider or the machine: these stop a sample until the command is run again."""
     verification: Verification | None
     """Errors, times and checks. None when the answer held no program."""
 
