@@ -103,3 +103,30 @@ def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite:
         assert "strategy   refine" in program.run(*command, "--dry-run").stdout
     found = [(a.run.strategy, a.key.turn, a.parent_id is not None) for a in program.attempts()]
     assert found == [(None, 1, False), (None, 2, True), ("sample", 1, False)]
+
+
+ASTRAY = """
+from pipeline.runs.strategies import Proposal
+
+
+class Astray:
+    def __init__(self, task):
+        pass
+
+    def ask(self):
+        return (Proposal(parent=5),)
+
+    def tell(self, results):
+        pass
+"""
+
+
+def test_a_strategy_that_builds_on_nothing_ends_the_run(
+    program: Program, suite: Path, tmp_path: Path
+) -> None:
+    folder = install(tmp_path / "packages", "astray", ASTRAY, strategies={"astray": "astray:Astray"})
+    program.extra = {"PYTHONPATH": f"{ROOT}:{folder}"}
+    command = ("generate", "level1/1", "--suite", suite, "--model", "replay:demo", *QUICK)
+    done = program.run(*command, "--strategy", "astray", code=2)
+    assert done.stderr == "kernelproof: the run's strategy builds on turn 5, of which it was not told\n"
+    assert program.attempts() == []
