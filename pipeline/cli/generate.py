@@ -41,6 +41,14 @@ def generate(
     model: Annotated[str, typer.Option(help="openai:MODEL, replay:FILE, or replay:demo.")],
     samples: Annotated[int, typer.Option(min=1, help="Samples of each problem.")] = 1,
     turns: Annotated[int, typer.Option(min=1, max=20, help="Most turns of a sample; 1 is one shot.")] = 1,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            parser=nonempty_text,
+            metavar="<name>",
+            help="sample: one question. refine: until correct [default: refine with --turns 2 or more].",
+        ),
+    ] = None,
     backend: BackendOption = BackendChoice.AUTO,
     size: SizeOption = "",
     template: Annotated[str, typer.Option(help="Prompt template: a name, or a directory.")] = "basic-v1",
@@ -103,7 +111,7 @@ def generate(
     provider: Provider = open_provider(model, base_url=base_url, sampling=sampling)
     if record is not None:
         provider = RecordingProvider(provider, record)
-    run_settings = _run_settings(provider.name, base_url, template, sampling, turns, run, settings)
+    run_settings = _run_settings(provider.name, base_url, template, sampling, turns, strategy, run, settings)
     plan = Plan(run_settings, chosen, samples, questions=concurrency)
     if dry_run:
         _say_plan(plan)
@@ -120,13 +128,15 @@ def _run_settings(
     template: str,
     sampling: dict[str, Any],
     turns: int,
+    strategy: str | None,
     name: str | None,
     settings: VerifySettings,
 ) -> RunSettings:
     from pipeline.prompting import open_template
+    from pipeline.runs.strategies import find_strategy
     from pipeline.types import RunSettings
 
-    return RunSettings(
+    chosen = RunSettings(
         name=name,
         model=model,
         base_url=base_url,
@@ -136,6 +146,10 @@ def _run_settings(
         turns=turns,
         verify=settings,
     )
+    if strategy is None or strategy == chosen.strategy_name:
+        return chosen
+    find_strategy(strategy)
+    return chosen.model_copy(update={"strategy": strategy})
 
 
 def _say_plan(plan: Plan) -> None:
@@ -147,6 +161,7 @@ def _say_plan(plan: Plan) -> None:
     typer.echo(f"model      {run.model}")
     typer.echo(f"problems   {len(plan.problems)}: {', '.join(problem.id for problem in plan.problems)}")
     typer.echo(f"questions  {count} first turns, at most {count * run.turns} in all")
+    typer.echo(f"strategy   {run.strategy_name}")
     typer.echo(f"backend    {verify.backend}, size {verify.size}, template {run.template}")
     typer.echo(f"rules      {rules(verify)}")
     first = first_prompt(

@@ -1,4 +1,4 @@
-"""Where answers come from: any Chat Completions server, or a recording. One protocol."""
+"""Where answers come from: any Chat Completions server, or a recording. One protocol, a class a file."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.errors import UsageError
-from pipeline.providers.base import Provider, Question, messages
+from pipeline.providers.base import Provider, ProviderOptions, Question, messages
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import RecordingProvider, RecordKey
+from pipeline.providers.registry import PROVIDERS, provider
 from pipeline.providers.replay import ReplayProvider
 
 __all__ = [
     "Provider",
+    "ProviderOptions",
     "Question",
     "RecordKey",
     "RecordingProvider",
     "ReplayProvider",
     "messages",
     "open_provider",
+    "provider",
     "response_from_body",
 ]
 
@@ -31,23 +34,25 @@ def open_provider(
     timeout_s: float = 600.0,
     max_retries: int = 2,
 ) -> Provider:
-    """The provider that `spec` names: `openai:MODEL`, `replay:FILE`, or `replay:demo`.
+    """The provider that `spec`, `KIND:REST`, names: `openai:MODEL`, `replay:FILE`, `replay:demo`, or one of
+    another package.
 
-    The rest is for `openai:` only. `sampling` holds the fields of the request that the user set
-    (`temperature`, `max_completion_tokens` ...); `timeout_s` bounds each wait, in seconds. Raises UsageError
-    for a spec or settings that make no sense, ProviderFatal when a key is missing.
+    `sampling` holds the fields of the request that the user set (`temperature`, `max_completion_tokens` ...);
+    a value None means unset. `timeout_s` bounds each wait, in seconds. Raises UsageError for a spec or
+    settings that make no sense, ProviderFatal when a key is missing.
     """
     kind, _, rest = spec.partition(":")
-    if kind not in ("openai", "replay") or not rest.strip():
-        raise UsageError(f"no model {spec!r}; write openai:MODEL, replay:FILE or replay:demo")
-    if kind == "openai":
-        from pipeline.providers.openai_chat import OpenAIProvider
+    if not kind or not rest.strip():
+        raise UsageError(f"no model {spec!r}; {_forms()}")
+    if kind not in PROVIDERS:
+        raise UsageError(f"no model {spec!r}, because no provider is called {kind!r}; {_forms()}")
+    given = {name: value for name, value in (sampling or {}).items() if value is not None}
+    options = ProviderOptions(base_url, given, timeout_s, max_retries)
+    return PROVIDERS.find(kind)(rest, options)
 
-        return OpenAIProvider(
-            rest, base_url=base_url, sampling=sampling, timeout_s=timeout_s, max_retries=max_retries
-        )
-    if base_url is not None or any(value is not None for value in (sampling or {}).values()):
-        raise UsageError(
-            f"{spec} plays recorded answers: a base URL and sampling settings have no effect on it"
-        )
-    return ReplayProvider(rest)
+
+def _forms() -> str:
+    """What can be written instead."""
+    others = sorted(set(PROVIDERS.names()) - {"openai", "replay"})
+    also = f"; there are also {', '.join(f'{name}:...' for name in others)}" if others else ""
+    return f"write openai:MODEL, replay:FILE or replay:demo{also}"

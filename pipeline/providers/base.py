@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from pipeline.errors import UsageError
 from pipeline.types import Prompt, Response
 
 
@@ -24,12 +26,33 @@ class Question:
         return f"{self.problem_id}, backend {self.backend}, sample {self.sample}, turn {self.turn}"
 
 
+@dataclass(frozen=True)
+class ProviderOptions:
+    """What the user set for the model, beside its name. A provider refuses what it cannot obey."""
+
+    base_url: str | None = None
+    """The server's address."""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request: `temperature`, `max_completion_tokens` ...; only those that were set."""
+    timeout_s: float = 600.0
+    """Longest wait for the server, in seconds."""
+    max_retries: int = 2
+
+    def refuse(self, name: str, because: str) -> None:
+        """Raises UsageError if a base URL or a sampling setting was given; `because` says why none can be."""
+        if self.base_url is not None or self.sampling:
+            raise UsageError(f"{name} {because}: a base URL and sampling settings have no effect on it")
+
+
 class Provider(Protocol):
-    """A source of answers. Several questions may be asked at the same time."""
+    """A source of answers. Several questions may be asked at the same time.
+
+    A class that inherits from this needs `name` and `ask` alone.
+    """
 
     @property
     def name(self) -> str:
-        """What a run records as its model: `openai:MODEL` or `replay:FILE`."""
+        """What a run records as its model: `openai:MODEL`, `replay:FILE`; in general `KIND:REST`."""
         ...
 
     async def ask(self, question: Question) -> Response:
@@ -42,11 +65,11 @@ class Provider(Protocol):
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
         """How many turns of a sample it can answer, where a conversation ends; None: no limit."""
-        ...
+        return None
 
     async def aclose(self) -> None:
         """Give connections and files back; nothing may be asked afterwards."""
-        ...
+        return None
 
 
 def messages(prompt: Prompt) -> list[dict[str, str]]:

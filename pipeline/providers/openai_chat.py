@@ -6,14 +6,14 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from pipeline.errors import ProviderError, ProviderFatal, UsageError
-from pipeline.providers.base import Question, messages
+from pipeline.providers.base import ProviderOptions, Question, messages
 from pipeline.providers.body import response_from_body
+from pipeline.providers.registry import provider
 from pipeline.types import Response
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _FATAL_HINTS = {
 _INSTEAD = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
+@provider("openai")
 class OpenAIProvider:
     """A model behind a Chat Completions endpoint.
 
@@ -43,25 +44,14 @@ class OpenAIProvider:
     Retry-After; nothing above it retries again.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        sampling: Mapping[str, Any] | None = None,
-        timeout_s: float = 600.0,
-        max_retries: int = 2,
-    ) -> None:
-        """`sampling` holds the fields of the request that the user set; None among them means unset.
-
-        `timeout_s` bounds each wait for the server, in seconds. Raises UsageError for a field that is not the
-        user's to set or a base URL that is none, ProviderFatal when a key is needed and none is there.
+    def __init__(self, model: str, options: ProviderOptions) -> None:
+        """Raises UsageError for a field that is not the user's to set or a base URL that is none,
+        ProviderFatal when a key is needed and none is there.
         """
-        self._model = model
-        self._sampling = {key: value for key, value in (sampling or {}).items() if value is not None}
+        self._model, self._sampling = model, options.sampling
         if taken := sorted(OURS & self._sampling.keys()):
             raise UsageError(f"sampling settings cannot hold {', '.join(taken)}; samples are separate calls")
-        url = base_url or os.environ.get(BASE_URL_VARIABLE) or None
+        url = options.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         if url is not None and not re.match(r"https?://[^/\s]", url):
             raise UsageError(f"base URL {url!r} must start with http:// or https:// and name a server")
         self._key = os.environ.get(KEY_VARIABLE) or (PLACEHOLDER_KEY if url else "")
@@ -69,10 +59,11 @@ class OpenAIProvider:
             raise ProviderFatal(
                 f"openai:{model} needs a key in {KEY_VARIABLE}; for a server of your own give its base URL"
             )
-        # A server that sends a byte now and then outlives every timeout of the client; connecting and reading
-        # may take timeout_s each, and a question that needs more than all tries together is stuck.
-        self._deadline_s = (max_retries + 1) * 2 * timeout_s + max_retries * MAX_RETRY_AFTER_S
-        self._client = _client(self._key, url, timeout_s, max_retries)
+        # A server that sends a byte now and then outlives every timeout of the client; connecting and
+        # reading may take timeout_s each. A question that needs more than all tries together is stuck.
+        retries, wait_s = options.max_retries, options.timeout_s
+        self._deadline_s = (retries + 1) * 2 * wait_s + retries * MAX_RETRY_AFTER_S
+        self._client = _client(self._key, url, wait_s, retries)
 
     @property
     def name(self) -> str:
@@ -89,7 +80,7 @@ class OpenAIProvider:
                 reply = await self._client.chat.completions.with_raw_response.create(
                     model=self._model,
                     messages=messages(question.prompt),  # type: ignore[arg-type]
-                    extra_body=self._sampling,
+                    extra_body=dict(self._sampling),
                 )
         except openai.APIStatusError as error:
             raise self._judged(error) from error

@@ -6,25 +6,30 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from pipeline.errors import ProviderError, UsageError
-from pipeline.providers.base import Question
+from pipeline.providers.base import ProviderOptions, Question
 from pipeline.providers.body import response_from_body
 from pipeline.providers.recording import Record, RecordKey, read_recording
+from pipeline.providers.registry import provider
 from pipeline.types import Response
 from pipeline.workspace import user_path
 
 PACKAGED = "demo"
 """The name of the recordings inside the package: `prompts/recorded/<backend>.jsonl`."""
+_NO_OPTIONS = ProviderOptions()
 
 
+@provider("replay")
 class ReplayProvider:
     """Plays recorded answers. A question that was not recorded is an error of that sample."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, options: ProviderOptions = _NO_OPTIONS) -> None:
         """`source` is a file's path, or `demo` for the packaged recordings.
 
-        Raises UsageError for a file that is not there or is no recording.
+        Raises UsageError for a file that is not there or is no recording, and for options that only a server
+        can obey.
         """
         self._source = source
+        options.refuse(self.name, "plays recorded answers")
         self._records = _packaged() if source == PACKAGED else read_recording(user_path(source))
 
     @property

@@ -44,6 +44,7 @@ def _print_summary(attempt: StoredAttempt, console: Console) -> None:
         "model": run.model,
         "run": f"{attempt.run_id} {run.name or ''}".strip(),
         "backend, size": f"{run.verify.backend}, {run.verify.size}",
+        "strategy": run.strategy or "",
         "rules": rules(run.verify),
         "problem": f"{attempt.problem.summary or attempt.problem.name} (sha256 {key.problem_sha256[:12]})",
         "repairs": f"#{attempt.parent_id}" if attempt.parent_id else "",

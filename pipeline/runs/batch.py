@@ -14,6 +14,7 @@ from db.store import Store
 from pipeline.engine.engine import Engine
 from pipeline.providers import Provider
 from pipeline.runs.conversation import RETRIED, Conversation, OnEvent, Stages
+from pipeline.runs.strategies import find_strategy
 from pipeline.runs.stream import places
 from pipeline.types import AttemptKey, Problem, RunSettings, Status
 
@@ -56,8 +57,10 @@ async def run_batch(
 ) -> Outcome:
     """Runs a batch to its end, or to a SIGINT or SIGTERM; results stored by then stay.
 
-    Raises ProviderFatal when the model's server will answer no question at all.
+    Raises ProviderFatal when the model's server will answer no question at all, and UsageError for a strategy
+    that is not installed.
     """
+    strategy = find_strategy(plan.settings.strategy_name)
     run_id = store.begin_run(plan.settings)
     for problem in plan.problems:
         store.add_problem(problem)
@@ -67,6 +70,7 @@ async def run_batch(
         provider=provider,
         run_id=run_id,
         settings=plan.settings,
+        strategy=strategy,
         generated=generated,
         questions=anyio.CapacityLimiter(plan.questions),
         verifications=anyio.CapacityLimiter(places()),

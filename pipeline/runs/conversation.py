@@ -1,4 +1,4 @@
-"""One sample of a run: ask, extract, verify, and ask again with the evidence, until right or out of turns.
+"""One sample of a run: ask, extract, verify, and ask again with the evidence, as the run's strategy says.
 
 Everything is stored as soon as it exists, the answer before it is parsed: a conversation that was
 interrupted anywhere goes on from what the store holds.
@@ -17,11 +17,12 @@ import anyio.to_thread
 from db.store import Store
 from db.views import AttemptState
 from pipeline.engine.engine import Engine
-from pipeline.errors import ProviderError
+from pipeline.errors import ProviderError, UsageError
 from pipeline.extraction import extract
 from pipeline.prompting import Failure, first_prompt, repair_prompt
 from pipeline.providers import Provider, Question
 from pipeline.runs.files import write_attempt
+from pipeline.runs.strategies import Proposal, Result, StrategyClass, Task
 from pipeline.types import (
     AttemptKey,
     Extraction,
@@ -52,6 +53,7 @@ class Stages:
     provider: Provider
     run_id: int
     settings: RunSettings
+    strategy: StrategyClass
     generated: Path | None
     questions: anyio.CapacityLimiter
     verifications: anyio.CapacityLimiter
@@ -59,40 +61,91 @@ class Stages:
     known: dict[AttemptKey, AttemptState] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """An attempt that came to a judgement, with what a question that is built on it has to show."""
+
+    id: int
+    prompt: Prompt
+    response: Response
+    failure: Failure
+    verification: Verification | None
+
+
 class Conversation:
-    """The turns of one sample of one problem."""
+    """The attempts at one sample of one problem. Its strategy says which, and the store which are done."""
 
     def __init__(self, stages: Stages, problem: Problem, sample: int) -> None:
         self._stages, self._problem, self._sample = stages, problem, sample
         self._settings = stages.settings.verify
         limit = stages.provider.turns(problem.id, self._settings.backend, sample)
         self._last = min(stages.settings.turns, limit or stages.settings.turns)
+        self._judged: dict[int, Judged] = {}
+        """By turn: all that the strategy was told of."""
 
     async def run(self) -> None:
-        """All turns that are still to do. Raises ProviderFatal when no question can be answered."""
-        await self._turns()
+        """All attempts that are still to do. Raises ProviderFatal when no question can be answered."""
+        await self._rounds()
         self._stages.on_event(self._key(self._last), OVER)
 
-    async def _turns(self) -> None:
-        prompt = await self._thread(self._first_prompt)
-        parent: int | None = None
-        for turn in range(1, self._last + 1):
-            key = self._key(turn)
-            state = self._stages.known.get(key)
-            if state is not None and state.status is Status.CORRECT:
-                return
-            last = turn == self._last
-            if last and state is not None and state.status is not None and state.status not in RETRIED:
-                return
-            attempt_id = await self._thread(
-                self._stages.store.begin_attempt, self._stages.run_id, key, prompt, parent
-            )
-            ended = await self._turn(attempt_id, key, state, prompt)
-            if ended is None or last:
-                return
-            response, failure = ended
-            prompt = await self._thread(self._repair, prompt, response, failure)
-            parent = attempt_id
+    async def _rounds(self) -> None:
+        """Asks the strategy, tries what it proposes, tells it the results; until it or the turns end."""
+        task = Task(self._problem, self._settings.backend, self._sample, self._last)
+        strategy = self._stages.strategy(task)
+        turn = 1
+        while proposals := tuple(strategy.ask())[: self._last + 1 - turn]:
+            asked = dict(enumerate(proposals, start=turn))
+            turn += len(asked)
+            if turn > self._last and all(map(self._settled, asked)):
+                return  # the turns are used up, and nothing of this round is left to do
+            judged = await self._round(asked)
+            if len(judged) < len(asked):
+                return  # the same command takes up what the provider or the machine failed at
+            self._judged |= judged
+            strategy.tell([self._result(number, proposal) for number, proposal in asked.items()])
+
+    async def _round(self, asked: dict[int, Proposal]) -> dict[int, Judged]:
+        """Makes attempts at the same time; returns those that came to a judgement, by turn."""
+        judged: dict[int, Judged] = {}
+
+        async def attempt(turn: int, proposal: Proposal) -> None:
+            if ended := await self._attempt(turn, proposal):
+                judged[turn] = ended
+
+        async with anyio.create_task_group() as group:
+            for turn, proposal in asked.items():
+                group.start_soon(attempt, turn, proposal)
+        return judged
+
+    async def _attempt(self, turn: int, proposal: Proposal) -> Judged | None:
+        """One attempt, as far as it is not done; None when it came to no judgement."""
+        key = self._key(turn)
+        state = self._stages.known.get(key)
+        parent = self._parent(proposal)
+        prompt = await self._thread(self._prompt, parent)
+        if state is not None and state.status is Status.CORRECT:
+            return await self._thread(self._stored, state.id, prompt)
+        attempt_id = await self._thread(
+            self._stages.store.begin_attempt, self._stages.run_id, key, prompt, parent.id if parent else None
+        )
+        return await self._turn(attempt_id, key, state, prompt)
+
+    def _settled(self, turn: int) -> bool:
+        """Whether an attempt is done, and running the command again changes nothing."""
+        state = self._stages.known.get(self._key(turn))
+        return state is not None and state.status is not None and state.status not in RETRIED
+
+    def _parent(self, proposal: Proposal) -> Judged | None:
+        """The attempt that a proposal is built on. Raises UsageError for a turn that is not done."""
+        if proposal.parent is None:
+            return None
+        if proposal.parent not in self._judged:
+            raise UsageError(f"the run's strategy builds on turn {proposal.parent}, of which it was not told")
+        return self._judged[proposal.parent]
+
+    def _result(self, turn: int, proposal: Proposal) -> Result:
+        judged = self._judged[turn]
+        return Result(proposal, turn, judged.failure.status, judged.verification)
 
     def _key(self, turn: int) -> AttemptKey:
         return AttemptKey(
@@ -102,10 +155,20 @@ class Conversation:
             turn=turn,
         )
 
+    def _stored(self, attempt_id: int, prompt: Prompt) -> Judged | None:
+        """A correct attempt as it lies in the store: nothing of it is done again."""
+        stored = self._stages.store.load_attempt(attempt_id)
+        if stored.response is None or stored.verdict is None:
+            return None
+        verdict = stored.verdict.verification
+        if verdict.status is not Status.CORRECT:
+            return None  # what counts of it was changed since; nothing is built on it
+        return Judged(attempt_id, prompt, stored.response, Failure.from_verification(verdict), verdict)
+
     async def _turn(
         self, attempt_id: int, key: AttemptKey, state: AttemptState | None, prompt: Prompt
-    ) -> tuple[Response, Failure] | None:
-        """One attempt; the response and what came of it, or None when the conversation is over."""
+    ) -> Judged | None:
+        """Takes an attempt to its end from wherever it is; None when it came to no judgement."""
         stored = await self._thread(self._stages.store.load_attempt, attempt_id) if state else None
         response = stored.response if stored else None
         if response is None:
@@ -117,15 +180,15 @@ class Conversation:
         if extraction.candidate is None:
             status = extraction.status or Status.NO_CODE
             await self._finish(attempt_id, key, status, response, extraction, None)
-            return response, Failure.from_extraction(extraction)
+            return Judged(attempt_id, prompt, response, Failure.from_extraction(extraction), None)
         verdict = stored.verdict.verification if stored and stored.verdict else None
         if verdict is None or verdict.status in RETRIED:
             kind = "first" if verdict is None else "again"
             verdict = await self._verify(attempt_id, key, extraction.candidate.source, kind)
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
-        if verdict.status is Status.CORRECT or verdict.status in RETRIED:
+        if verdict.status in RETRIED:
             return None
-        return response, Failure.from_verification(verdict)
+        return Judged(attempt_id, prompt, response, Failure.from_verification(verdict), verdict)
 
     async def _ask(self, attempt_id: int, key: AttemptKey, prompt: Prompt) -> Response | None:
         question = Question(
@@ -180,25 +243,26 @@ class Conversation:
         await self._thread(self._stages.store.finish_attempt, attempt_id, status)
         self._stages.on_event(key, status.value)
 
-    def _first_prompt(self) -> Prompt:
-        return first_prompt(
-            self._problem,
-            backend=self._settings.backend,
-            size=self._settings.size,
-            template=self._stages.settings.template or "",
-            numerics=self._settings.numerics,
-            purity=self._settings.purity,
-        )
-
-    def _repair(self, prompt: Prompt, response: Response, failure: Failure) -> Prompt:
+    def _prompt(self, parent: Judged | None) -> Prompt:
+        """The question of an attempt: the problem's first one, or one that shows the parent's evidence."""
+        template = self._stages.settings.template or ""
+        if parent is None:
+            return first_prompt(
+                self._problem,
+                backend=self._settings.backend,
+                size=self._settings.size,
+                template=template,
+                numerics=self._settings.numerics,
+                purity=self._settings.purity,
+            )
         return repair_prompt(
             self._problem,
             backend=self._settings.backend,
             size=self._settings.size,
-            template=self._stages.settings.template or "",
-            previous=prompt,
-            response=response,
-            failure=failure,
+            template=template,
+            previous=parent.prompt,
+            response=parent.response,
+            failure=parent.failure,
         )
 
     async def _thread(self, function: Callable[..., T], *arguments: Any) -> T:

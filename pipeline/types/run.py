@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from pipeline.hashing import sha256_json
 from pipeline.types.base import FrozenRecord
@@ -29,6 +29,24 @@ class RunSettings(FrozenRecord):
     turns: int = Field(default=1, ge=1, le=20)
     """Most turns of one sample: 1 is one shot, more adds repair turns."""
     verify: VerifySettings = VerifySettings()
+    strategy: str | None = None
+    """The search strategy of a sample. None: `refine` where `turns` is more than 1, else `sample`."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out what earlier versions had no field for, as long as it means what they did.
+
+        The key, and the settings as they are stored, are then those that earlier versions wrote.
+        """
+        written: dict[str, Any] = handler(self)
+        if self.strategy is None:
+            written.pop("strategy", None)
+        return written
+
+    @property
+    def strategy_name(self) -> str:
+        """The strategy by name, chosen or not."""
+        return self.strategy or ("refine" if self.turns > 1 else "sample")
 
     @property
     def key(self) -> str:

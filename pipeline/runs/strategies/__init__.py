@@ -1,0 +1,16 @@
+"""How a sample searches: what it asks next, given what came of the attempts so far. One class a file."""
+
+from __future__ import annotations
+
+from pipeline.runs.strategies.base import Proposal, Result, Strategy, Task
+from pipeline.runs.strategies.registry import STRATEGIES, StrategyClass, strategy
+
+__all__ = ["Proposal", "Result", "Strategy", "StrategyClass", "Task", "find_strategy", "strategy"]
+
+
+def find_strategy(name: str) -> StrategyClass:
+    """The strategy of this name: `sample`, `refine`, or one of another package.
+
+    Raises UsageError when there is none, and names those that there are.
+    """
+    return STRATEGIES.find(name)

@@ -1,0 +1,24 @@
+"""One shot: each sample is one question and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.runs.strategies.base import Proposal, Result, Task
+from pipeline.runs.strategies.registry import strategy
+
+
+@strategy("sample")
+class Sample:
+    """Asks once, however many turns there are."""
+
+    def __init__(self, task: Task) -> None:
+        self._next: tuple[Proposal, ...] = (Proposal(),)
+
+    def ask(self) -> Sequence[Proposal]:
+        """The problem's first question, then nothing."""
+        return self._next
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Whatever came of it, the sample is over."""
+        self._next = ()

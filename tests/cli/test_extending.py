@@ -1,0 +1,132 @@
+"""The walks of docs/guide/extending.md, done: their provider and their strategy, installed as other packages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipeline.types import Status
+from tests.cli import material
+from tests.cli.material import answer, fenced
+from tests.cli.program import ROOT, Program
+from tests.plugins import install
+from tests.providers.server import Step, serve
+
+QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
+PAGE = next((ROOT / "docs").rglob("extending.md")).read_text()
+
+
+def block(holding: str) -> str:
+    """The page's one block of Python that holds these words."""
+    (found,) = [code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if holding in code]
+    return str(found)
+
+
+@pytest.fixture
+def extended(program: Program, tmp_path: Path) -> Program:
+    """The program with two packages installed beside it."""
+    folder = tmp_path / "packages"
+    points = {"program": "walk_provider:ProgramProvider"}
+    install(folder, "walk_provider", block('@provider("program")'), providers=points)
+    install(folder, "walk_strategy", block('@strategy("fork")'), strategies={"fork": "walk_strategy:Fork"})
+    program.extra = {"PYTHONPATH": f"{ROOT}:{folder}"}
+    return program
+
+
+def test_the_provider_of_the_walk(extended: Program, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "answer.md").write_text(fenced(material.right()))
+    command = ("generate", "level1/1", "--suite", suite, *QUICK, "--record", tmp_path / "recorded.jsonl")
+    model = f"program:cat {tmp_path / 'answer.md'}"
+    extended.run(*command, "--model", model)
+    (attempt,) = extended.attempts()
+    assert attempt.status is Status.CORRECT and attempt.source == material.right()
+    assert attempt.run.model == model
+    extended.run(*command, "--model", "program:false")
+    error = extended.attempts()[1].responses[0].error
+    assert error is not None and error.startswith("program:false ended with exit code 1")
+    done = extended.run(*command, "--model", "program:no-such-program", code=3)
+    assert done.stderr.startswith("kernelproof: program:no-such-program cannot be started: ")
+    done = extended.run(*command, "--model", "program:cat", "--temperature", 1, code=2)
+    assert "have no effect on it" in done.stderr
+
+
+def test_the_strategy_of_the_walk_repairs_the_better_answer(
+    extended: Program, suite: Path, tmp_path: Path
+) -> None:
+    answers: material.Answers = {
+        ("level1/1", 0, 2): answer(fenced(material.uncompilable())),
+        ("level1/1", 0, 3): answer(fenced(material.right())),
+        ("level1/1", 0, 4): answer("never asked for"),
+    }
+    file = tmp_path / "fork.jsonl"
+    material.recording(file, answers)
+    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *QUICK)
+    command += ("--turns", 6, "--strategy", "fork")
+    extended.run(*command)  # the first question has no answer yet: the sample stops after the first round
+    assert extended.statuses() == {
+        ("level1/1", 0, 1): Status.PROVIDER_ERROR,
+        ("level1/1", 0, 2): Status.BUILD_ERROR,
+    }
+    material.recording(file, {**answers, ("level1/1", 0, 1): answer(fenced(material.wrong()))})
+    extended.run(*command)
+    attempts = {attempt.key.turn: attempt for attempt in extended.attempts()}
+    assert {turn: attempt.status for turn, attempt in attempts.items()} == {
+        1: Status.WRONG_OUTPUT,
+        2: Status.BUILD_ERROR,
+        3: Status.CORRECT,
+    }
+    assert [attempts[turn].parent_id for turn in (1, 2, 3)] == [None, None, attempts[1].id]
+    assert attempts[1].prompt == attempts[2].prompt != attempts[3].prompt
+    assert all(len(attempts[turn].verifications) == 1 for turn in attempts)
+    assert "fork" in extended.run("show", attempts[3].id).stdout
+    extended.run(*command)
+    assert {attempt.key.turn: attempt for attempt in extended.attempts()} == attempts
+
+
+def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite: Path) -> None:
+    program.extra = {"OPENAI_API_KEY": "none"}
+    with serve(Step(answer("no code today"))) as server:
+        command = ("generate", "level1/1", "--suite", suite, "--model", "openai:test", *QUICK)
+        command += ("--base-url", server.url, "--turns", 2)
+        program.run(*command)
+        assert len(server.requests) == 2
+        program.run(*command, "--strategy", "refine")
+        assert len(server.requests) == 2
+        program.run(*command, "--strategy", "sample")
+        assert len(server.requests) == 3
+        program.run(*command, "--strategy", "sample")
+        assert len(server.requests) == 3
+        done = program.run(*command, "--strategy", "refien", "--dry-run", code=2)
+        assert "no strategy 'refien'; there are: refine, sample" in done.stderr
+        assert "strategy   refine" in program.run(*command, "--dry-run").stdout
+    found = [(a.run.strategy, a.key.turn, a.parent_id is not None) for a in program.attempts()]
+    assert found == [(None, 1, False), (None, 2, True), ("sample", 1, False)]
+
+
+ASTRAY = """
+from pipeline.runs.strategies import Proposal
+
+
+class Astray:
+    def __init__(self, task):
+        pass
+
+    def ask(self):
+        return (Proposal(parent=5),)
+
+    def tell(self, results):
+        pass
+"""
+
+
+def test_a_strategy_that_builds_on_nothing_ends_the_run(
+    program: Program, suite: Path, tmp_path: Path
+) -> None:
+    folder = install(tmp_path / "packages", "astray", ASTRAY, strategies={"astray": "astray:Astray"})
+    program.extra = {"PYTHONPATH": f"{ROOT}:{folder}"}
+    command = ("generate", "level1/1", "--suite", suite, "--model", "replay:demo", *QUICK)
+    done = program.run(*command, "--strategy", "astray", code=2)
+    assert done.stderr == "kernelproof: the run's strategy builds on turn 5, of which it was not told\n"
+    assert program.attempts() == []
