@@ -9,6 +9,7 @@ from pipeline.sandbox import slots
 from pipeline.sandbox.bwrap_tree import BwrapTree
 from pipeline.sandbox.model import Job, Tier
 from pipeline.sandbox.paths import prepare_scratch
+from pipeline.sandbox.readable import require_readable
 from pipeline.sandbox.tree import Tree
 from pipeline.sandbox.warden_tree import WardenTree
 
@@ -16,8 +17,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def launch(job: Job, tier: Tier) -> Tree:
-    """Starts the job. Raises `SandboxError` with the tool's own words when it cannot be confined so."""
+    """Starts the job. Raises `SandboxError` with the tool's own words when it cannot be confined so.
+
+    Raises `ClosedToJobs`, a `SandboxError`, when the job's user may not read what the job is shown.
+    """
     _require_sound(job)
+    require_readable(job, tier)
     slot = slots.take() if slots.needed(tier) else None
     try:
         prepare_scratch(job.scratch, slot.uid if slot else None)

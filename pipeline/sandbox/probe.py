@@ -15,10 +15,17 @@ from pipeline.sandbox import bwrap, freezer, landlock, slots
 from pipeline.sandbox.launch import launch
 from pipeline.sandbox.model import Confinement, Job, Tier
 from pipeline.sandbox.paths import python_paths
+from pipeline.sandbox.readable import ClosedToJobs
 from pipeline.sandbox.scratch import Scratch
 
 _CAP_SYS_ADMIN = 1 << 21
 _PROBE_S = 60.0
+
+_INSTALL = (
+    "Install bubblewrap and util-linux (apt install bubblewrap), and allow user namespaces or run as "
+    "root; in a container, a kernel with Landlock (5.13 or later) also does."
+)
+_OPEN = "This Python is closed to the job's user: a `chmod` below opens it."
 
 _CHECK = """
 import json, os, socket, sys
@@ -70,15 +77,18 @@ def _probe(unsafe: bool, forced: str | None) -> Confinement:
     if forced is not None and forced not in Tier.__members__:
         raise SandboxError(f"KERNELPROOF_SANDBOX={forced} is no tier: it is one of {', '.join(Tier)}.")
     refusals: list[str] = []
+    closed = set()
     for tier in [Tier(forced)] if forced is not None else list(Tier):
-        reason = _not_offered(tier, unsafe) or _try(tier)
+        try:
+            reason = _not_offered(tier, unsafe) or _try(tier)
+        except ClosedToJobs as problem:
+            reason = str(problem)
+            closed.add(tier)
         if reason is None:
             return Confinement(tier, _layers(tier), tuple(refusals))
         refusals.append(f"tier {tier}: {reason}")
-    advice = (
-        "Install bubblewrap and util-linux (apt install bubblewrap), and allow user namespaces or run as "
-        "root; in a container, a kernel with Landlock (5.13 or later) also does."
-    )
+    # Where bubblewrap is there and root's Python is closed to it, nothing to install mends that.
+    advice = _OPEN if Tier.A in closed else f"{_INSTALL} {_OPEN}" if closed else _INSTALL
     raise SandboxError("No sandbox works here. " + advice + "".join(f"\n  {line}" for line in refusals))
 
 
@@ -117,7 +127,10 @@ def _effective_capabilities() -> int:
 
 
 def _try(tier: Tier) -> str | None:
-    """Runs the check in a tier: None when everything forbidden failed, else what did not hold."""
+    """Runs the check in a tier: None when everything forbidden failed, else what did not hold.
+
+    Raises `ClosedToJobs` when the check's own Python is closed to the job's user.
+    """
     with Scratch() as place:
         top = place.path
         top.chmod(0o711)
@@ -127,6 +140,8 @@ def _try(tier: Tier) -> str | None:
         argv = (sys.executable, "-I", "-S", "-c", _CHECK, str(secret), str(beside))
         try:
             tree = launch(Job(argv, scratch, read_only=python_paths()), tier)
+        except ClosedToJobs:
+            raise
         except SandboxError as problem:
             return str(problem)
         try:

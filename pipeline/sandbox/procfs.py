@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_LEAST_PRIORITY = 19
 
 
 def descendants(root: int) -> list[int]:
@@ -201,10 +202,12 @@ def threads_of(uid: int) -> int:
 def step_back(root: int, nice: int, *, killed_first: bool = False) -> None:
     """Lowers the priority of all processes from `root` down, and so of what they start (setpriority(2)).
 
+    `nice`: by how much below this process's own, which may itself run under nice(1).
     `killed_first`: the kernel takes them first when memory runs out. The warden has seen to that by itself.
     """
     if not (nice or killed_first):
         return
+    lowered = min(_LEAST_PRIORITY, os.getpriority(os.PRIO_PROCESS, 0) + nice)
     for pid in descendants(root):
         # Each may fail: the process ended, or may be changed by its own user only.
         if killed_first:
@@ -212,7 +215,7 @@ def step_back(root: int, nice: int, *, killed_first: bool = False) -> None:
                 Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
         if nice:
             with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, pid, nice)
+                os.setpriority(os.PRIO_PROCESS, pid, lowered)
 
 
 def disk_usage(directory: Path, *, at_most_entries: int = 100_000) -> int | None:

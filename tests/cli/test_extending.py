@@ -1,4 +1,4 @@
-"""The walks of docs/guide/extending.md, done: their provider and their strategy, installed as other packages."""
+"""The walks of docs/guide/extending.md, done: their provider and their strategy, as other packages."""
 
 from __future__ import annotations
 

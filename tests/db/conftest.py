@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from db.store import Store, open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "db" / "attempts.sqlite") as opened:
+def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
+    path = tmp_path / "db" / "attempts.sqlite"
+    path.parent.mkdir()
+    shutil.copy(empty_database, path)
+    with open_store(path, create=False) as opened:
         yield opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,8 +23,11 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(workspace: Path) -> Iterator[Store]:
-    with open_store(workspace / "db" / "attempts.sqlite") as opened:
+def store(workspace: Path, empty_database: Path) -> Iterator[Store]:
+    path = workspace / "db" / "attempts.sqlite"
+    path.parent.mkdir()
+    shutil.copy(empty_database, path)
+    with open_store(path, create=False) as opened:
         yield opened
 
 

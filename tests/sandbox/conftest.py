@@ -37,7 +37,7 @@ class Driver:
         shutil.copytree(HERE / "faults", self.room / "faults")
         shutil.copy(HERE / "driver.py", self.room)
         (self.room / "own").mkdir()
-        command = [_interpreter(tier), str(self.room / "driver.py"), str(self.room / "own")]
+        command = [interpreter(tier), str(self.room / "driver.py"), str(self.room / "own")]
         if os.geteuid() == 0 and tier not in ROOT_TIERS:
             os.chown(self.room / "own", ORDINARY, ORDINARY)
             drop = [f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--"]
@@ -82,7 +82,7 @@ class Driver:
         shutil.rmtree(self.room, ignore_errors=True)
 
 
-def _interpreter(tier: str) -> str:
+def interpreter(tier: str) -> str:
     """One that the tier's user can reach; skips when there is none."""
     if os.geteuid() != 0 or tier == "A":
         return sys.executable

@@ -52,6 +52,8 @@ def test_its_jobs_run_on_its_cores() -> None:
 
 
 def test_in_turn_each_gives_way_to_those_that_run_already() -> None:
+    mine = os.getpriority(os.PRIO_PROCESS, 0)  # the tests may run under nice(1)
+    nice = [str(min(19, mine + by)) for by in range(3)]
     group, code = Group(in_turn=True), "import os, time; print(os.nice(0), flush=True); time.sleep({})"
     with Scratch() as first, Scratch() as second:
 
@@ -59,11 +61,11 @@ def test_in_turn_each_gives_way_to_those_that_run_already() -> None:
             return Job((sys.executable, "-I", "-c", code.format(seconds)), scratch.path, python_paths())
 
         running = group.start(job(first, 1000))
-        assert group.run(job(second, 0)).stdout.strip() == "2"
-        assert Group().run(job(second, 0)).stdout.strip() == "0"
+        assert group.run(job(second, 0)).stdout.strip() == nice[2]
+        assert Group().run(job(second, 0)).stdout.strip() == nice[0]
         outcome = running.kill("closed")
-        assert outcome.stdout.strip() == "1"
-        assert group.run(job(second, 0)).stdout.strip() == "1"
+        assert outcome.stdout.strip() == nice[1]
+        assert group.run(job(second, 0)).stdout.strip() == nice[1]
 
 
 @pytest.fixture

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import SandboxError
 from pipeline.sandbox import Tier, bwrap, probe
+from tests.sandbox.conftest import interpreter
 
 NAMES = (
     *("user_namespace", "pid_namespace", "network", "mounts", "seccomp", "landlock", "uid", "no_new_privs"),
     *("memory", "processes", "files", "kill", "pause"),
 )
+REPOSITORY = Path(__file__).parents[2]
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs run as another user")
 bubblewrap = pytest.mark.skipif(bwrap.find() is None, reason="bubblewrap is not installed")
 
 
@@ -77,8 +83,9 @@ if "--seccomp" in argv:
         place = argv.index("--seccomp")
         del argv[place : place + 2]
     if edit == "show everything":
-        place = argv.index("--remount-ro")
-        argv[place:place] = ["--bind", "/tmp", "/tmp"]
+        place = argv.index("--remount-ro")  # what lies beside the scratch directory; Python may lie in /tmp
+        beside = os.path.dirname(argv[argv.index("gate") + 1])
+        argv[place:place] = ["--bind", beside, beside]
     if edit == "keep root":
         place = argv.index("/usr/bin/setpriv")
         del argv[place : argv.index("--", place) + 1]
@@ -88,6 +95,54 @@ os.execv({bwrap!r}, [{bwrap!r}, *argv])
 
 def _reachable(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.parents)
+
+
+@pytest.fixture
+def clone() -> Iterator[Path]:
+    """A directory with an environment's Python in `.venv`, as a clone has it, outside of pytest's own."""
+    place = Path(tempfile.mkdtemp(prefix="kernelproof-test-"))
+    place.chmod(0o755)
+    base = interpreter("C1")
+    subprocess.run([base, "-m", "venv", "--without-pip", str(place / ".venv")], check=True)
+    yield place
+    shutil.rmtree(place)
+
+
+def _probe_in(clone: Path, tier: str) -> subprocess.CompletedProcess[str]:
+    code = "from pipeline.sandbox import probe; print('tier', probe(unsafe=True).tier)"
+    argv = [str(clone / ".venv/bin/python"), "-c", code]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), "KERNELPROOF_SANDBOX": tier}
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+
+
+@root
+@bubblewrap
+def test_root_may_clone_below_a_directory_that_only_root_may_enter(clone: Path) -> None:
+    clone.chmod(0o700)
+    assert _probe_in(clone, "A").stdout == "tier A\n"
+
+
+@root
+@pytest.mark.parametrize(
+    ("tier", "closed", "said"),
+    [
+        pytest.param("A", ".venv/lib", "may not read", marks=bubblewrap),
+        ("C1", ".venv/lib", "may not read"),
+        ("C1", ".", "may not enter"),
+        ("D", ".", "may not enter"),
+    ],
+)
+def test_what_is_closed_to_roots_jobs_is_named_and_the_command_given_opens_it(
+    tier: str, closed: str, said: str, clone: Path
+) -> None:
+    (clone / closed).chmod(0o700)
+    refused = _probe_in(clone, tier)
+    assert refused.returncode == 1 and f"{said} {clone / closed}" in refused.stderr
+    assert ("Install bubblewrap" in refused.stderr) is (tier != "A")  # it would not help there
+    command = re.findall(r"Run `([^`]+)`", refused.stderr)[-1]
+    assert all(Path(word).is_relative_to(clone) for word in command.split() if word.startswith("/"))
+    subprocess.run(["/bin/sh", "-c", command], check=True)
+    assert _probe_in(clone, tier).stdout == f"tier {tier}\n"
 
 
 def test_without_bubblewrap_the_next_tier_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:

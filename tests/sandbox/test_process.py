@@ -111,6 +111,20 @@ def test_read_only_paths_cannot_be_written(tmp_path: Path) -> None:
     assert outcome.stdout == "x\n" and outcome.state == "error" and not (given / "new").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs run as another user")
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_path_closed_to_roots_jobs_is_named_before_one_starts(tmp_path: Path, is_file: bool) -> None:
+    given, scratch = tmp_path / "given", tmp_path / "scratch"
+    scratch.mkdir()
+    given.touch() if is_file else given.mkdir()
+    job = Job(("/usr/bin/test", "-r", str(given)), scratch, read_only=(given,))
+    given.chmod(0o600 if is_file else 0o711)
+    with pytest.raises(SandboxError, match=f"may not read {given}. Run `chmod -R o.rX {given}`"):
+        run(job)
+    given.chmod(0o644 if is_file else 0o755)
+    assert run(job).state == "ok"
+
+
 def test_a_command_that_is_not_there_is_an_error_of_the_job(tmp_path: Path) -> None:
     outcome = run(Job(("/usr/bin/no-such-program",), tmp_path))
     assert (outcome.state, outcome.exit_code) == ("error", 127)
