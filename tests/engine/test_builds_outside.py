@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,12 +40,24 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One engine for tests whose extensions have a text of their own, so that none is built already."""
+    with Engine(tmp_path_factory.mktemp("shared")) as made:
+        yield made
+
+
 def judged(
-    engine: Engine, top: str = "", first: str = "pass", result: str = "torch.relu(x)", **more: object
+    engine: Engine,
+    top: str = "",
+    first: str = "pass",
+    result: str = "torch.relu(x)",
+    head: str = HEAD,
+    **more: object,
 ) -> Verification:
     given = {"backend": "cpp", "size": "small", "trials": 1, "measure": False, "own_kernel": False}
     settings = VerifySettings.model_validate(given | more)
-    source = HEAD + top + MODEL.format(first=first, result=result)
+    source = head + top + MODEL.format(first=first, result=result)
     return engine.verify(source, open_suite().find("level1/1"), settings)
 
 
@@ -87,9 +100,10 @@ LATE_IN_CALL = "if x.data_ptr() != 0:\n            " + IN_CALL.replace("\n", "\n
     ids=["raised", "caught at the top", "caught in a call", "seen by the referee only"],
 )
 def test_an_extension_that_does_not_compile_has_one_status(
-    engine: Engine, top: str, first: str, result: str
+    shared: Engine, top: str, first: str, result: str
 ) -> None:
-    found = judged(engine, top, first, result)
+    head = HEAD.replace("one_too_many; }", f"one_too_many; }} // {uuid.uuid4().hex}")
+    found = judged(shared, top, first, result, head)
     assert found.status is Status.BUILD_ERROR, found.reason
     assert found.reason.startswith("your extension did not compile")
     assert "main.cpp:1:29: error: 'one_too_many' was not declared in this scope" in found.reason
