@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from pipeline.compile import learn_toolchain
 from pipeline.devices import discovery
 from pipeline.devices.locks import DIRECTORY_VARIABLE
 from tests.engine.host import GPUS, REFEREE
+
+
+@pytest.fixture
+def new_cache(tmp_path: Path, cache: Path) -> Path:
+    """A cache of the test's own: nothing is built in it, and the compilers are known already."""
+    learn_toolchain(cache)
+    shutil.copytree(cache / "toolchains", tmp_path / "cache" / "toolchains")
+    return tmp_path / "cache"
 
 
 @pytest.fixture

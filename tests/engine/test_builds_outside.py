@@ -35,8 +35,8 @@ class ModelNew(nn.Module):
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with Engine(tmp_path) as made:
+def engine(new_cache: Path) -> Iterator[Engine]:
+    with Engine(new_cache) as made:
         yield made
 
 

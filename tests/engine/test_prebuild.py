@@ -29,52 +29,52 @@ KNOWN = Prebuilt((), None)
 """What is returned for a source that is known to be built."""
 
 
-def test_a_mark_is_believed_while_all_its_builds_are_there(tmp_path: Path) -> None:
-    builder, settings = Builder(tmp_path), VerifySettings(backend="cpp")
+def test_a_mark_is_believed_while_all_its_builds_are_there(new_cache: Path) -> None:
+    builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
 
     def built() -> Prebuilt:
-        return prebuild(builder, tmp_path, SOURCE, settings, Group())
+        return prebuild(builder, new_cache, SOURCE, settings, Group())
 
     first = built()
     assert not first.trouble and [build.state for build in first.builds] == [BuildState.OK] * 2
     assert built() == KNOWN
-    (tmp_path / "builds" / first.builds[1].key[:2] / first.builds[1].key / "lib.so").unlink()
+    (new_cache / "builds" / first.builds[1].key[:2] / first.builds[1].key / "lib.so").unlink()
     again = built()
     assert [build.cached for build in again.builds] == [True, False]
     assert built() == KNOWN
-    assert (clear(tmp_path).marks, BuildIndex(tmp_path).count()) == (1, 0)
+    assert (clear(new_cache).marks, BuildIndex(new_cache).count()) == (1, 0)
     assert not builder.holds(build.key for build in again.builds)
 
 
-def test_what_a_source_shows_is_built_without_running_it(tmp_path: Path) -> None:
-    builder, settings = Builder(tmp_path), VerifySettings(backend="cpp")
-    found = prebuild(builder, tmp_path, SHOWN, settings, Group())
+def test_what_a_source_shows_is_built_without_running_it(new_cache: Path) -> None:
+    builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
+    found = prebuild(builder, new_cache, SHOWN, settings, Group())
     assert found.trouble == "" and found.sandbox is None
     assert [(build.name, build.state, build.cached) for build in found.builds] == [
         ("one", BuildState.OK, False)
     ]
-    again = prebuild(builder, tmp_path, SHOWN, settings, Group())
+    again = prebuild(builder, new_cache, SHOWN, settings, Group())
     assert [build.cached for build in again.builds] == [True]
 
 
-def test_what_is_asked_for_whatever_happens_and_does_not_compile_is_said_at_once(tmp_path: Path) -> None:
-    builder, settings = Builder(tmp_path), VerifySettings(backend="cpp")
+def test_what_is_asked_for_whatever_happens_and_does_not_compile_is_said_at_once(new_cache: Path) -> None:
+    builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
     broken = SHOWN.replace("return 1", "return one_too_many")
-    found = prebuild(builder, tmp_path, broken, settings, Group())
+    found = prebuild(builder, new_cache, broken, settings, Group())
     assert found.sandbox is None and "one_too_many" in found.trouble
     assert [(build.state, build.cached) for build in found.builds] == [(BuildState.ERROR, False)]
     assert found.raised == "Error building extension 'one'"
 
 
-def test_what_may_not_be_asked_for_and_does_not_compile_is_what_an_import_says(tmp_path: Path) -> None:
+def test_what_may_not_be_asked_for_and_does_not_compile_is_what_an_import_says(new_cache: Path) -> None:
     """A build that fails may be one that is never asked for: what the candidate does then decides."""
-    builder, settings = Builder(tmp_path), VerifySettings(backend="cpp")
+    builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
     broken = SHOWN.replace("return 1", "return one_too_many").replace("import missing_module", "import os")
     never = broken.replace("load_inline(", "if os.environ.get('NEVER'): load_inline(")
-    found = prebuild(builder, tmp_path, never, settings, Group())
+    found = prebuild(builder, new_cache, never, settings, Group())
     assert found.sandbox is not None and (found.builds, found.trouble) == ((), "")
     always = broken.replace("load_inline(", "if not os.environ.get('NEVER'): load_inline(")
-    found = prebuild(builder, tmp_path, always, settings, Group())
+    found = prebuild(builder, new_cache, always, settings, Group())
     assert [(build.state, build.cached) for build in found.builds] == [(BuildState.ERROR, True)]
     assert "Error building extension 'one'" in found.raised
 
@@ -111,11 +111,11 @@ class ModelNew(nn.Module):
     ("backend", "first", "device"), [("cuda", "with_a_gpu", "cuda"), ("cpp", "without", "cpu")]
 )
 def test_what_is_built_by_its_device_or_when_it_is_called_is_found_by_a_rehearsal(
-    backend: Literal["cuda", "cpp"], first: str, device: str, tmp_path: Path
+    backend: Literal["cuda", "cpp"], first: str, device: str, new_cache: Path
 ) -> None:
     settings = VerifySettings(backend=backend, size="small")
     problem = open_suite().find("level1/1")
-    found = prebuild(Builder(tmp_path), tmp_path, LATER, settings, Group(), problem)
+    found = prebuild(Builder(new_cache), new_cache, LATER, settings, Group(), problem)
     assert found.trouble == ""
     assert [(build.name, build.state) for build in found.builds] == [
         (first, BuildState.OK),
@@ -124,12 +124,12 @@ def test_what_is_built_by_its_device_or_when_it_is_called_is_found_by_a_rehearsa
     ]
 
 
-def test_a_rehearsal_that_dies_or_hangs_costs_nothing_that_was_built(tmp_path: Path) -> None:
+def test_a_rehearsal_that_dies_or_hangs_costs_nothing_that_was_built(new_cache: Path) -> None:
     settings = VerifySettings(backend="cpp", size="small", load_seconds=20)
     problem = open_suite().find("level1/1")
     for end in ("os._exit(3)", "os.kill(os.getpid(), 9)", "[None for _ in iter(int, 1)]"):
         source = LATER.replace("return torch.relu(x.to(self.somewhere))", end)
-        found = prebuild(Builder(tmp_path), tmp_path, source, settings, Group(), problem)
+        found = prebuild(Builder(new_cache), new_cache, source, settings, Group(), problem)
         assert [build.state for build in found.builds] == [BuildState.OK] * 3 and found.trouble == ""
 
 
