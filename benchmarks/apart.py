@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.candidates import Work, recorded
 from benchmarks.measuring import environment
 from benchmarks.pairs import Times, paired, shown, summary
+from pipeline import backends
 from pipeline.devices.discovery import default_backend
 from pipeline.engine.engine import Engine
 from pipeline.hashing import sha256_text
@@ -36,7 +37,7 @@ IN_FLIGHT = 6
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20, help="candidates, at most")
-    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--backend", default=default_backend(), choices=backends.names())
     parser.add_argument("--rigor", default="standard", choices=list(map(str, Rigor)))
     parser.add_argument("--against", type=Path, help="the file of an earlier run")
     parser.add_argument("--seconds-budget", type=float, help="begin no candidate after so long")

@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from benchmarks.measuring import environment
+from pipeline import backends
 from pipeline.compile import Builder, Toolchain, learn_toolchain
 from pipeline.devices.discovery import default_backend
 from pipeline.engine.prebuild import prebuild
@@ -59,7 +60,7 @@ class Listener:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--backend", default=default_backend(), choices=backends.names())
     parser.add_argument("--limit", type=int, help="at most so many extensions")
     parser.add_argument("--routes", nargs="+", default=["slim", "full"], choices=("slim", "full"))
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/builds.json"))

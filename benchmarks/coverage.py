@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.evidence import Book, Budget, Record, parser, table
+from pipeline import backends
 from pipeline.devices.discovery import default_backend
 from pipeline.engine.engine import Engine
 from pipeline.errors import KernelproofError
@@ -300,7 +301,7 @@ def main() -> None:
     options_of.add_argument(
         "--kinds", type=lambda text: text.split(","), default=list(KINDS), help="aa,slow,fast"
     )
-    options_of.add_argument("--backend", choices=["cuda", "cpp"])
+    options_of.add_argument("--backend", choices=backends.names())
     options_of.add_argument("--size")
     options_of.add_argument("--measure-seconds", type=float, help="the rigor's")
     options_of.add_argument("--least-us", type=float, default=LEAST_US, help="shorter calls are not counted")

@@ -23,6 +23,7 @@ from statistics import median
 
 from benchmarks.evidence import Book, Budget, Record, parser, table
 from benchmarks.fitness_server import FitnessServer
+from pipeline import backends
 from pipeline.devices.discovery import default_backend
 from pipeline.engine.engine import Engine
 from pipeline.errors import KernelproofError
@@ -121,7 +122,7 @@ class Sweep:
             call_seconds=options.problem_seconds,
             load_seconds=options.problem_seconds,
         )
-        self._device = "cuda" if backend == "cuda" else "cpu"
+        self._device = "cuda" if backends.backend(backend).on_gpu else "cpu"
 
     def run(self) -> int:
         """Problems that were left undone."""
@@ -269,7 +270,7 @@ def main() -> None:
     options_of.add_argument(
         "--candidates", nargs="+", choices=list(CANDIDATES), default=list(CANDIDATES), help="only these"
     )
-    options_of.add_argument("--backend", choices=["cuda", "cpp"])
+    options_of.add_argument("--backend", choices=backends.names())
     options_of.add_argument("--size")
     options_of.add_argument("--problem-seconds", type=float, default=120.0, help="most for a call or a check")
     options_of.add_argument("--threads", type=int, default=4, help="problems on their way at a time")

@@ -28,13 +28,14 @@ from benchmarks.evidence import table
 from benchmarks.measuring import environment
 from benchmarks.sampling import Sampler
 from benchmarks.stages import watched_batch
+from pipeline import backends
 from pipeline.devices.discovery import default_backend
 from pipeline.engine.engine import Engine
 from pipeline.problems import open_suite
 from pipeline.types import Problem, Rigor, VerifySettings
 
 PROBLEM = "level1/5"
-COUNTS = {"cuda": 500, "cpp": 40}
+GPU_COUNT, CPU_COUNT = 500, 40
 CPU_SIZE = {"BATCH": 4, "ROWS": 1024, "COLUMNS": 4095}
 """64 MB of input, where `full` has 8 GB."""
 SHARED_MEMORY = "/dev/shm"
@@ -127,14 +128,14 @@ def growth(moments: Sequence[Moment], field: str, count: int) -> Growth | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--backend", default=default_backend(), choices=backends.names())
     parser.add_argument("--count", type=int, help="candidates [500 on a GPU, 40 on a CPU]")
     parser.add_argument("--seconds", type=float, default=1.0, help="most seconds of timed blocks, for each")
     parser.add_argument("--seconds-budget", type=float, help="begin no candidate after so long")
     parser.add_argument("--every", type=float, default=2.0, help="seconds between two looks")
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/memory.json"))
     options = parser.parse_args()
-    count = options.count or COUNTS[options.backend]
+    count = options.count or (GPU_COUNT if backends.backend(options.backend).on_gpu else CPU_COUNT)
     problem = sized_for(options.backend)
     answer = right(options.backend, problem)
     work = [Work(problem, distinct(answer, number)) for number in range(count)]
@@ -155,7 +156,11 @@ def main() -> None:
 def sized_for(backend: str) -> Problem:
     """The problem, with inputs of 8 GB for a GPU and of 64 MB for a CPU."""
     problem = open_suite().find(PROBLEM)
-    return problem if backend == "cuda" else problem.model_copy(update={"sizes": {"full": CPU_SIZE}})
+    return (
+        problem
+        if backends.backend(backend).on_gpu
+        else problem.model_copy(update={"sizes": {"full": CPU_SIZE}})
+    )
 
 
 def verified(

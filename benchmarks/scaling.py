@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.evidence import Budget, table
 from benchmarks.measuring import environment
 from benchmarks.overlap import Overlap
+from pipeline import backends
 from pipeline.devices.discovery import VISIBLE, default_backend, gpus
 
 
@@ -43,7 +44,7 @@ class Place:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=24, help="distinct candidates, for each GPU")
-    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--backend", default=default_backend(), choices=backends.names())
     parser.add_argument("--over", choices=("cores", "gpus"), help="only these, all of the others; both")
     parser.add_argument("--most-cores", type=int, help="none with more; all")
     parser.add_argument("--most-gpus", type=int, help="none with more; all")
@@ -51,9 +52,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/scaling.json"))
     options = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))[: options.most_cores]
-    devices = [gpu.uuid for gpu in gpus()][: options.most_gpus] if options.backend == "cuda" else []
+    on_gpu = backends.backend(options.backend).on_gpu
+    devices = [gpu.uuid for gpu in gpus()][: options.most_gpus] if on_gpu else []
     if len(devices) < 2:
-        why = "the cpp backend uses none" if options.backend == "cpp" else f"{len(devices)} can be used here"
+        why = f"the {options.backend} backend uses none" if not on_gpu else f"{len(devices)} can be used here"
         print(f"no scaling over GPUs: {why}")
     budget = Budget(options.seconds_budget)
     found: list[dict[str, Any]] = []

@@ -32,6 +32,7 @@ from benchmarks.measuring import environment
 from benchmarks.overlap import CoresWatch, Overlap, overlap_of, said
 from benchmarks.pairs import Pair, Times, all_right, as_rows, paired, shown, summary
 from benchmarks.stages import Watched, watched_batch
+from pipeline import backends
 from pipeline.devices.discovery import default_backend, device_for, gpus
 from pipeline.engine.engine import Engine
 from pipeline.runs.sizes import choose_size
@@ -54,7 +55,7 @@ def main() -> None:
         type=int,
         help="of these, so many are evaluated the usual way, one of each problem in turn; all",
     )
-    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--backend", default=default_backend(), choices=backends.names())
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/throughput.json"))
     options = parser.parse_args()
     if options.count < 2:
@@ -126,14 +127,16 @@ def batch(
         "each": [one_of(each) for each in done],
         "stages_s": dict(stages),
         "build_cpu_s": sum(build.cpu_s for verdict in verdicts for build in verdict.builds),
-        "overlap": asdict(overlap_of(cores.samples, spans, device_is_cpu=settings.backend == "cpp")),
+        "overlap": asdict(
+            overlap_of(cores.samples, spans, device_is_cpu=not backends.backend(settings.backend).on_gpu)
+        ),
     }
     return figures, by_number
 
 
 def judges(settings: VerifySettings) -> int:
     """How many candidates are judged at a time: one on each GPU, or one on a CPU."""
-    return len(gpus()) or 1 if settings.backend == "cuda" else 1
+    return len(gpus()) or 1 if backends.backend(settings.backend).on_gpu else 1
 
 
 def once_more(
@@ -223,7 +226,7 @@ def bound(ours: dict[str, Any]) -> str:
     compiling = ours["build_cpu_s"] / cores / count
     device = sum(ours["stages_s"].get(stage, 0.0) for stage in ON_DEVICE) / count
     told = f"compiling alone, on {cores} cores: {compiling:.2f} s each; the device alone: {device:.2f} s each"
-    if ours["backend"] == "cpp":
+    if not backends.backend(ours["backend"]).on_gpu:
         return told
     return f"{told}; {max(compiling, device) * count / ours['wall_s']:.0%} of the rate that this allows"
 

@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.candidates import Work, right
 from benchmarks.measuring import environment
 from benchmarks.stages import Watched, watched
+from pipeline import backends
 from pipeline.compile import Builder, learn_toolchain
 from pipeline.devices.discovery import default_backend
 from pipeline.engine.engine import Engine
@@ -47,7 +48,7 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problem", default="level1/2", help="one that has a recorded correct answer")
-    parser.add_argument("--backend", default=default_backend(), choices=("cuda", "cpp"))
+    parser.add_argument("--backend", default=default_backend(), choices=backends.names())
     parser.add_argument("--rigor", default="quick", choices=list(map(str, Rigor)))
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/timeline.json"))
     options = parser.parse_args()

@@ -18,7 +18,7 @@ from pipeline.types import VerifySettings
 ROOT = Path(__file__).parents[2]
 SOURCES = [
     path
-    for folder in ("pipeline", "db")
+    for folder in ("pipeline", "db", "benchmarks", "scripts")
     for path in sorted((ROOT / folder).rglob("*.py"))
     if path.relative_to(ROOT).parts[:2] not in (("pipeline", "backends"), ("pipeline", "contestant"))
 ]
