@@ -1,28 +1,39 @@
-# make demo       install, then the main job on this machine, from recorded model responses
-# make test       install what it needs, then the whole suite: style, types, walls, tests (no GPU needed)
-# make test-gpu   the tests that need a CUDA device
-# make test-slow  the tests that take longer than a minute each (on a GPU also its own)
-# make bench      the benchmarks: they print figures, they assert none
-# make evidence   what docs/evidence.md reports, measured on this machine's GPUs (hours; see the script)
+# make demo           install, then the main job on this machine, from recorded model responses
+# make test           install what it needs, then style, types, imports, tests (no GPU; 8 minutes on 2 cores)
+# make test-slow      the tests that are left out of make test (on a GPU also its own); hours, by hand
+# make test-thorough  simulations and long repetitions, by hand (hours)
+# make test-gpu       the tests that need a CUDA device
+# make bench          the benchmarks: they print figures, they assert none
+# make evidence       what docs/evidence.md reports, measured on this machine's GPUs (hours; see the script)
+#
+# TEST_WORKERS=4 make test    runs the tests in so many processes instead of two
 PYTHON ?= python3
 VENV := .venv/bin
+TEST_WORKERS ?= 2
+# Each process takes tests from the other when it has none left. A test that asserts a time runs alone.
+BESIDE := -n $(TEST_WORKERS) --dist worksteal
 export PYTHON
 
-.PHONY: demo test test-gpu test-slow bench evidence lint clean
+.PHONY: demo test test-gpu test-slow test-thorough bench evidence lint clean
 
 demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
 
 test: lint
-	$(VENV)/python -m pytest
+	$(VENV)/python -m pytest $(BESIDE) -m "not gpu and not slow and not thorough and not clock"
+	$(VENV)/python -m pytest -m "clock and not gpu and not slow and not thorough"
 
 test-gpu: .venv/test.installed
-	$(VENV)/python -m pytest -m "gpu and not slow"
+	$(VENV)/python -m pytest -m "gpu and not slow and not thorough"
 
 test-slow: .venv/test.installed
-	$(VENV)/python -m pytest -m "slow and not gpu"
+	$(VENV)/python -m pytest $(BESIDE) -m "slow and not gpu and not clock"
+	$(VENV)/python -m pytest -m "slow and clock and not gpu"
 	if $(VENV)/python -c 'import torch; raise SystemExit(not torch.cuda.is_available())'; then \
 		$(VENV)/python -m pytest -m "slow and gpu"; fi
+
+test-thorough: .venv/test.installed
+	$(VENV)/python -m pytest -m "thorough and not gpu"
 
 lint: .venv/test.installed .venv/lint.installed
 	$(VENV)/ruff check .
@@ -53,4 +64,4 @@ evidence: .venv/test.installed
 	touch $@
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

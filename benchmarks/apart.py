@@ -21,14 +21,14 @@ from typing import Any
 from benchmarks.candidates import Work, recorded
 from benchmarks.measuring import environment
 from benchmarks.pairs import Times, paired, shown, summary
-from pipeline import backends
-from pipeline.devices.discovery import default_backend
-from pipeline.engine.engine import Engine
-from pipeline.hashing import sha256_text
-from pipeline.problems import open_suite
-from pipeline.runs.sizes import choose_size
-from pipeline.runs.stream import places, verify_persistently
-from pipeline.types import Rigor, Status, Verification, VerifySettings
+from kernelproof import backends
+from kernelproof.devices.discovery import default_backend
+from kernelproof.engine.engine import Engine
+from kernelproof.hashing import sha256_text
+from kernelproof.problems import open_suite
+from kernelproof.runs.sizes import choose_size
+from kernelproof.runs.stream import places, verify_persistently
+from kernelproof.types import Rigor, Status, Verification, VerifySettings
 
 IN_FLIGHT = 6
 """Builds beside the candidate that is judged: few, so that --seconds-budget ends them."""

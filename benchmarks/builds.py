@@ -16,15 +16,15 @@ from importlib.resources import files
 from pathlib import Path
 
 from benchmarks.measuring import environment
-from pipeline import backends
-from pipeline.compile import Builder, Toolchain, learn_toolchain
-from pipeline.devices.discovery import default_backend
-from pipeline.engine.prebuild import prebuild
-from pipeline.extraction import extract
-from pipeline.providers.body import response_from_body
-from pipeline.providers.recording import read_recording
-from pipeline.sandbox import Group
-from pipeline.types import Build, BuildRequest, BuildState, VerifySettings
+from kernelproof import backends
+from kernelproof.compile import Builder, Toolchain, learn_toolchain
+from kernelproof.devices.discovery import default_backend
+from kernelproof.engine.prebuild import prebuild
+from kernelproof.extraction import extract
+from kernelproof.providers.body import response_from_body
+from kernelproof.providers.recording import read_recording
+from kernelproof.sandbox import Group
+from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def asked_for(backend: str, toolchain: Toolchain) -> list[BuildRequest]:
     """The distinct extensions that the recorded answers want built, in their order."""
     listener, jobs = Listener(toolchain), Group()
     settings = VerifySettings(backend=backend)
-    for record in read_recording(files("prompts") / "recorded" / f"{backend}.jsonl").values():
+    for record in read_recording(files("kernelproof.prompts") / "recorded" / f"{backend}.jsonl").values():
         candidate = extract(response_from_body(record.response)).candidate
         if candidate is not None and "load_inline" in candidate.source:
             prebuild(listener, Path("/nonexistent"), candidate.source, settings, jobs)  # type: ignore[arg-type]

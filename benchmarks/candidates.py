@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
-from pipeline.errors import UsageError
-from pipeline.extraction import extract
-from pipeline.problems import open_suite
-from pipeline.providers.body import response_from_body
-from pipeline.providers.recording import read_recording
-from pipeline.types import Problem
+from kernelproof.errors import UsageError
+from kernelproof.extraction import extract
+from kernelproof.problems import open_suite
+from kernelproof.providers.body import response_from_body
+from kernelproof.providers.recording import read_recording
+from kernelproof.types import Problem
 
 PROBLEMS = 6
 """So many problems' answers are gone round."""
@@ -62,7 +62,7 @@ class Answer(NamedTuple):
 
 def recorded(backend: str) -> Iterator[Answer]:
     """The answers of one backend, in their order. Raises ValueError for one whose note names no status."""
-    for key, record in read_recording(files("prompts") / "recorded" / f"{backend}.jsonl").items():
+    for key, record in read_recording(files("kernelproof.prompts") / "recorded" / f"{backend}.jsonl").items():
         candidate = extract(response_from_body(record.response)).candidate
         if candidate is not None:
             named = re.match(r"\[expected: (\w+)\]", record.note)

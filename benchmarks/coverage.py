@@ -24,14 +24,14 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.evidence import Book, Budget, Record, parser, table
-from pipeline import backends
-from pipeline.devices.discovery import default_backend
-from pipeline.engine.engine import Engine
-from pipeline.errors import KernelproofError
-from pipeline.hashing import sha256_text
-from pipeline.problems import open_suite
-from pipeline.runs.sizes import choose_size
-from pipeline.types import Measurement, Problem, Rigor, Status, VerifySettings
+from kernelproof import backends
+from kernelproof.devices.discovery import default_backend
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import KernelproofError
+from kernelproof.hashing import sha256_text
+from kernelproof.problems import open_suite
+from kernelproof.runs.sizes import choose_size
+from kernelproof.types import Measurement, Problem, Rigor, Status, VerifySettings
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from pipeline.problems.check import Fitness, FitnessFinding, Unfit
-from pipeline.types import Problem
+from kernelproof.problems.check import Fitness, FitnessFinding, Unfit
+from kernelproof.types import Problem
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,7 +40,7 @@ class FitnessServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def check(self, problem: Problem) -> Fitness:
-        """As `pipeline.problems.check.check_problem`."""
+        """As `kernelproof.problems.check.check_problem`."""
         with self._turn:
             began = time.monotonic()
             answer = self._asked(problem)
@@ -120,9 +120,9 @@ def main() -> None:
     import psutil
     import torch
 
-    from pipeline.devices import locks
-    from pipeline.referee.environment import describe_environment
-    from pipeline.referee.fitness import examine
+    from kernelproof.devices import locks
+    from kernelproof.referee.environment import describe_environment
+    from kernelproof.referee.fitness import examine
 
     size, device = sys.argv[1], torch.device(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

@@ -23,14 +23,14 @@ from statistics import median
 
 from benchmarks.evidence import Book, Budget, Record, parser, table
 from benchmarks.fitness_server import FitnessServer
-from pipeline import backends
-from pipeline.devices.discovery import default_backend
-from pipeline.engine.engine import Engine
-from pipeline.errors import KernelproofError
-from pipeline.problems import open_suite
-from pipeline.problems.check import Fitness, Unfit
-from pipeline.runs.sizes import choose_size
-from pipeline.types import CheckOutcome, Problem, Status, VerifySettings
+from kernelproof import backends
+from kernelproof.devices.discovery import default_backend
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import KernelproofError
+from kernelproof.problems import open_suite
+from kernelproof.problems.check import Fitness, Unfit
+from kernelproof.runs.sizes import choose_size
+from kernelproof.types import CheckOutcome, Problem, Status, VerifySettings
 
 SELF = "itself"
 _MAPPED = """

@@ -16,10 +16,10 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from benchmarks.measuring import kernelproof, print_timings, time_process, write_result
-from db import models, records
-from db.connection import Database, open_database
-from pipeline.hashing import sha256_text
-from pipeline.types import (
+from kernelproof.db import models, records
+from kernelproof.db.connection import Database, open_database
+from kernelproof.hashing import sha256_text
+from kernelproof.types import (
     Build,
     BuildState,
     Candidate,
@@ -39,7 +39,7 @@ from pipeline.types import (
 )
 
 MODELS, PROBLEMS = 5, 100
-SETTINGS = VerifySettings(backend="cpp", size="small")
+SETTINGS = VerifySettings(size="small")
 ENVIRONMENT = Environment(
     kernelproof="synthetic",
     python="synthetic",

@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pipeline.devices.discovery import gpus
-from pipeline.errors import SandboxError
-from pipeline.sandbox import probe
+from kernelproof.devices.discovery import gpus
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import probe
 
 LIBRARIES = ("sqlalchemy", "alembic", "pydantic", "rich", "typer")
 

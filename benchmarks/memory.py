@@ -28,11 +28,11 @@ from benchmarks.evidence import table
 from benchmarks.measuring import environment
 from benchmarks.sampling import Sampler
 from benchmarks.stages import watched_batch
-from pipeline import backends
-from pipeline.devices.discovery import default_backend
-from pipeline.engine.engine import Engine
-from pipeline.problems import open_suite
-from pipeline.types import Problem, Rigor, VerifySettings
+from kernelproof import backends
+from kernelproof.devices.discovery import default_backend
+from kernelproof.engine.engine import Engine
+from kernelproof.problems import open_suite
+from kernelproof.types import Problem, Rigor, VerifySettings
 
 PROBLEM = "level1/5"
 GPU_COUNT, CPU_COUNT = 500, 40
@@ -90,7 +90,7 @@ def _seen() -> Iterator[tuple[str, dict[str, int]]]:
             if process == ours:
                 kind = ORCHESTRATOR
             else:
-                kind = REFEREE if "pipeline.referee" in process.cmdline() else WORKERS
+                kind = REFEREE if "kernelproof.referee" in process.cmdline() else WORKERS
             own, shared = _memory(process)
             files, threads = process.num_fds(), process.num_threads()
             yield kind, {"own": own, "shared": shared, "files": files, "threads": threads, "processes": 1}

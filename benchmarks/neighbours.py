@@ -27,15 +27,15 @@ import torch
 
 from benchmarks.evidence import table
 from benchmarks.measuring import environment
-from pipeline.contestant.main import configure_torch
-from pipeline.devices.discovery import VISIBLE, default_backend, device_for, gpus
-from pipeline.problems import open_suite
-from pipeline.referee.inputs.problem import LoadedProblem, outputs_of
-from pipeline.referee.sides import starting
-from pipeline.runs.sizes import choose_size
-from pipeline.types import VerifySettings
-from pipeline.workers.client import Contestant
-from pipeline.workers.shared_memory import SharedMemory, lay_out
+from kernelproof.contestant.main import configure_torch
+from kernelproof.devices.discovery import VISIBLE, default_backend, device_for, gpus
+from kernelproof.problems import open_suite
+from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.referee.sides import starting
+from kernelproof.runs.sizes import choose_size
+from kernelproof.types import VerifySettings
+from kernelproof.workers.client import Contestant
+from kernelproof.workers.shared_memory import SharedMemory, lay_out
 
 STEPS = ("up", "context", "slots", "map", "load", "trace", "pause", "end", "free")
 PROBLEM = "level1/2"

@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.candidates import Work
 from benchmarks.evidence import table
-from pipeline.runs.reproduction import compare
-from pipeline.types import Measurement, Status, Verification
+from kernelproof.runs.reproduction import compare
+from kernelproof.types import Measurement, Status, Verification
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from typing import Any
 from benchmarks.evidence import Budget, table
 from benchmarks.measuring import environment
 from benchmarks.overlap import Overlap
-from pipeline import backends
-from pipeline.devices.discovery import VISIBLE, default_backend, gpus
+from kernelproof import backends
+from kernelproof.devices.discovery import VISIBLE, default_backend, gpus
 
 
 @dataclass(frozen=True)

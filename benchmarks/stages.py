@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from benchmarks.candidates import Work
-from pipeline.engine.engine import Engine
-from pipeline.runs.stream import places
-from pipeline.types import Verification, VerifySettings
+from kernelproof.engine.engine import Engine
+from kernelproof.runs.stream import places
+from kernelproof.types import Verification, VerifySettings
 
 WAITING = "waiting for "
 """How a stage begins that is a wait for another process's measurement."""

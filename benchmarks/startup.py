@@ -16,7 +16,7 @@ from benchmarks.measuring import kernelproof, print_timings, time_process, write
 HEAVY = ("torch", "sqlalchemy", "alembic", "openai", "pydantic", "jinja2", "rich")
 LIST_IMPORTS = (
     "import sys; sys.argv = ['kernelproof', '--help']\n"
-    "from pipeline.cli.app import main\n"
+    "from kernelproof.cli.app import main\n"
     "try: main()\n"
     f"finally: print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
 )

@@ -32,12 +32,12 @@ from benchmarks.measuring import environment
 from benchmarks.overlap import CoresWatch, Overlap, overlap_of, said
 from benchmarks.pairs import Pair, Times, all_right, as_rows, paired, shown, summary
 from benchmarks.stages import Watched, watched_batch
-from pipeline import backends
-from pipeline.devices.discovery import default_backend, device_for, gpus
-from pipeline.engine.engine import Engine
-from pipeline.runs.sizes import choose_size
-from pipeline.runs.stream import verify_persistently
-from pipeline.types import Rigor, Verification, VerifySettings
+from kernelproof import backends
+from kernelproof.devices.discovery import default_backend, device_for, gpus
+from kernelproof.engine.engine import Engine
+from kernelproof.runs.sizes import choose_size
+from kernelproof.runs.stream import verify_persistently
+from kernelproof.types import Rigor, Verification, VerifySettings
 
 ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines", "canary")
 """Stages that compute there."""

@@ -19,13 +19,13 @@ from typing import Any
 from benchmarks.candidates import Work, right
 from benchmarks.measuring import environment
 from benchmarks.stages import Watched, watched
-from pipeline import backends
-from pipeline.compile import Builder, learn_toolchain
-from pipeline.devices.discovery import default_backend
-from pipeline.engine.engine import Engine
-from pipeline.problems import open_suite
-from pipeline.runs.sizes import choose_size
-from pipeline.types import BuildRequest, Rigor, Verification, VerifySettings
+from kernelproof import backends
+from kernelproof.compile import Builder, learn_toolchain
+from kernelproof.devices.discovery import default_backend
+from kernelproof.engine.engine import Engine
+from kernelproof.problems import open_suite
+from kernelproof.runs.sizes import choose_size
+from kernelproof.types import BuildRequest, Rigor, Verification, VerifySettings
 
 WITHIN = {"correctness": ("correctness", "kernels"), "timing": ("timing", "probes", "baselines")}
 """Stages of the record that lie between one thing that the engine tells and the next."""

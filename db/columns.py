@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Boolean, Float, ForeignKey, Integer, String
 from sqlalchemy.orm import MappedColumn, mapped_column
 
-from db.types import SHA256, Json, UtcTime, Words
+from kernelproof.db.types import SHA256, Json, UtcTime, Words
 
 
 def words(comment: str) -> MappedColumn[Any]:

@@ -16,10 +16,10 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from db.failures import explained, is_busy
-from pipeline.errors import StoreError, UsageError
+from kernelproof.db.failures import explained, is_busy
+from kernelproof.errors import StoreError, UsageError
 
-HEAD = "0003_both_clocks_and_more_evidence"
+HEAD = "0006_reported_results"
 """The newest migration: what this program reads and writes."""
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""

@@ -1,4 +1,7 @@
-"""Writes the schema's page from the tables: ``python -m db.documentation > docs/reference/schema.md``."""
+"""Writes the schema's page from the tables.
+
+``python -m kernelproof.db.documentation > docs/reference/schema.md``
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from typing import Any
 
 from sqlalchemy import Column
 
-from db.connection import HEAD
-from db.models import APPEND_ONLY, Base
+import kernelproof.db.reported
+import kernelproof.db.work  # noqa: F401
+from kernelproof.db.base import Base
+from kernelproof.db.connection import HEAD
+from kernelproof.db.models import APPEND_ONLY
 
 INTRODUCTION = """\
 # The database
@@ -33,7 +39,7 @@ Times are UTC in ISO 8601; JSON columns hold JSON text, in which `Infinity` and 
 
 [A chart](../charts.md#the-tables-of-the-database) shows how the tables refer to each other.
 
-This page is written by `python -m db.documentation`; a test keeps it equal to the tables.
+This page is written by `python -m kernelproof.db.documentation`; a test keeps it equal to the tables.
 """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from pipeline.errors import StoreError
+from kernelproof.errors import StoreError
 
 _ADVICE = {
     "SQLITE_NOTADB": "is not a SQLite database; move it away, or choose another --workspace",

@@ -5,14 +5,30 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
-from db.turns import CORRECT, NO_JUDGEMENT, ProblemFacts, Rules, RunFacts, Turn, flags_of, read_turns
-from db.views import BestResult, Leaderboard, LeaderboardFilters, ModelResult, ProblemResult, Setting
-from pipeline.types import ErrorClass, Interval, Pace, Status
+from kernelproof.db.turns import (
+    CORRECT,
+    NO_JUDGEMENT,
+    ProblemFacts,
+    Rules,
+    RunFacts,
+    Turn,
+    flags_of,
+    read_turns,
+)
+from kernelproof.db.views import (
+    BestResult,
+    Leaderboard,
+    LeaderboardFilters,
+    ModelResult,
+    ProblemResult,
+    Setting,
+)
+from kernelproof.types import ErrorClass, Interval, Pace, Status
 
 
 def leaderboard(connection: Connection, filters: LeaderboardFilters) -> Leaderboard:
@@ -29,11 +45,26 @@ def leaderboard(connection: Connection, filters: LeaderboardFilters) -> Leaderbo
     )
 
 
-def _samples(turns: Iterable[Turn]) -> list[Turn]:
-    """For each finished sample the turn that decides: its fastest correct one, else its last one."""
-    groups: defaultdict[tuple[int, int, int], list[Turn]] = defaultdict(list)
+def _samples(turns: Sequence[Turn]) -> list[Turn]:
+    """For each finished sample the turn that decides: its fastest correct one, else its last one.
+
+    A sample that was judged under several settings, or on several devices, counts under each of them. A turn
+    that reached no device belongs to wherever the sample's other turns ran.
+    """
+    groups: defaultdict[tuple[int, int, int, Rules], list[Turn]] = defaultdict(list)
     for turn in turns:
-        groups[turn.run_id, turn.problem, turn.sample].append(turn)
+        if turn.on_device:
+            groups[turn.run_id, turn.problem, turn.sample, turn.rules].append(turn)
+    ran: defaultdict[tuple[int, int, int, Rules], list[list[Turn]]] = defaultdict(list)
+    for (run, problem, sample, rules), group in groups.items():
+        ran[run, problem, sample, rules._replace(device=None)].append(group)
+    for turn in turns:
+        if not turn.on_device:
+            place = (turn.run_id, turn.problem, turn.sample)
+            for group in ran.get((*place, turn.rules._replace(device=None))) or [
+                groups[(*place, turn.rules)]
+            ]:
+                group.append(turn)
     deciding = (max(group, key=lambda t: (t.correct, t.claimed, t.turn)) for group in groups.values())
     return [turn for turn in deciding if turn.status is not None]
 
@@ -63,7 +94,7 @@ def _by_problem(
             )
         )
     return tuple(
-        sorted(results, key=lambda r: (_natural(r.problem_id), _setting_order(r.setting), r.problem_sha256))
+        sorted(results, key=lambda r: (natural(r.problem_id), setting_order(r.setting), r.problem_sha256))
     )
 
 
@@ -95,7 +126,7 @@ def _by_model(turns: list[Turn], samples: list[Turn], runs: dict[int, RunFacts])
         for (model, rules), group in _grouped(samples, key).items()
     ]
     return tuple(
-        sorted(results, key=lambda r: (_setting_order(r.setting), -(r.rate or 0), -(r.fast_1 or 0), r.model))
+        sorted(results, key=lambda r: (setting_order(r.setting), -(r.rate or 0), -(r.fast_1 or 0), r.model))
     )
 
 
@@ -146,13 +177,14 @@ def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _natural(text: str) -> tuple[tuple[int, str], ...]:
+def natural(text: str) -> tuple[tuple[int, str], ...]:
     """Sorts `level1/9` before `level1/10`."""
     return tuple(
         (int(part or 0), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", text)
     )
 
 
-def _setting_order(setting: Setting) -> tuple[str, str, str, str, str, bool]:
+def setting_order(setting: Setting) -> tuple[str, str, str, str, str, bool]:
+    """The order in which settings are shown."""
     rules = (setting.numerics, setting.purity, not setting.own_kernel)
     return setting.backend, setting.size, setting.device or "", *rules

@@ -9,12 +9,13 @@ from pydantic import ValidationError
 from sqlalchemy import inspect, select
 from sqlalchemy.orm import Session
 
-from db import models
-from db.texts import Library
-from db.views import StoredAttempt, StoredResponse, StoredVerification, VerificationKind
-from pipeline.errors import StoreError, UsageError
-from pipeline.hashing import sha256_json
-from pipeline.types import (
+from kernelproof.db import models, reported
+from kernelproof.db.base import Base
+from kernelproof.db.texts import Library
+from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification, VerificationKind
+from kernelproof.errors import StoreError, UsageError
+from kernelproof.hashing import sha256_json
+from kernelproof.types import (
     AttemptKey,
     Build,
     Candidate,
@@ -32,8 +33,10 @@ from pipeline.types import (
     Usage,
     Verification,
 )
+from kernelproof.types.backend_name import STORED
+from kernelproof.types.explain import explain
 
-Row = TypeVar("Row", bound=models.Base)
+Row = TypeVar("Row", bound=Base)
 
 
 def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
@@ -48,8 +51,9 @@ def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
     try:
         return _attempt(session, row)
     except (ValidationError, json.JSONDecodeError) as error:
+        told = explain(error) if isinstance(error, ValidationError) else error
         raise StoreError(
-            f"attempt {attempt_id} cannot be read: edited, or written by another version ({error})"
+            f"attempt {attempt_id} cannot be read: edited, or written by another version ({told})"
         ) from error
 
 
@@ -64,6 +68,7 @@ def _attempt(session: Session, row: models.Attempt) -> StoredAttempt:
         "verifications": tuple(
             _stored_verification(session, v, texts) for v in _rows(session, models.Verification, row.id)
         ),
+        "reported": reported.newest(session, row.id, texts),
     }
     return StoredAttempt(
         id=row.id,
@@ -93,7 +98,7 @@ def _parts(session: Session, model: type[Row], verification_id: int) -> list[Row
     return list(session.scalars(query))
 
 
-def _columns(row: models.Base, *without: str) -> dict[str, Any]:
+def _columns(row: Base, *without: str) -> dict[str, Any]:
     """The row's columns by name."""
     names = [attribute.key for attribute in inspect(type(row)).column_attrs]
     return {name: getattr(row, name) for name in names if name not in without}
@@ -102,7 +107,7 @@ def _columns(row: models.Base, *without: str) -> dict[str, Any]:
 def _run(row: models.Run, texts: Library) -> RunSettings:
     if sha256_json(row.settings) != row.key:
         texts.note(f"run settings: altered, their SHA-256 should be {row.key}")
-    return RunSettings.model_validate(row.settings)
+    return RunSettings.model_validate(row.settings, context=STORED)
 
 
 def _problem(row: models.Problem, texts: Library) -> Problem:
@@ -123,7 +128,7 @@ def _prompt(row: models.Prompt, texts: Library) -> Prompt:
 
 def _response(row: models.Response, texts: Library) -> StoredResponse:
     if row.error is not None:
-        return StoredResponse(response=None, error=row.error, created=row.created)
+        return StoredResponse(response=None, error=row.error, retriable=row.retriable, created=row.created)
     usage = Usage(**{name: getattr(row, name) for name in Usage.model_fields})
     response = Response(
         text=texts.get_optional(row.text_sha256, "response text"),
@@ -135,9 +140,12 @@ def _response(row: models.Response, texts: Library) -> StoredResponse:
         served_model=row.served_model,
         system_fingerprint=row.system_fingerprint,
         latency_s=row.latency_s,
+        cost_usd=row.cost_usd,
         raw=texts.get_json(row.raw_sha256, "raw response", {}),
     )
-    return StoredResponse(response=response, error=None, created=row.created)
+    return StoredResponse(
+        response=response, error=None, reused=row.reused_from is not None, created=row.created
+    )
 
 
 def _extraction(session: Session, attempt_id: int, texts: Library) -> Extraction | None:
@@ -161,6 +169,7 @@ def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
     return Extraction(
         candidate=candidate,
         status=Status(row.status) if row.status else None,
+        reason=row.reason,
         method=row.method,
         warnings=tuple(row.warnings),
         span=span,
@@ -168,12 +177,14 @@ def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
 
 
 def _stored_verification(session: Session, row: models.Verification, texts: Library) -> StoredVerification:
-    retraction = session.get(models.Retraction, row.id)
+    t = models.Retraction
+    newest = select(t).where(t.verification_id == row.id).order_by(t.id.desc()).limit(1)
+    retraction = session.scalars(newest).first()
     return StoredVerification(
         id=row.id,
         kind=cast(VerificationKind, row.kind),
         created=row.created,
-        retracted=retraction.reason if retraction else None,
+        retracted=retraction.reason if retraction and not retraction.counts else None,
         verification=_verification(session, row, texts),
     )
 
@@ -185,18 +196,18 @@ def _verification(session: Session, row: models.Verification, texts: Library) ->
         *("id", "attempt_id", "kind", "environment_id", "sandbox_tier", "details_sha256"),
         *("backend", "size", "numerics", "purity", "own_kernel"),  # in the settings as well
     )
-    return Verification(
-        environment=_environment(session, row.environment_id, texts),
-        builds=tuple(_build(b, texts) for b in _parts(session, models.Build, row.id)),
-        findings=tuple(Finding(**_evidence(f)) for f in _parts(session, models.Finding, row.id)),
-        checks=tuple(Check(**_evidence(c)) for c in _parts(session, models.Check, row.id)),
-        measurement=_measurement(measurement) if measurement else None,
-        details=texts.get_optional(row.details_sha256, "verification details") or "",
-        **own,
-    )
+    parts = {
+        "environment": _environment(session, row.environment_id, texts),
+        "builds": tuple(_build(b, texts) for b in _parts(session, models.Build, row.id)),
+        "findings": tuple(Finding(**_evidence(f)) for f in _parts(session, models.Finding, row.id)),
+        "checks": tuple(Check(**_evidence(c)) for c in _parts(session, models.Check, row.id)),
+        "measurement": _measurement(measurement) if measurement else None,
+        "details": texts.get_optional(row.details_sha256, "verification details") or "",
+    }
+    return Verification.model_validate({**parts, **own}, context=STORED)
 
 
-def _evidence(row: models.Base) -> dict[str, Any]:
+def _evidence(row: Base) -> dict[str, Any]:
     return _columns(row, "verification_id", "position")
 
 

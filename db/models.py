@@ -1,4 +1,4 @@
-"""The tables. Each column's comment is its documentation, which db.documentation writes to a page.
+"""The tables. Each column's comment is its documentation, which `kernelproof.db.documentation` prints.
 
 Long texts live once in `texts`, under their SHA-256. Rows that hold evidence (responses, verifications,
 checks, measurements ...) are only ever added: triggers in the first migration refuse to change them.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
 
-from db.columns import (
+from kernelproof.db.base import Base
+from kernelproof.db.columns import (
     count,
     created_at,
     json,
@@ -24,15 +25,7 @@ from db.columns import (
     verification_key,
     words,
 )
-from db.types import SHA256
-
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_name)s",
-    "pk": "pk_%(table_name)s",
-}
+from kernelproof.db.types import SHA256
 
 APPEND_ONLY = (
     "responses",
@@ -42,18 +35,13 @@ APPEND_ONLY = (
     "checks",
     "measurements",
     "retractions",
+    "reported_results",
 )
 """Tables whose rows triggers protect from UPDATE and DELETE."""
 
 NUMERICS = "`fp32` or `tf32`: the arithmetic that float32 problems may use, on both sides."
 PURITY = "`any` or `own-compute`: whether compute operators of libraries are accepted."
 OWN_KERNEL = "False when no kernel of the candidate's own was required."
-
-
-class Base(DeclarativeBase):
-    """What all tables share."""
-
-    metadata = MetaData(naming_convention=NAMING)
 
 
 class Text(Base):
@@ -119,12 +107,14 @@ class Run(Base):
     id: Mapped[int] = row_id()
     key: Mapped[str] = mapped_column(SHA256, unique=True, comment="SHA-256 of `settings` in canonical form.")
     name: Mapped[str | None] = words("The user's label.")
-    kind: Mapped[str] = symbol("`generate`, or `verify` for candidates given as files.")
-    model: Mapped[str] = words("`openai:MODEL`, `replay:FILE` or `file`.")
+    kind: Mapped[str] = symbol(
+        "`generate`, `verify` for candidates given as files, or `import` for published ones."
+    )
+    model: Mapped[str] = words("`openai:MODEL`, `replay:FILE`, `file`, or the label of an import.")
     base_url: Mapped[str | None] = words("The model server's address, when one was set.")
     template: Mapped[str | None] = words("Prompt template with its version.")
     template_sha256: Mapped[str | None] = mapped_column(SHA256, comment="Hash of the template's files.")
-    backend: Mapped[str] = symbol("`cuda` or `cpp`.")
+    backend: Mapped[str] = symbol("The backend's name: `cuda`, `cpp` or another.")
     size: Mapped[str] = words("Size preset.")
     numerics: Mapped[str] = symbol(NUMERICS)
     purity: Mapped[str] = symbol(PURITY)
@@ -176,6 +166,12 @@ class Attempt(Base):
     prompt: Mapped[int | None] = mapped_column(
         ForeignKey("prompts.id"), comment="What was asked; NULL for candidates given as files."
     )
+    question_key: Mapped[str | None] = mapped_column(
+        SHA256,
+        index=True,
+        comment="SHA-256 of all that decides an answer: model, parameters, prompt, sample, turn. Attempts "
+        "with the same key share one answer. NULL for candidates given as files.",
+    )
     status: Mapped[str | None] = symbol("How it ended; NULL while in progress.")
     created: Mapped[str] = created_at()
     finished: Mapped[str | None] = created_at("When `status` was set.")
@@ -204,6 +200,17 @@ class Response(Base):
     reasoning_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
     cached_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
     latency_s: Mapped[float | None] = number("Seconds from question to whole answer.")
+    cost_usd: Mapped[float | None] = number(
+        "US dollars, as the server said, else by the prices the user gave; NULL for unknown."
+    )
+    retriable: Mapped[bool | None] = truth(
+        "Of an error: whether asking again can help. NULL for unknown, and for an answer."
+    )
+    reused_from: Mapped[int | None] = mapped_column(
+        ForeignKey("responses.id"),
+        comment="The answer of another attempt with the same question key that this row repeats: nothing was "
+        "asked or paid for it. NULL for what a server sent.",
+    )
     created: Mapped[str] = created_at()
 
 
@@ -216,6 +223,7 @@ class Candidate(Base):
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), index=True, comment="Its attempt.")
     source_sha256: Mapped[str | None] = text_key("The program; NULL when none was found.")
     status: Mapped[str | None] = symbol("Why none was found.")
+    reason: Mapped[str] = words("The same in words, the server's among them; empty in old rows.")
     method: Mapped[str] = words("How it was found: `fence`, `bare` ...")
     warnings: Mapped[list[str]] = json("What was odd about the response.")
     span_start: Mapped[int | None] = count("First character of the code in the response's text.")
@@ -245,10 +253,10 @@ class Verification(Base):
     id: Mapped[int] = row_id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt judged.")
     kind: Mapped[str] = symbol(
-        "`first`, `again` (judged anew) or `reproduce` (never counts for the leaderboard)."
+        "`first`, `again` (judged again) or `reproduce` (never counts for the leaderboard)."
     )
     status: Mapped[str] = symbol("The verdict.")
-    backend: Mapped[str] = symbol("`cuda` or `cpp`.")
+    backend: Mapped[str] = symbol("The backend's name: `cuda`, `cpp` or another.")
     size: Mapped[str] = words("Size preset.")
     numerics: Mapped[str] = symbol(NUMERICS)
     purity: Mapped[str] = symbol(PURITY)
@@ -387,10 +395,14 @@ class Measurement(Base):
 
 
 class Retraction(Base):
-    """Verifications that no longer count, and why. Append-only: nothing is deleted."""
+    """Verifications that no longer count, or count again, and why; the newest row decides. Append-only."""
 
     __tablename__ = "retractions"
 
-    verification_id: Mapped[int] = verification_key("The verification retracted.")
-    reason: Mapped[str] = words("Why, in the words of whoever retracted it.")
+    id: Mapped[int] = row_id()
+    verification_id: Mapped[int] = mapped_column(
+        ForeignKey("verifications.id"), index=True, comment="The verification."
+    )
+    counts: Mapped[bool] = truth("False: retracted. True: the retraction was taken back.")
+    reason: Mapped[str] = words("Why, in the words of the person who did it.")
     created: Mapped[str] = created_at()

@@ -9,11 +9,12 @@ from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.orm import Session
 
-from db import models
-from db.texts import keep, keep_optional
-from db.types import utc_now
-from db.views import VerificationKind
-from pipeline.types import (
+from kernelproof.db import models
+from kernelproof.db.base import Base
+from kernelproof.db.texts import keep, keep_optional
+from kernelproof.db.types import utc_now
+from kernelproof.db.views import VerificationKind
+from kernelproof.types import (
     Environment,
     Extraction,
     Measurement,
@@ -89,6 +90,7 @@ def response_row(session: Session, response: Response) -> models.Response:
         served_model=response.served_model,
         system_fingerprint=response.system_fingerprint,
         latency_s=response.latency_s,
+        cost_usd=response.cost_usd,
         **(response.usage or Usage()).model_dump(),
     )
 
@@ -100,6 +102,7 @@ def candidate_row(session: Session, attempt_id: int, extraction: Extraction) -> 
         attempt_id=attempt_id,
         source_sha256=keep_optional(session, extraction.candidate.source if extraction.candidate else None),
         status=extraction.status,
+        reason=extraction.reason,
         method=extraction.method,
         warnings=extraction.warnings,
         span_start=start,
@@ -163,8 +166,8 @@ def _rules(settings: VerifySettings) -> dict[str, Any]:
     return settings.model_dump(include={"backend", "size", "numerics", "purity", "own_kernel"})
 
 
-def _evidence(session: Session, verification_id: int, v: Verification) -> list[models.Base]:
-    rows: list[models.Base] = []
+def _evidence(session: Session, verification_id: int, v: Verification) -> list[Base]:
+    rows: list[Base] = []
     for position, build in enumerate(v.builds):
         columns: dict[str, Any] = build.model_dump(exclude={"log"})
         log = keep(session, build.log) if build.log else None

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import func, literal, select
 from sqlalchemy.orm import Session
 
-from db import loading, models, records
-from db.connection import Database, open_database
-from db.leaderboard import leaderboard
-from db.texts import Library
-from db.types import utc_now
-from db.views import AttemptState, Content, Leaderboard, LeaderboardFilters, StoredAttempt, VerificationKind
-from pipeline.errors import UsageError
-from pipeline.types import (
+from kernelproof.db import attempts, leases, loading, models, records, reported
+from kernelproof.db.batches import Batches, runs_named
+from kernelproof.db.claims import Claims, claims
+from kernelproof.db.connection import Database, open_database
+from kernelproof.db.leaderboard import leaderboard
+from kernelproof.db.leases import Leases
+from kernelproof.db.reported import Imported, Kept
+from kernelproof.db.server_batches import ServerBatchJournal
+from kernelproof.db.texts import Library
+from kernelproof.db.types import utc_now
+from kernelproof.db.views import (
+    AttemptState,
+    Claim,
+    Content,
+    Leaderboard,
+    LeaderboardFilters,
+    ModelUsage,
+    Spent,
+    StoredAttempt,
+    VerificationKind,
+)
+from kernelproof.errors import UsageError
+from kernelproof.types import (
     AttemptKey,
     Extraction,
     Problem,
@@ -27,6 +44,7 @@ from pipeline.types import (
     Status,
     Verification,
 )
+from kernelproof.types.backend_name import STORED
 
 
 def open_store(path: Path, *, create: bool = True, only_read: bool = False) -> Store:
@@ -62,6 +80,21 @@ class Store:
         """Closes the file. The store must not be used afterwards."""
         self._database.close()
 
+    @property
+    def leases(self) -> Leases:
+        """Who is at work on which question."""
+        return Leases(self._database)
+
+    @property
+    def batches(self) -> Batches:
+        """The commands that asked or judged."""
+        return Batches(self._database)
+
+    @property
+    def server_batches(self) -> ServerBatchJournal:
+        """The batches that models' servers were handed."""
+        return ServerBatchJournal(self._database)
+
     def begin_run(self, settings: RunSettings) -> int:
         """The id of the run with these settings, which is made when there is none."""
         return self._database.write(lambda session: records.run_row(session, settings))
@@ -70,18 +103,55 @@ class Store:
         """Stores a problem, unless one with the same id and source is there."""
         self._database.write(lambda session: records.problem_row(session, problem))
 
+    def spent(self, run_ids: Sequence[int]) -> Spent:
+        """Tokens and money that the answers of these runs took."""
+        return self._database.read(lambda session: attempts.spent(session, run_ids))
+
+    def runs_named(self, text: str) -> dict[int, RunSettings]:
+        """The runs with this name, or the one with this number: number to settings, oldest first.
+
+        Raises UsageError when there is none.
+        """
+
+        def found(session: Session) -> dict[int, RunSettings]:
+            rows = [session.get_one(models.Run, number) for number in runs_named(session, text)]
+            return {row.id: RunSettings.model_validate(row.settings, context=STORED) for row in rows}
+
+        runs = self._database.read(found)
+        if not runs:
+            named = select(models.Run.name).where(models.Run.name.is_not(None)).distinct()
+            names = self._database.read(lambda session: list(session.scalars(named)))
+            near = " or ".join(map(repr, get_close_matches(text, [name for name in names if name])))
+            hint = f"did you mean {near}? " if near else ""
+            raise UsageError(f"there is no run {text!r}; {hint}kernelproof status lists them")
+        return runs
+
+    def run_id(self, settings: RunSettings) -> int | None:
+        """The run with these settings; None when there is none."""
+        r = models.Run
+        return self._database.read(lambda session: session.scalar(select(r.id).where(r.key == settings.key)))
+
+    def answered(self, keys: Iterable[str]) -> set[str]:
+        """Which of these question keys have a stored answer."""
+        return self._database.read(lambda session: attempts.answered(session, keys))
+
+    def usage_of(self, model: str) -> ModelUsage:
+        """What a model's answers took on average, of those whose tokens are known."""
+        return self._database.read(lambda session: attempts.usage_of(session, model))
+
     def attempts_of(self, run_id: int) -> dict[AttemptKey, AttemptState]:
         """How far each attempt of a run has come."""
         a, p = models.Attempt, models.Problem
+        facts = (attempts.has_response(), attempts.has_candidate(), attempts.has_verification())
         query = (
-            select(a, p.problem_id, p.sha256, _has_response(), _has_candidate(), _has_verification())
+            select(a, p.problem_id, p.sha256, *facts, attempts.final_error())
             .join(p, p.id == a.problem)
             .where(a.run_id == run_id)
         )
 
         def states(session: Session) -> dict[AttemptKey, AttemptState]:
             found = {}
-            for row, problem_id, sha256, response, candidate, verification in session.execute(query):
+            for row, problem_id, sha256, response, candidate, verification, final in session.execute(query):
                 key = AttemptKey(
                     problem_id=problem_id, problem_sha256=sha256, sample=row.sample, turn=row.turn
                 )
@@ -91,6 +161,7 @@ class Store:
                     has_response=response,
                     has_candidate=bool(candidate),
                     has_verification=verification,
+                    retriable=not final,
                 )
             return found
 
@@ -128,25 +199,36 @@ class Store:
         A prompt rendered anew replaces the stored one only as long as no answer to it is stored.
         """
 
-        def begin(session: Session) -> int:
-            a = models.Attempt
-            problem = records.problem_number(session, key.problem_id, key.problem_sha256)
-            prompt_id = records.prompt_row(session, prompt) if prompt else None
-            row = session.scalars(
-                select(a).where(
-                    a.run_id == run_id, a.problem == problem, a.sample == key.sample, a.turn == key.turn
-                )
-            ).one_or_none()
-            if row is None:
-                row = a(run_id=run_id, problem=problem, sample=key.sample, turn=key.turn, created=utc_now())
-                row.prompt, row.parent_id = prompt_id, parent_id
-                session.add(row)
-            elif prompt_id is not None and not session.scalar(select(_has_response()).where(a.id == row.id)):
-                row.prompt = prompt_id
-            session.flush()
-            return row.id
+        return self._database.write(
+            lambda session: attempts.begin(session, run_id, key, prompt, parent_id).id
+        )
 
-        return self._database.write(begin)
+    def claim_attempt(
+        self,
+        run_id: int,
+        key: AttemptKey,
+        prompt: Prompt,
+        parent_id: int | None,
+        question_key: str,
+        owner: str,
+    ) -> Claim:
+        """Begins an attempt, as `begin_attempt` does, and takes the lease on its question in one step.
+
+        Where the lease is granted and another attempt has an answer to the same question, this attempt has
+        it from then on.
+        """
+
+        def claim(session: Session) -> Claim:
+            row = attempts.begin(session, run_id, key, prompt, parent_id, question_key)
+            return attempts.claim(session, row, owner)
+
+        return self._database.write(claim)
+
+    def claim_stored(self, attempt_id: int, owner: str) -> Claim:
+        """Takes the lease on an attempt that is there, to judge it again."""
+        return self._database.write(
+            lambda session: attempts.claim(session, session.get_one(models.Attempt, attempt_id), owner)
+        )
 
     def add_finished(
         self,
@@ -172,7 +254,7 @@ class Store:
             row.status, row.finished = status, utc_now()
             session.add(row)
             session.flush()
-            _append(session, row.id, records.response_row(session, response))
+            attempts.append(session, row.id, records.response_row(session, response))
             session.add(records.candidate_row(session, row.id, extraction))
             if verification is not None:
                 records.verification_rows(session, row.id, verification, "first")
@@ -180,17 +262,33 @@ class Store:
 
         return self._database.write(add)
 
+    def add_imported(self, settings: RunSettings, items: Sequence[Imported]) -> tuple[int, list[Kept]]:
+        """The run's number, and for each program its attempt: all are stored, or none.
+
+        A program that the run has already, from the same file with the same text, stays as it is; a claim
+        about it that is new is appended. One that is to be judged has no status.
+        """
+        return self._database.write(lambda session: reported.add(session, settings, items))
+
+    def claims(self, filters: LeaderboardFilters | None = None) -> Claims:
+        """Imported programs: what was claimed of them, beside what was judged here."""
+        chosen = filters or LeaderboardFilters()
+        return self._database.read(lambda session: claims(session.connection(), chosen))
+
     def record_response(self, attempt_id: int, response: Response) -> None:
-        """Appends an answer; call it before anything is parsed."""
+        """Appends an answer; call it before anything is parsed. The first answer of an attempt counts: one
+        that comes later is kept, and paid for, and changes nothing.
+        """
 
         def record(session: Session) -> None:
-            _append(session, attempt_id, records.response_row(session, response))
+            attempts.append(session, attempt_id, records.response_row(session, response))
 
         self._database.write(record)
 
-    def record_provider_error(self, attempt_id: int, message: str) -> None:
-        """Appends what the provider said instead of an answer."""
-        self._database.write(lambda session: _append(session, attempt_id, models.Response(error=message)))
+    def record_provider_error(self, attempt_id: int, message: str, *, retriable: bool | None = None) -> None:
+        """Appends what the provider said instead of an answer, and whether asking again can help."""
+        error = models.Response(error=message, retriable=retriable)
+        self._database.write(lambda session: attempts.append(session, attempt_id, error))
 
     def record_extraction(self, attempt_id: int, extraction: Extraction) -> None:
         """Appends what extraction found, unless the newest row says the same."""
@@ -210,8 +308,8 @@ class Store:
             lambda session: records.verification_rows(session, attempt_id, verification, kind)
         )
 
-    def finish_attempt(self, attempt_id: int, status: Status) -> None:
-        """Sets how the attempt ended; a retried attempt may end anew.
+    def finish_attempt(self, attempt_id: int, status: Status, owner: str | None = None) -> None:
+        """Sets how the attempt ended; a retried attempt may end anew. Frees the lease that `owner` has on it.
 
         Raises UsageError when there is no such attempt.
         """
@@ -221,6 +319,8 @@ class Store:
             if row is None:
                 raise UsageError(f"there is no attempt {attempt_id}")
             row.status, row.finished = status, utc_now()
+            if owner is not None:
+                leases.give_back(session, attempts.lease_key(row), owner)
 
         self._database.write(finish)
 
@@ -231,21 +331,27 @@ class Store:
         """
         return self._database.read(lambda session: loading.load_attempt(session, attempt_id))
 
-    def retract(self, verification_id: int, reason: str) -> None:
-        """Says that a verification no longer counts. It stays readable; a second retraction changes nothing.
+    def retract(self, verification_id: int, reason: str, *, counts: bool = False) -> bool:
+        """Says that a verification no longer counts, or with `counts` that it does again. It stays readable.
 
-        Raises UsageError when there is no such verification.
+        False when that was said before, and nothing changed. Raises UsageError when there is no such
+        verification.
         """
 
-        def retract(session: Session) -> None:
+        def retract(session: Session) -> bool:
             if session.get(models.Verification, verification_id) is None:
                 raise UsageError(f"there is no verification {verification_id}")
-            if session.get(models.Retraction, verification_id) is None:
-                session.add(
-                    models.Retraction(verification_id=verification_id, reason=reason, created=utc_now())
+            gone = session.scalar(select(attempts.retracted(literal(verification_id))))
+            if bool(gone) is not counts:
+                return False
+            session.add(
+                models.Retraction(
+                    verification_id=verification_id, counts=counts, reason=reason, created=utc_now()
                 )
+            )
+            return True
 
-        self._database.write(retract)
+        return self._database.write(retract)
 
     def latest_attempt_id(self) -> int | None:
         """The attempt begun last; None in an empty store."""
@@ -273,38 +379,3 @@ class Store:
         """Best speedups by problem and rates by model, as docs/guide/leaderboard.md defines them."""
         chosen = filters or LeaderboardFilters()
         return self._database.read(lambda session: leaderboard(session.connection(), chosen))
-
-
-def _append(session: Session, attempt_id: int, row: models.Response) -> None:
-    r = models.Response
-    newest = session.scalar(select(func.max(r.ordinal)).where(r.attempt_id == attempt_id))
-    row.attempt_id, row.ordinal, row.created = attempt_id, (newest or 0) + 1, utc_now()
-    session.add(row)
-
-
-def _has_response() -> ColumnElement[bool]:
-    r = models.Response
-    return exists().where(r.attempt_id == models.Attempt.id, r.error.is_(None)).correlate(models.Attempt)
-
-
-def _has_candidate() -> ColumnElement[bool]:
-    """NULL when nothing was extracted yet; else whether the newest extraction found a program."""
-    c = models.Candidate
-    return (
-        select(c.source_sha256.is_not(None))
-        .where(c.attempt_id == models.Attempt.id)
-        .order_by(c.id.desc())
-        .limit(1)
-        .correlate(models.Attempt)
-        .scalar_subquery()
-    )
-
-
-def _has_verification() -> ColumnElement[bool]:
-    v, r = models.Verification, models.Retraction
-    return (
-        exists()
-        .where(v.attempt_id == models.Attempt.id, v.kind != "reproduce")
-        .where(~exists().where(r.verification_id == v.id))
-        .correlate(models.Attempt)
-    )

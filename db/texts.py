@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.orm import Session
 
-from db.models import Text
-from pipeline.hashing import sha256_text
+from kernelproof.db.models import Text
+from kernelproof.hashing import sha256_text
 
 
 def keep(session: Session, text: str) -> str:

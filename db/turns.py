@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Text, select, type_coerce
 
-from db.models import Attempt, Environment, Measurement, Problem, Retraction, Run, Verification
-from db.views import LeaderboardFilters
-from pipeline.types import ErrorClass, Flag, Status
-from pipeline.types.measurement import resolved
+from kernelproof.db.models import Attempt, Environment, Measurement, Problem, Retraction, Run, Verification
+from kernelproof.db.views import LeaderboardFilters
+from kernelproof.types import ErrorClass, Flag, Status
+from kernelproof.types.measurement import resolved
 
 CORRECT = Status.CORRECT.value
 ERROR_CLASSES = [found.value for found in ErrorClass]
@@ -112,7 +112,7 @@ class Rules(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One finished or unfinished attempt, with the verification that counts."""
+    """One finished or unfinished attempt under one setting, with the verification that counts there."""
 
     attempt_id: int
     run_id: int
@@ -121,6 +121,8 @@ class Turn(NamedTuple):
     turn: int
     status: str | None
     rules: Rules
+    on_device: bool
+    """Whether it reached a device; else the rules name the one that most attempts of its run ran on."""
     times: Times | None
     error_class: str | None
     flags: str
@@ -177,6 +179,7 @@ _VERDICTS = (
     .where(Verification.kind != "reproduce")
     .order_by(Verification.attempt_id)
 )
+_RETRACTIONS = select(Retraction.verification_id, Retraction.counts).order_by(Retraction.id)
 _TIMES = select(
     Measurement.verification_id,
     Measurement.speedup,
@@ -235,63 +238,103 @@ def _turns(
 ) -> tuple[list[int], list[Turn]]:
     """Problems of the attempts that were retracted wholly, and all other attempts of the runs."""
     devices: dict[int | None, str] = {row[0]: row[1] for row in connection.execute(_DEVICES)}
-    retracted, chosen = _verdicts(connection)
+    retracted, chosen = _verdicts(connection, devices)
     measured = {row[0]: Times(*row) for row in connection.execute(_TIMES).all()}
     all_attempts = (AttemptFacts(*row) for row in connection.execute(_ATTEMPTS).all())
     attempts = [attempt for attempt in all_attempts if attempt.run_id in runs]
     usual = _usual_devices(attempts, chosen, devices)
     gone, turns = [], []
     for a in attempts:
-        verdict = chosen.get(a.id)
-        if verdict is None and a.id in retracted:
+        verdicts = chosen.get(a.id)
+        if verdicts is None and a.id in retracted:
             gone.append(a.problem)
             continue
-        device = devices.get(verdict.environment_id) if verdict else None
-        status = verdict.status if verdict else a.status
-        times = measured.get(verdict.id) if verdict else None
-        correct = status == CORRECT and (verdict is None or _accepted(verdict, filters))
-        turns.append(
-            Turn(
-                attempt_id=a.id,
-                run_id=a.run_id,
-                problem=a.problem,
-                sample=a.sample,
-                turn=a.turn,
-                status=status,
-                rules=_rules(verdict or runs[a.run_id], device or usual.get(a.run_id)),
-                times=times,
-                error_class=verdict.error_class if verdict else None,
-                flags=verdict.flags if verdict else "[]",
-                correct=correct,
-                claimed=times.claimed if correct and times else 0.0,
-                speedup=times.counted if correct and times else 0.0,
-            )
-        )
+        for verdict in verdicts or (None,):
+            device = devices.get(verdict.environment_id) if verdict else None
+            rules = _rules(verdict or runs[a.run_id], device or usual.get(a.run_id))
+            turns.append(_turn(a, verdict, rules, device is not None, measured, filters))
     return gone, turns
+
+
+def _turn(
+    a: AttemptFacts,
+    verdict: Verdict | None,
+    rules: Rules,
+    on_device: bool,
+    measured: dict[int, Times],
+    filters: LeaderboardFilters,
+) -> Turn:
+    status = verdict.status if verdict else a.status
+    times = measured.get(verdict.id) if verdict else None
+    correct = status == CORRECT and (verdict is None or _accepted(verdict, filters))
+    return Turn(
+        attempt_id=a.id,
+        run_id=a.run_id,
+        problem=a.problem,
+        sample=a.sample,
+        turn=a.turn,
+        status=status,
+        rules=rules,
+        on_device=on_device,
+        times=times,
+        error_class=verdict.error_class if verdict else None,
+        flags=verdict.flags if verdict else "[]",
+        correct=correct,
+        claimed=times.claimed if correct and times else 0.0,
+        speedup=times.counted if correct and times else 0.0,
+    )
 
 
 def _rules(facts: Verdict | RunFacts, device: str | None) -> Rules:
     return Rules(facts.backend, facts.size, device, facts.numerics, facts.purity, facts.own_kernel)
 
 
-def _verdicts(connection: Connection) -> tuple[set[int], dict[int, Verdict]]:
-    """Attempts with a retracted verification, and for each attempt the verification that counts.
+def _verdicts(
+    connection: Connection, devices: dict[int | None, str]
+) -> tuple[set[int], dict[int, list[Verdict]]]:
+    """Attempts with a retracted verification, and for each attempt the verifications that count.
 
-    That is the newest one not retracted; one that judged nothing (our machine failed, or had no device)
-    gives way to any that did.
+    For each setting and device that is the newest one not retracted; one that judged nothing (our machine
+    failed, or had no device) gives way to any that did.
     """
-    gone = set(connection.scalars(select(Retraction.verification_id)))
+    gone = _retracted(connection)
     retracted: set[int] = set()
-    chosen: dict[int, Verdict] = {}
+    chosen: defaultdict[int, dict[Rules, Verdict]] = defaultdict(dict)
     for row in connection.execute(_VERDICTS).all():
         verdict = Verdict(*row)
         if verdict.id in gone:
             retracted.add(verdict.attempt_id)
             continue
-        rival = chosen.get(verdict.attempt_id)
+        rules = _rules(verdict, devices.get(verdict.environment_id))
+        rival = chosen[verdict.attempt_id].get(rules)
         if rival is None or _weight(verdict) > _weight(rival):
-            chosen[verdict.attempt_id] = verdict
-    return retracted, chosen
+            chosen[verdict.attempt_id][rules] = verdict
+    return retracted, {attempt: _one_a_device(found) for attempt, found in chosen.items()}
+
+
+def _one_a_device(found: dict[Rules, Verdict]) -> list[Verdict]:
+    """Drops what another verdict under the same rules outweighs, where one of the two reached no device."""
+    if len(found) == 1:
+        return list(found.values())
+    kept = []
+    for rules, verdict in found.items():
+        rivals = [
+            other
+            for r, other in found.items()
+            if r != rules and r._replace(device=None) == rules._replace(device=None)
+            if r.device is None or rules.device is None
+        ]
+        if all(_weight(verdict) > _weight(rival) for rival in rivals):
+            kept.append(verdict)
+    return kept
+
+
+def _retracted(connection: Connection) -> set[int]:
+    """Verifications of which the newest word is that they do not count."""
+    counts: dict[int, bool] = {}
+    for verification, again in connection.execute(_RETRACTIONS):
+        counts[verification] = again
+    return {verification for verification, again in counts.items() if not again}
 
 
 def _weight(verdict: Verdict) -> tuple[bool, int]:
@@ -299,12 +342,12 @@ def _weight(verdict: Verdict) -> tuple[bool, int]:
 
 
 def _usual_devices(
-    attempts: Iterable[AttemptFacts], chosen: dict[int, Verdict], devices: dict[int | None, str]
+    attempts: Iterable[AttemptFacts], chosen: dict[int, list[Verdict]], devices: dict[int | None, str]
 ) -> dict[int, str]:
     """Run to the device that most of its attempts ran on: where those count that reached no device."""
     seen: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for a in attempts:
-        verdict = chosen.get(a.id)
-        if verdict is not None and verdict.environment_id is not None:
-            seen[a.run_id][devices[verdict.environment_id]] += 1
+        for verdict in chosen.get(a.id, ()):
+            if verdict.environment_id is not None:
+                seen[a.run_id][devices[verdict.environment_id]] += 1
     return {run: max(sorted(counts), key=lambda device: counts[device]) for run, counts in seen.items()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from pipeline.types import (
+from kernelproof.choices import RunKind
+from kernelproof.types import (
     AttemptKey,
     ErrorClass,
     Extraction,
@@ -20,7 +22,9 @@ from pipeline.types import (
     RunSettings,
     Status,
     Verification,
+    VerifySettings,
 )
+from kernelproof.types.reported import ReportedResult
 
 VerificationKind = Literal["first", "again", "reproduce"]
 """`first` and `again` count for the leaderboard; `reproduce` checks somebody's number and never does."""
@@ -38,6 +42,81 @@ class AttemptState(FrozenRecord):
     """The newest extraction found a program."""
     has_verification: bool
     """A verification of kind first or again is stored and not retracted."""
+    retriable: bool = True
+    """False when the newest thing the provider said is an error that asking again cannot mend."""
+
+
+class Claim(FrozenRecord):
+    """An attempt that was begun, and whether the caller may work on it."""
+
+    state: AttemptState
+    """How far it is now, whoever brought it there."""
+    key: str
+    """Its lease: the question's key, or `attempt:N`."""
+    granted: bool
+    """False: another process is at work on the same question; wait until its lease is free."""
+    reused: bool
+    """True when the answer was found with another attempt that has the same question key."""
+
+
+class Spent(FrozenRecord):
+    """What the answers of some runs took so far; answers that were reused took nothing."""
+
+    answers: int = 0
+    prompt_tokens: int = 0
+    """Cached ones included."""
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    """Reasoning included."""
+    reasoning_tokens: int = 0
+    cost_usd: float = 0.0
+    """Of the answers whose cost is known."""
+    unknown_cost: int = 0
+    """Answers whose cost is not known."""
+    unknown_tokens: int = 0
+    """Answers without token counts."""
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, both ways."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+class ModelUsage(FrozenRecord):
+    """What the stored answers of a model took, of those whose tokens are known."""
+
+    answers: int
+    """Answers with known tokens."""
+    prompt_bytes: int
+    """Of their prompts, in UTF-8."""
+    prompt_tokens: int
+    completion_tokens: int
+    priced: int
+    """Answers with a known cost."""
+    cost_usd: float
+    """Of these."""
+
+
+class StoredBatch(FrozenRecord):
+    """One command that asked or judged."""
+
+    id: int
+    name: str | None
+    """The name of its runs."""
+    runs: tuple[int, ...]
+    """The runs it adds to, one for each model."""
+    config: dict[str, Any]
+    """Everything it was told, resolved."""
+    progress: dict[str, Any]
+    """How far it was at its last sign of life."""
+    created: str
+    finished: str | None
+    ended: str | None
+    """How it ended; None while it works, and when it was killed."""
+    silent_s: float
+    """Seconds since its last sign of life."""
+    alive: bool
+    """True while the process is at work."""
 
 
 class Content(NamedTuple):
@@ -58,6 +137,10 @@ class StoredResponse(FrozenRecord):
 
     response: Response | None
     error: str | None
+    retriable: bool | None = None
+    """Of an error: whether asking again can help; None where nobody knows."""
+    reused: bool = False
+    """True when another attempt's answer to the same question was taken."""
     created: str
 
 
@@ -91,13 +174,15 @@ class StoredAttempt(FrozenRecord):
     """The newest."""
     verifications: tuple[StoredVerification, ...]
     """In the order in which they were stored."""
+    reported: ReportedResult | None = None
+    """What was claimed of it and where it came from; None where it was not imported."""
     alterations: tuple[str, ...]
     """What no longer matches the SHA-256 it is stored under: a line for each, empty when all is untouched."""
 
     @property
     def response(self) -> Response | None:
-        """The newest answer."""
-        return next((r.response for r in reversed(self.responses) if r.response is not None), None)
+        """The first answer: it counts, whatever came later."""
+        return next((r.response for r in self.responses if r.response is not None), None)
 
     @property
     def source(self) -> str | None:
@@ -107,11 +192,33 @@ class StoredAttempt(FrozenRecord):
 
     @property
     def verdict(self) -> StoredVerification | None:
-        """The verification that counts, as docs/guide/leaderboard.md defines it; None when there is none."""
-        counting = [v for v in self.verifications if v.kind != "reproduce" and v.retracted is None]
-        judging = [v for v in counting if v.verification.status.counts_against_model]
-        chosen = judging or counting
-        return chosen[-1] if chosen else None
+        """The verification that counts, as docs/guide/leaderboard.md defines it; None when there is none.
+
+        Of several settings, the newest one's.
+        """
+        return _counting(self.verifications)
+
+    def verdict_for(self, settings: VerifySettings) -> StoredVerification | None:
+        """The verification that counts of those with these settings; None when there is none.
+
+        A verification records how many threads it had; settings that leave them open mean any number. What
+        was interpreted is never timed, whatever the settings say.
+        """
+
+        def fits(judged: Verification) -> bool:
+            left_open: dict[str, Any] = {} if settings.threads else {"threads": judged.settings.threads}
+            if Flag.INTERPRETED in judged.flags:
+                left_open["measure"] = False
+            return judged.settings == settings.model_copy(update=left_open)
+
+        return _counting(v for v in self.verifications if fits(v.verification))
+
+
+def _counting(verifications: Iterable[StoredVerification]) -> StoredVerification | None:
+    counting = [v for v in verifications if v.kind != "reproduce" and v.retracted is None]
+    judging = [v for v in counting if v.verification.status.counts_against_model]
+    chosen = judging or counting
+    return chosen[-1] if chosen else None
 
 
 class LeaderboardFilters(FrozenRecord):
@@ -128,7 +235,7 @@ class LeaderboardFilters(FrozenRecord):
     size: str | None = None
     run: str | None = None
     """A run's name, exactly."""
-    kind: Literal["generate", "verify"] | None = None
+    kind: RunKind | None = None
     numerics: str | None = None
     purity: str | None = None
     without: tuple[Flag, ...] = ()

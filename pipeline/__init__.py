@@ -1,13 +1,13 @@
 """kernelproof: asks language models for kernels and proves which are right and how fast they are.
 
-`from pipeline import verify` is the whole tool for one candidate, `Verifier` for many: docs/guide/python.md.
+`from kernelproof import verify` verifies one candidate, `Verifier` many: docs/guide/python.md.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pipeline.version import __version__
+from kernelproof.version import __version__
 
 __all__ = ["Submission", "Verifier", "__version__", "verify"]
 
@@ -15,7 +15,7 @@ __all__ = ["Submission", "Verifier", "__version__", "verify"]
 def __getattr__(name: str) -> Any:
     """Loads the others when they are first asked for: this package is also imported inside the sandbox."""
     if name in ("Submission", "Verifier", "verify"):
-        from pipeline import api
+        from kernelproof import api
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

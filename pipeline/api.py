@@ -1,4 +1,4 @@
-"""kernelproof from Python: `from pipeline import verify`, and `Verifier` for many candidates."""
+"""kernelproof from Python: `from kernelproof import verify`, and `Verifier` for many candidates."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import ValidationError
 
-from pipeline.devices.discovery import default_backend
-from pipeline.engine.engine import Engine, require_device
-from pipeline.errors import UsageError
-from pipeline.problems import Suite, open_suite, read_problem
-from pipeline.runs.files import read_text
-from pipeline.runs.sizes import choose_size
-from pipeline.runs.stream import Stream, places, verify_persistently
-from pipeline.types import Problem, Verification, VerifySettings
+from kernelproof.devices.discovery import default_backend
+from kernelproof.engine.engine import Engine, require_device
+from kernelproof.errors import UsageError
+from kernelproof.problems import Suite, open_suite, read_problem
+from kernelproof.runs.files import read_text
+from kernelproof.runs.single import verdict_on
+from kernelproof.runs.sizes import choose_size
+from kernelproof.runs.stream import Stream, places, verify_persistently
+from kernelproof.types import Problem, Verification, VerifySettings
+from kernelproof.types.explain import explain
 
 
 class CandidateLike(Protocol):
@@ -30,7 +32,7 @@ class CandidateLike(Protocol):
 
     @property
     def source(self) -> str | Path:
-        """The program's text, or the path of a file that holds it."""
+        """A program's text or an answer that holds one, or the path of a file with either."""
 
     @property
     def problem(self) -> str | Path | Problem:
@@ -45,7 +47,7 @@ class Submission:
     """A candidate to verify."""
 
     source: str | Path
-    """The program's text, or the path of a file that holds it."""
+    """A program's text or an answer that holds one, or the path of a file with either."""
     problem: str | Path | Problem
     """An id or name, the path of a problem file, or a Problem."""
     id: str = ""
@@ -168,7 +170,7 @@ class Verifier:
     def _judged(self, engine: Engine, candidate: CandidateLike) -> Verification:
         problem = self._rules.problem(candidate.problem)
         settings = self._rules.settings_for(problem)
-        return verify_persistently(engine, _text_of(candidate.source), problem, settings)
+        return verdict_on(_text_of(candidate.source), problem, settings, engine, verify_persistently)
 
 
 def verify(
@@ -182,7 +184,8 @@ def verify(
 ) -> Verification:
     """Verifies one candidate on this machine and returns everything that was seen. Stores nothing.
 
-    `source` is the candidate's text, or the path of a file that holds it. `problem` is an id or name
+    `source` is the candidate's text, or the path of a file that holds it; a model's answer will do, with its
+    prose and fences. `problem` is an id or name
     (`level1/2`, `softmax`) of the packaged problems or of `suite`, a path of a problem file, or a Problem.
     `settings` are the fields of `VerifySettings`: `backend`, `size`, `trials`, `measure`,
     `measure_seconds` ...; `backend` is cuda where there is a GPU, else cpp; `size` is full on a GPU,
@@ -191,8 +194,8 @@ def verify(
         verification = verify(Path("relu.py"), "level1/1", backend="cpp", size="small")
         verification.status, verification.measurement.speedup
 
-    What the candidate does wrong is `verification.status`. Raises UsageError for what the caller must
-    change, MachineError for what this machine lacks.
+    What the candidate does wrong is `verification.status`, `no_code` where the text holds no program. Raises
+    UsageError for what the caller must change, MachineError for what this machine lacks.
     """
     rules = _Rules(suite, unsafe, settings)
     found = rules.problem(problem)
@@ -200,7 +203,7 @@ def verify(
     chosen = rules.settings_for(found)
     require_device(chosen.backend)
     with Engine(Path(cache) if cache is not None else None, unsafe=unsafe) as engine:
-        return engine.verify(text, found, chosen)
+        return verdict_on(text, found, chosen, engine)
 
 
 class _Rules:
@@ -215,7 +218,7 @@ class _Rules:
         try:
             self.settings = VerifySettings(unsafe=unsafe, **chosen)
         except ValidationError as error:
-            raise UsageError(f"these settings make no sense: {error}") from None
+            raise UsageError(explain(error, known=VerifySettings.model_fields)) from None
 
     def problem(self, named: str | Path | Problem) -> Problem:
         """The problem that `named` means. Raises UsageError when there is none."""

@@ -7,20 +7,22 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.metadata import version
 
-from db.store import open_store
-from pipeline import backends
-from pipeline.compile import learn_toolchain
-from pipeline.devices import core_waits, gpu_health, locks, quarantine
-from pipeline.devices.discovery import Gpu, default_backend, environment_for, fleet, gpus, quarantined
-from pipeline.engine.core_sharing import shares
-from pipeline.engine.engine import Engine
-from pipeline.errors import KernelproofError, MachineError
-from pipeline.problems import open_suite
-from pipeline.sandbox import probe
-from pipeline.types import Diagnosis, Status, VerifySettings
-from pipeline.version import __version__
-from pipeline.workspace import Workspace, cache_directory
+from kernelproof import backends
+from kernelproof.compile import learn_toolchain
+from kernelproof.db.store import open_store
+from kernelproof.devices import core_waits, gpu_health, locks, quarantine
+from kernelproof.devices.discovery import Gpu, default_backend, environment_for, fleet, gpus, quarantined
+from kernelproof.engine.core_sharing import shares
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import KernelproofError, MachineError
+from kernelproof.problems import open_suite
+from kernelproof.sandbox import probe
+from kernelproof.types import Diagnosis, Status, VerifySettings
+from kernelproof.version import __version__
+from kernelproof.wording import counted
+from kernelproof.workspace import Workspace, cache_directory
 
 AA_PROBLEM = "level1/2"
 AA_SECONDS = 10.0
@@ -36,6 +38,7 @@ def _findings(workspace: Workspace, noise: bool, unsafe: bool) -> Iterator[Diagn
     yield Diagnosis(name="kernelproof", ok=True, seen=__version__)
     yield from _compilers()
     yield from _gpu()
+    yield from _first_calls()
     yield from _guards()
     sandbox = _sandbox(unsafe)
     yield sandbox
@@ -67,12 +70,9 @@ def _compilers() -> Iterator[Diagnosis]:
 
 def _gpu() -> Iterator[Diagnosis]:
     if not gpus():
-        yield Diagnosis(
-            name="gpu",
-            ok=False,
-            seen="no CUDA device",
-            remedy="the cpp backend works without one; CUDA candidates are built, not run",
-        )
+        others = " and ".join(each.name for each in backends.our_backends() if not each.on_gpu)
+        remedy = f"the {others} backend works without one; CUDA candidates are built, not run"
+        yield Diagnosis(name="gpu", ok=False, seen="no CUDA device", remedy=remedy)
         return
     import pynvml
 
@@ -88,6 +88,18 @@ def _gpu() -> Iterator[Diagnosis]:
     for gpu in gpus():
         if errors := _memory_errors(gpu):
             yield Diagnosis(name=f"gpu {gpu.index}", ok=False, seen=errors, remedy=_mend(gpu))
+
+
+def _first_calls() -> Iterator[Diagnosis]:
+    """Packages that compile kernels when they are first called."""
+    for each in backends.our_backends():
+        if each.first_call is None:
+            continue
+        package, there = each.first_call.package, each.first_call.is_there
+        seen = f"{version(package)}" if there else "not installed"
+        if there and each.interpretable and not gpus():
+            seen += ": kernels are interpreted here, for correctness only"
+        yield Diagnosis(name=package, ok=there, seen=seen, remedy="" if there else each.missing)
 
 
 def _mend(gpu: Gpu) -> str:
@@ -106,7 +118,7 @@ def _memory_errors(gpu: Gpu) -> str:
         kind, since = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
         if errors := pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, since):
-            found.append(f"{errors} uncorrected memory errors since the driver was loaded")
+            found.append(f"{counted(errors, 'uncorrected memory error')} since the driver was loaded")
         if pynvml.nvmlDeviceGetRemappedRows(handle)[2]:
             found.append("memory rows wait for a reset to be replaced")
     return "; ".join(found)
@@ -144,13 +156,14 @@ def _kept_cores() -> Diagnosis:
     """Whether GPUs are measured on cores of their own."""
     mine = os.sched_getaffinity(0)
     kept = shares(len(fleet()), mine)
+    gpus = counted(len(kept), "GPU")
     if all(share.measured for share in kept):
-        seen = f"{sum(len(share.measured) for share in kept)} for {len(kept)} GPUs, the rest for builds"
+        seen = f"{sum(len(share.measured) for share in kept)} for {gpus}, the rest for builds"
         return Diagnosis(name="cores", ok=True, seen=seen)
     return Diagnosis(
         name="cores",
         ok=False,
-        seen=f"{len(mine)} cores for {len(kept)} GPUs: builds and measurements share them",
+        seen=f"{counted(len(mine), 'core')} for {gpus}: builds and measurements share them",
         remedy="disturbed blocks are repeated, which takes time; with four cores for each GPU two are kept",
     )
 
@@ -218,7 +231,7 @@ def _database(workspace: Workspace) -> Diagnosis:
             last = store.latest_attempt_id()
     except KernelproofError as error:
         return Diagnosis(name="database", ok=False, seen=str(error))
-    return Diagnosis(name="database", ok=True, seen=f"{workspace.database}, {last or 0} attempts")
+    return Diagnosis(name="database", ok=True, seen=f"{workspace.database}, {counted(last or 0, 'attempt')}")
 
 
 def _endpoint() -> Diagnosis:

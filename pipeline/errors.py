@@ -50,3 +50,9 @@ class ProviderError(KernelproofError):
 
 class ProviderFatal(MachineError):
     """No sample can succeed (bad key, unknown model, quota used up): the whole run stops."""
+
+
+class OutputClosed(KernelproofError):
+    """Nobody reads what the command prints, as after `| head -1`: it ends, as the shell's own commands do."""
+
+    exit_code = 141

@@ -1,75 +1,124 @@
-"""Registers classes under names: our own by a decorator, those of other packages by an entry point as well.
+"""Registers classes or objects under names: our own from the modules of a folder, those of other packages by
+an entry point.
 
-Example: `@provider("openai")` stands above a class in `pipeline/providers/`. The module is found because it
-lies in that folder; nothing else has to name it.
+Example: `@provider("openai")` stands above a class in `pipeline/providers/`; `pipeline/backends/cpp.py` holds
+its backend as `BACKEND`. A module is found because it lies in that folder: nothing else has to name it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
-from pipeline.errors import UsageError
+from kernelproof.errors import UsageError
 
 T = TypeVar("T")
 
+Check = Callable[[str, object], str | None]
+"""Says what is wrong with something that is to be registered under this name: `lacks ask`. None: nothing."""
+
+
+def class_with(*methods: str) -> Check:
+    """The check that something is a class with these methods."""
+
+    def wrong(_: str, found: object) -> str | None:
+        if not isinstance(found, type):
+            return "is no class"
+        missing = [method for method in methods if not callable(getattr(found, method, None))]
+        return f"lacks {', '.join(missing)}" if missing else None
+
+    return wrong
+
 
 class Registry(Generic[T]):
-    """The classes of one kind, each under its name. Names of our own cannot be taken by another package."""
+    """The things of one kind, each under its name. Names of our own cannot be taken by another package."""
 
-    def __init__(self, what: str, *, group: str, package: str, needs: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        group: str,
+        package: str,
+        check: Check,
+        attribute: str | None = None,
+        rank: Callable[[T], int] = lambda _: 0,
+    ) -> None:
         """`what` is the kind as messages say it (`provider`), `group` the group of entry points. Modules of
-        `package` register our own classes when they are imported. `needs` names the methods that a class has
-        to have.
+        `package` register our own when they are imported, or hold it as `attribute`, under its `name`. Ours
+        are listed by `rank`, those of equal rank by name.
         """
-        self._what, self._group, self._package, self._needs = what, group, package, needs
-        self._classes: dict[str, T] = {}
+        self._what, self._group, self._package, self._check = what, group, package, check
+        self._attribute, self._rank = attribute, rank
+        self._found: dict[str, T] = {}
+        self._places: dict[str, str] = {}
+        """Where each was found, for messages."""
+        self._others: set[str] = set()
+        """Names that an entry point brought."""
+        self._complete = False
+        """Whether all of ours are registered."""
 
-    def add(self, name: str, cls: T) -> None:
-        """Registers a class. Raises UsageError when another one has the name, or this one lacks a method."""
-        if missing := [method for method in self._needs if not callable(getattr(cls, method, None))]:
-            raise UsageError(f"the {self._what} {name!r} ({_place(cls)}) lacks {', '.join(missing)}")
-        other = self._classes.get(name)
-        if other is not None and _place(other) != _place(cls):
+    def add(self, name: str, found: T, place: str | None = None) -> None:
+        """Registers one that was found at `place`, for a class by default where it is defined.
+
+        Raises UsageError when another one has the name, or when the check finds something wrong.
+        """
+        place = place or f"{getattr(found, '__module__', '?')}.{getattr(found, '__qualname__', found)}"
+        if (wrong := self._check(name, found)) is not None:
+            raise UsageError(f"the {self._what} {name!r} ({place}) {wrong}")
+        if name in self._found and self._found[name] is not found and self._places[name] != place:
             raise UsageError(
-                f"two classes are the {self._what} {name!r}: {_place(other)}, {_place(cls)}; rename one"
+                f"the {self._what} {name!r} is there twice: {self._places[name]}, {place}; rename one"
             )
-        self._classes[name] = cls
+        self._found[name], self._places[name] = found, place
 
     def __contains__(self, name: str) -> bool:
-        """Whether a class, or an entry point of an installed package, has this name."""
+        """Whether one of ours, or an entry point of an installed package, has this name."""
         self._import_ours()
-        return name in self._classes or bool(entry_points(group=self._group, name=name))
+        return name in self._found or bool(entry_points(group=self._group, name=name))
 
     def find(self, name: str) -> T:
-        """The class registered as `name`. Packages with entry points are imported only when one is asked for.
+        """The one registered as `name`. Packages with entry points are imported only when one is asked for.
 
         Raises UsageError when there is none (the message lists all names), when two packages have one, or
         when the package cannot be imported.
         """
         self._import_ours()
-        if name not in self._classes:
+        if name not in self._found:
             points = tuple(entry_points(group=self._group, name=name))
             if not points:
                 raise UsageError(f"no {self._what} {name!r}; there are: {', '.join(self.names())}")
             self._load(points)
-        return self._classes[name]
+        return self._found[name]
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted. No other package is imported for them."""
+        """All names: ours, then those of entry points, sorted. No other package is imported for them."""
+        ours = self.ours()
+        others = {point.name for point in entry_points(group=self._group)} - ours.keys()
+        return (*ours, *sorted(others))
+
+    def ours(self) -> dict[str, T]:
+        """All that no entry point brought, by name."""
         self._import_ours()
-        return tuple(sorted(self._classes.keys() | {point.name for point in entry_points(group=self._group)}))
+        ours = {name: found for name, found in self._found.items() if name not in self._others}
+        return dict(sorted(ours.items(), key=lambda item: (self._rank(item[1]), item[0])))
 
     def _import_ours(self) -> None:
+        if self._complete:
+            return
         package = import_module(self._package)
         for module in iter_modules(package.__path__):
-            import_module(f"{self._package}.{module.name}")
+            imported = import_module(f"{self._package}.{module.name}")
+            if self._attribute is not None and hasattr(imported, self._attribute):
+                ours = getattr(imported, self._attribute)
+                self.add(ours.name, ours, f"{imported.__name__}:{self._attribute}")
+        self._complete = True
 
     def _load(self, points: tuple[EntryPoint, ...]) -> None:
         """Imports what an entry point names, and registers it unless its decorator did."""
-        name = points[0].name
+        name, place = points[0].name, points[0].value
         if len({point.value for point in points}) > 1:
             named = " and ".join(sorted(point.value for point in points))
             raise UsageError(f"two packages have a {self._what} {name!r}: {named}; uninstall one")
@@ -77,15 +126,10 @@ class Registry(Generic[T]):
             found: T = points[0].load()
         except UsageError:
             raise
-        except Exception as error:  # code of another package: any error is possible
+        except (Exception, SystemExit) as error:  # code of another package: any error is possible
             raise UsageError(
-                f"the {self._what} {name!r} cannot be loaded from {points[0].value}: "
-                f"{type(error).__name__}: {error}"
+                f"the {self._what} {name!r} cannot be loaded from {place}: {type(error).__name__}: {error}"
             ) from error
-        if not isinstance(found, type):
-            raise UsageError(f"the {self._what} {name!r}: {points[0].value} is no class")
-        self.add(name, found)
-
-
-def _place(cls: object) -> str:
-    return f"{getattr(cls, '__module__', '?')}.{getattr(cls, '__qualname__', cls)}"
+        if self._found.get(name) is not found:
+            self.add(name, found, place)
+        self._others.add(name)

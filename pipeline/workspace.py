@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from pipeline.errors import UsageError
+from kernelproof.errors import UsageError
 
 WORKSPACE_VARIABLE = "KERNELPROOF_WORKSPACE"
 CACHE_VARIABLE = "KERNELPROOF_CACHE"

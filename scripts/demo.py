@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.devices.discovery import default_backend
-from pipeline.providers import ReplayProvider
+from kernelproof.devices.discovery import default_backend
+from kernelproof.providers import ReplayProvider
 
 COMMAND = str(Path(sys.executable).with_name("kernelproof"))
 

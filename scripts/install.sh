@@ -20,10 +20,12 @@ if ! "$here" -c 'import torch' 2>/dev/null; then
     fi
 fi
 
-# Without any torch, pip would take the newest and gigabytes with it.
-constraint=""
-"$here" -c 'import torch' 2>/dev/null || constraint="--constraint constraints.txt"
+# Without any torch, pip would take the newest and gigabytes with it. A torch that is there stays.
+constraints=constraints.txt
+if "$here" -c 'import torch' 2>/dev/null; then
+    constraints=$venv/constraints.txt
+    grep -v '^torch==' constraints.txt > "$constraints"
+fi
 
 extras=$(echo "$*" | tr ' ' ',')
-# shellcheck disable=SC2086 # the constraint is two words or none
-"$here" -m pip install --quiet --disable-pip-version-check $constraint -e ".${extras:+[$extras]}"
+"$here" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" -e ".${extras:+[$extras]}"

@@ -8,17 +8,42 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from db.store import open_store
-from pipeline.devices.locks import DIRECTORY_VARIABLE
+from kernelproof.db.store import open_store
+from kernelproof.devices.locks import DIRECTORY_VARIABLE
+from tests.referee.corpus import Confusion
+from tests.referee.table import TABLE, Table
 
 settings.register_profile("loaded machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loaded machine")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The table is made here, since the process that prints collects no tests itself."""
+    config.stash[TABLE] = Table()
+    config.pluginmanager.register(config.stash[TABLE], "corpus-table")
+
+
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def confusion(request: pytest.FixtureRequest) -> Confusion:
+    """Every verdict on a member of the corpus so far."""
+    return request.config.stash[TABLE].confusion
+
+
+@pytest.fixture(scope="session")
+def run_directory(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A directory of this run, the same one for all processes that share the run (`pytest -n 2`)."""
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if hasattr(request.config, "workerinput") else base) / "run"
+    place.mkdir(mode=0o700, exist_ok=True)
+    return place
+
+
+@pytest.fixture(scope="session")
+def cache(run_directory: Path) -> Path:
     """What is compiled, learnt of the compilers and measured of this machine, once for all tests."""
-    return tmp_path_factory.mktemp("cache")
+    place = run_directory / "cache"
+    place.mkdir(exist_ok=True)
+    return place
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +55,8 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test waits until somebody else's measurement on this host is done."""
+def own_locks(run_directory: Path) -> Iterator[None]:
+    """No test waits for somebody else's measurement. The processes of one run wait for each other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(DIRECTORY_VARIABLE, str(tmp_path_factory.mktemp("locks")))
+        patch.setenv(DIRECTORY_VARIABLE, str(run_directory / "locks"))
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("pipeline", "db", "tests", "benchmarks", "scripts", "prompts", "reference_models")
 MOST_LINES = 450
+NEED_TORCH = {
+    "kernelproof.referee",
+    "kernelproof.canary",
+    "kernelproof.contestant",
+    "kernelproof.workers",
+    "kernelproof.workers.shared_memory",
+}
+"""The referee, what runs beside it, and what only it imports."""
 
 
 def test_no_room_reaches_through_a_wall() -> None:
@@ -26,3 +35,17 @@ def test_no_file_is_too_long_to_read() -> None:
     assert len(files) > 100
     lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
     assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
+
+
+def test_the_torch_wall_has_every_room_but_those_that_need_torch() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (wall,) = [contract for contract in contracts if contract.get("forbidden_modules") == ["torch"]]
+    workers = {
+        f"kernelproof.workers.{file.stem}" for file in (ROOT / "pipeline" / "workers").glob("[!_]*.py")
+    }
+    rooms = {
+        f"kernelproof.{entry.stem}"
+        for entry in (ROOT / "pipeline").glob("[!_]*")
+        if not entry.is_symlink() and (entry.suffix == ".py" or (entry / "__init__.py").exists())
+    }
+    assert (rooms | workers | {"kernelproof.db"}) - set(wall["source_modules"]) == NEED_TORCH

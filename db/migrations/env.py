@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from alembic import context
 
-from db.models import Base
+import kernelproof.db.models
+import kernelproof.db.reported
+import kernelproof.db.work  # noqa: F401
+from kernelproof.db.base import Base
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata)
 context.run_migrations()

@@ -6,36 +6,55 @@ mine = "my_package.my_module:BACKEND"
 
 from __future__ import annotations
 
-import functools
-from importlib import import_module
-from importlib.metadata import entry_points
-from pkgutil import iter_modules
+from kernelproof.backends.base import Backend, Device, FirstCall, Inside, Timing, Words
+from kernelproof.registry import Registry
 
-from pipeline.backends.base import Backend, Device, Timing
-from pipeline.errors import UsageError
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "Device",
+    "FirstCall",
+    "Inside",
+    "Timing",
+    "Words",
+    "backend",
+    "names",
+    "our_backends",
+    "preferred",
+]
 
-GROUP = "kernelproof.backends"
 
-__all__ = ["Backend", "Device", "Timing", "all_backends", "backend", "names"]
+def _wrong(name: str, found: object) -> str | None:
+    if not isinstance(found, Backend):
+        return "is no Backend"
+    return None if found.name == name else f"calls itself {found.name!r}; give both the same name"
 
 
-@functools.cache
-def all_backends() -> dict[str, Backend]:
-    """All backends by name, the preferred ones first."""
-    modules = [found.name for found in iter_modules(__path__) if found.name != "base"]
-    found = [import_module(f"{__name__}.{module}").BACKEND for module in modules]
-    found += [point.load() for point in entry_points(group=GROUP)]
-    return {each.name: each for each in sorted(found, key=lambda each: each.order)}
+BACKENDS: Registry[Backend] = Registry(
+    "backend",
+    group="kernelproof.backends",
+    package=__name__,
+    check=_wrong,
+    attribute="BACKEND",
+    rank=lambda backend: backend.order,
+)
+
+
+def our_backends() -> tuple[Backend, ...]:
+    """Those of this package, the preferred ones first."""
+    return tuple(BACKENDS.ours().values())
 
 
 def names() -> tuple[str, ...]:
-    """Their names."""
-    return tuple(all_backends())
+    """All names: ours as above, then those of other packages, which are not imported for that."""
+    return BACKENDS.names()
 
 
 def backend(name: str) -> Backend:
-    """The backend of this name. Raises UsageError naming those that there are."""
-    try:
-        return all_backends()[name]
-    except KeyError:
-        raise UsageError(f"no backend {name!r}; there are: {', '.join(names())}") from None
+    """The backend of this name. Raises UsageError naming those that there are, or why it cannot be loaded."""
+    return BACKENDS.find(name)
+
+
+def preferred() -> str:
+    """The name of the first of ours: the default where no device has to be there."""
+    return our_backends()[0].name

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
+from typing import Protocol
 
 
 class Device(StrEnum):
@@ -18,7 +21,7 @@ class Device(StrEnum):
 class Timing:
     """How times are taken and judged, where kinds of devices differ. See docs/rationale/clocks.md."""
 
-    block_ms: float
+    longest_block_ms: float
     """Blocks longer than this (milliseconds) hold fewer calls."""
     alone_slack: float
     """So many times what the baseline takes alone it may take beside the candidate, and count."""
@@ -34,6 +37,70 @@ class Timing:
     """Whether calls are launches, so that short ones may be bound by them and are replayed as graphs."""
 
 
+class Inside(Protocol):
+    """What a backend does in a candidate's process. The process has no module of ours but its runner, so the
+    text of the class is sent there: methods use nothing but their arguments, and what they import.
+    """
+
+    def compile_only(self, capability: tuple[int, int]) -> None:
+        """From now on kernels are compiled for a GPU of this compute capability, and none is launched."""
+
+    def compile_error(self, error: BaseException) -> bool:
+        """Whether the compiler refused a kernel, and raised this."""
+
+    def made(self) -> Sequence[tuple[str, str]]:
+        """Names of the kernels that there are in this process, and the file that each was written in."""
+
+    def interpreted(self, called: Callable[[str], None]) -> None:
+        """Has `called` told the name of each kernel that is interpreted from now on."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a prompt's template says of a backend."""
+
+    language: str
+    """What kernels are written in: `CUDA C++`."""
+    rules: tuple[str, ...]
+    """How the program has to be written, each rule a paragraph."""
+
+
+@dataclass(frozen=True)
+class FirstCall:
+    """Kernels that are compiled when they are first called, by a package of Python's."""
+
+    package: str
+    """Which that is: candidates import it."""
+    inside: type[Inside]
+    variables: Mapping[str, str]
+    """Set in a candidate's process before the candidate is loaded."""
+    cache: str
+    """The variable that says where the compiler keeps its results. The runner sets it to a folder of the
+    candidate's own, which is handed on from the build stage to the process that is judged."""
+    tunes: Callable[[str], bool]
+    """Whether a program tries out ways to run its kernels in their first call."""
+    interpreter: Mapping[str, str] | None = None
+    """Variables with which kernels are interpreted on a CPU; None where they cannot be."""
+    interpreted_size: str = "small"
+    """The size preset that runs use then."""
+
+    @property
+    def text(self) -> str:
+        """The program that defines `Inside`."""
+        source = inspect.getsource(self.inside)
+        return f"from __future__ import annotations\n\n{source}\nInside = {self.inside.__name__}\n"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the package is installed."""
+        return find_spec(self.package) is not None
+
+    def said(self, *, interpret: bool) -> dict[str, object]:
+        """What a candidate's process is told of it."""
+        variables = {**self.variables, **((self.interpreter or {}) if interpret else {})}
+        return {"text": self.text, "variables": variables, "cache": self.cache, "interpret": interpret}
+
+
 @dataclass(frozen=True)
 class Backend:
     """One way to write and run kernels."""
@@ -41,14 +108,14 @@ class Backend:
     name: str
     """As it stands in settings, records and options; its prompt example is `prompts/examples/NAME.py`."""
     order: int
-    """Among all backends, the first whose device is here is the default."""
+    """Among kernelproof's own, the first whose device is here is the default. Another package's is never."""
     device: Device
     default_size: str
     """The size preset of a problem that runs use."""
     own_code: str
     """What a source must hold to have a kernel of its own, as a finding names it."""
     holds_own_code: Callable[[str], bool]
-    """Whether a native source holds that."""
+    """Whether a native source holds that; the program itself where kernels are compiled at a first call."""
     pretended: str
     """The device that the build stage pretends to a candidate which is imported to see what it builds."""
     needs_nvcc: bool
@@ -58,6 +125,19 @@ class Backend:
     missing: str
     """What is said where it can neither run nor build."""
     timing: Timing
+    words: Words
+    summary: str = ""
+    """What it is, in a few words: `inline CUDA on a GPU`. The help of `--backend` says it."""
+    template: str = "basic-v2"
+    """The prompt's template, where the user names none."""
+    first_call: FirstCall | None = None
+    """How kernels are compiled when they are first called; None: extensions are built."""
+
+    @property
+    def interpretable(self) -> bool:
+        """Whether its kernels can be interpreted here where there is no GPU."""
+        first = self.first_call
+        return self.on_gpu and first is not None and first.interpreter is not None and first.is_there
 
     @property
     def on_gpu(self) -> bool:

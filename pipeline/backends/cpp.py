@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.backends.base import Backend, Device, Timing
+from kernelproof.backends.base import Backend, Device, Timing, Words
 
 
 def has_function_body(text: str) -> bool:
@@ -25,7 +25,7 @@ BACKEND = Backend(
     missing="the cpp backend needs a C++ compiler; see kernelproof doctor",
     timing=Timing(
         # To draw the inputs takes many times as long as the calls.
-        block_ms=10.0,
+        longest_block_ms=10.0,
         # Two processes that take turns on a processor evict each other's lines from its caches.
         alone_slack=1.10,
         # How far pairs of processes are apart depends on the machine and on who else uses it.
@@ -35,4 +35,17 @@ BACKEND = Backend(
         slowed=0.15,
         launches=False,
     ),
+    summary="C++ on the CPU",
+    words=Words(
+        language="C++ (OpenMP, CPU)",
+        rules=(
+            "Call `torch.utils.cpp_extension.load_inline` once, at module level, with every kernel in it "
+            "and a name of your choice.\n"
+            "   The functions go to `cpp_sources` and their names to `functions`. For OpenMP pass "
+            '`extra_cflags=["-O3", "-fopenmp"]` and `extra_ldflags=["-fopenmp"]`.',
+            "Use the threads OpenMP gives you: start none of your own, leave none behind, and do not change "
+            "the number of threads.",
+        ),
+    ),
+    template="basic-v1",
 )

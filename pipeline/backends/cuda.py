@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.backends.base import Backend, Device, Timing
+from kernelproof.backends.base import Backend, Device, Timing, Words
 
 BACKEND = Backend(
     name="cuda",
@@ -17,7 +17,7 @@ BACKEND = Backend(
     missing="the cuda backend needs a GPU, or at least nvcc to build with; neither is here. "
     "Use --backend cpp, or see kernelproof doctor",
     timing=Timing(
-        block_ms=60.0,
+        longest_block_ms=60.0,
         alone_slack=1.005,
         session_least=0.004,
         session_device_spreads=0.0,
@@ -25,4 +25,18 @@ BACKEND = Backend(
         slowed=0.05,
         launches=True,
     ),
+    summary="inline CUDA on a GPU",
+    words=Words(
+        language="CUDA C++",
+        rules=(
+            "Call `torch.utils.cpp_extension.load_inline` once, at module level, with every kernel in it "
+            "and a name of your choice.\n"
+            "   Kernels and their launching functions go to `cuda_sources`; `cpp_sources` holds the "
+            "prototypes of the functions listed in `functions`. Do not include `torch/extension.h` in the "
+            "CUDA source: it makes the build slow.",
+            "Launch on the current stream (`c10::cuda::getCurrentCUDAStream()`), never on the default one "
+            "or your own, and check each launch with `C10_CUDA_KERNEL_LAUNCH_CHECK()`. Do not synchronise.",
+        ),
+    ),
+    template="basic-v1",
 )

@@ -1,4 +1,4 @@
-"""The canary's process. `pipeline.devices.gpu_health` starts it and says what it is asked."""
+"""The canary's process. `kernelproof.devices.gpu_health` starts it and says what it is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from pipeline.devices.gpu_health import GO, HEALTHY, TIME_LIMIT_S, UP
+from kernelproof.devices.gpu_health import GO, HEALTHY, TIME_LIMIT_S, UP
 
 
 def main() -> int:
@@ -15,7 +15,7 @@ def main() -> int:
         os.sched_setaffinity(0, map(int, cores))
     import torch
 
-    from pipeline.canary.known_results import examine
+    from kernelproof.canary.known_results import examine
 
     torch.set_num_threads(min(torch.get_num_threads(), 4))
     print(UP, flush=True)

@@ -26,7 +26,7 @@ def product(device: torch.device) -> str | None:
         got = left.to(device, dtype) @ right.to(device, dtype)
         wrong = int((got.cpu().double() != wanted).sum())
         if wrong:
-            return f"{wrong} of {wanted.numel()} elements of a {dtype} matrix product are wrong"
+            return f"{wrong} of {wanted.numel()} elements of a {dtype} matrix product came out wrong"
     return None
 
 
@@ -68,7 +68,7 @@ def counts(device: torch.device) -> str | None:
     found = torch.zeros(bins, dtype=torch.int64, device=device)
     found.index_add_(0, places, torch.ones_like(places))
     wrong = int((found.cpu() != per_bin).sum())
-    return f"{wrong} of {bins} bins of atomic additions are wrong" if wrong else None
+    return f"{wrong} of {bins} bins of atomic additions came out wrong" if wrong else None
 
 
 PROBES: tuple[Probe, ...] = (product, pattern, counts)

@@ -6,28 +6,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.common import JsonOption
+from kernelproof.cli.commands import CommandLine
+from kernelproof.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from pipeline.types import Removal
+    from kernelproof.types import Removal
 
 DAY_S = 86_400.0
 
-cache_app = typer.Typer(
-    help="See the cache of builds, and make it smaller.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+cache_app = CommandLine(help="See the cache of builds, and make it smaller.")
 
 
 @cache_app.command("info")
 def info(as_json: JsonOption = False) -> None:
     """Say where the cache is and what lies in it."""
-    from pipeline.compile import survey
-    from pipeline.report.cache import print_survey
-    from pipeline.report.plain import json_text, screen
-    from pipeline.workspace import cache_directory
+    from kernelproof.compile import survey
+    from kernelproof.report.cache import print_survey
+    from kernelproof.report.plain import json_text, screen
+    from kernelproof.workspace import cache_directory
 
     found = survey(cache_directory())
     if as_json:
@@ -41,20 +37,22 @@ def prune(
     to: Annotated[
         str | None,
         typer.Option(
-            "--to", metavar="<size>", help="Most room of the builds that stay: 500MiB, 5GiB, bytes."
+            "--to", metavar="<size>", help="Keep at most so many bytes of builds: 500MiB, 5GiB, bytes."
         ),
     ] = None,
     older_than: Annotated[
         float | None,
-        typer.Option("--older-than", metavar="<days>", min=0, help="Remove what was not used for so long."),
+        typer.Option(
+            "--older-than", metavar="<days>", min=0, help="Remove builds not used for so many days."
+        ),
     ] = None,
 ) -> None:
     """Remove least recently used builds; without options, those beyond the cache's bound.
 
     Exit code 3 when builds cannot be removed.
     """
-    from pipeline.compile import prune as prune_cache
-    from pipeline.workspace import cache_directory, parse_bytes
+    from kernelproof.compile import prune as prune_cache
+    from kernelproof.workspace import cache_directory, parse_bytes
 
     target = parse_bytes(to, "--to") if to is not None else None
     unused_s = older_than * DAY_S if older_than is not None else None
@@ -65,15 +63,15 @@ def prune(
 def clear(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Remove all builds; what is being compiled, toolchains and measured ceilings stay.
+    """Remove all builds; builds under way, toolchains and measured ceilings stay.
 
     Exit code 1 when the answer is no, 3 when builds cannot be removed.
     """
     import sys
 
-    from pipeline.compile import clear as clear_cache
-    from pipeline.errors import UsageError
-    from pipeline.workspace import cache_directory
+    from kernelproof.compile import clear as clear_cache
+    from kernelproof.errors import UsageError
+    from kernelproof.workspace import cache_directory
 
     place = cache_directory()
     if not yes:
@@ -86,9 +84,9 @@ def clear(
 
 
 def _report(removal: Removal) -> None:
-    from pipeline.errors import MachineError
-    from pipeline.report.cache import print_removal
-    from pipeline.report.plain import screen
+    from kernelproof.errors import MachineError
+    from kernelproof.report.cache import print_removal
+    from kernelproof.report.plain import screen
 
     print_removal(removal, screen())
     if removal.trouble:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import JsonOption, UnsafeOption, WorkspaceOption
+from kernelproof.cli.options import JsonOption, UnsafeOption, WorkspaceOption
 
 
 def doctor(
@@ -15,7 +15,7 @@ def doctor(
     ] = True,
     lift_quarantine: Annotated[
         bool,
-        typer.Option("--lift-quarantine", help="Look at quarantined GPUs again; those that pass are used."),
+        typer.Option("--lift-quarantine", help="Test quarantined GPUs again; those that pass are used."),
     ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -23,14 +23,14 @@ def doctor(
 ) -> None:
     """Say what works here: GPU, compilers, sandbox, database, model endpoint, noise of the clock.
 
-    Exit code 3 when candidates of no backend can be verified here.
+    Exit code 3 when no backend works here.
     """
     import json
 
-    from pipeline import doctor as room
-    from pipeline.report.doctor import print_findings
-    from pipeline.report.plain import screen
-    from pipeline.workspace import open_workspace
+    from kernelproof import doctor as room
+    from kernelproof.report.doctor import print_findings
+    from kernelproof.report.plain import screen
+    from kernelproof.workspace import open_workspace
 
     place = open_workspace(workspace)
     lifted = room.lift_quarantine(lambda text: typer.echo(text, err=True)) if lift_quarantine else []

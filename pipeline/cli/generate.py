@@ -1,204 +1,155 @@
-"""`kernelproof generate`: ask a model for kernels, verify every answer, keep every attempt."""
+"""`kernelproof generate`: ask models for kernels, verify every answer, keep every attempt."""
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipeline.cli.common import (
+from kernelproof.cli.asking import AskOptions, again_option, configured
+from kernelproof.cli.completion import problems as offered
+from kernelproof.cli.completion import runs
+from kernelproof.cli.options import (
     INTERRUPTED,
-    BackendChoice,
-    BackendOption,
-    BaselineOption,
-    MeasureOption,
-    NumericsChoice,
-    NumericsOption,
-    OwnKernelOption,
-    PurityChoice,
-    PurityOption,
-    RigorChoice,
-    RigorOption,
-    SecondsOption,
-    SizeOption,
     SuiteOption,
-    TrialsOption,
-    UnsafeOption,
+    VerifyOptions,
     WorkspaceOption,
-    given_path,
     nonempty_text,
+    path_option,
+    takes_options,
 )
 
 if TYPE_CHECKING:
-    from pipeline.providers import Provider
-    from pipeline.runs.batch import Outcome, Plan
-    from pipeline.types import RunSettings, VerifySettings
+    from collections.abc import Sequence
+
+    from kernelproof.cli.batch_display import Form
+    from kernelproof.runs.batch import Outcome, Plan, Terms
+    from kernelproof.workspace import Workspace
 
 
+@dataclass(frozen=True)
+class ShowOptions:
+    """How the work is shown."""
+
+    plain: Annotated[bool, typer.Option("--plain", help="A line for each attempt, no table.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each event.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, ask nothing.")] = False
+
+    @property
+    def form(self) -> Form:
+        """As the display names it."""
+        return "json" if self.as_json else "plain" if self.plain else "live"
+
+
+@takes_options
 def generate(
-    problems: Annotated[list[str], typer.Argument(help="Ids, names, `level1`, globs, or all.")],
-    model: Annotated[str, typer.Option(help="openai:MODEL, replay:FILE, or replay:demo.")],
-    samples: Annotated[int, typer.Option(min=1, help="Samples of each problem.")] = 1,
-    turns: Annotated[int, typer.Option(min=1, max=20, help="Most turns of a sample; 1 is one shot.")] = 1,
-    strategy: Annotated[
+    problems: Annotated[
+        list[str] | None,
+        typer.Argument(
+            autocompletion=offered, help="Ids, names, `level1`, globs, or all.", show_default=False
+        ),
+    ] = None,
+    *,
+    context: typer.Context,
+    asked: AskOptions,
+    options: VerifyOptions,
+    suite: SuiteOption = None,
+    workspace: WorkspaceOption = None,
+    config: Annotated[Path | None, path_option("Take options from this TOML file.")] = None,
+    like: Annotated[
         str | None,
         typer.Option(
             parser=nonempty_text,
-            metavar="<name>",
-            help="sample: one question. refine: until correct [default: refine with --turns 2 or more].",
+            autocompletion=runs,
+            metavar="<run>",
+            help="Take options from a stored run.",
         ),
     ] = None,
-    backend: BackendOption = BackendChoice.AUTO,
-    size: SizeOption = "",
-    template: Annotated[str, typer.Option(help="Prompt template: a name, or a directory.")] = "basic-v1",
-    suite: SuiteOption = None,
-    workspace: WorkspaceOption = None,
-    run: Annotated[
-        str | None, typer.Option(parser=nonempty_text, help="A name: another name is another run.")
-    ] = None,
-    base_url: Annotated[str | None, typer.Option(help="The server [default: OPENAI_BASE_URL].")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Sent only when given.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Sent as max_completion_tokens when given.")] = None,
-    reasoning_effort: Annotated[str | None, typer.Option(help="Sent only when given.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at the same time.")] = 8,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            parser=given_path, metavar="<path>", help="Append the answers to this file, for replay."
-        ),
-    ] = None,
-    seconds: SecondsOption = None,
-    trials: TrialsOption = 3,
-    measure: MeasureOption = True,
-    rigor: RigorOption = RigorChoice.STANDARD,
-    baseline: BaselineOption = None,
-    numerics: NumericsOption = NumericsChoice.FP32,
-    purity: PurityOption = PurityChoice.ANY,
-    own_kernel: OwnKernelOption = True,
-    plain: Annotated[bool, typer.Option("--plain", help="One line an attempt, no progress bar.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, ask nothing.")] = False,
-    unsafe: UnsafeOption = False,
+    again: Annotated[list[str] | None, again_option()] = None,
+    record: Annotated[Path | None, path_option("Append the answers to this file, for replay.")] = None,
+    show: ShowOptions,
 ) -> None:
-    """Ask a model for kernels and verify every answer. The same command again continues where it stopped."""
-    from pipeline.cli.common import verify_settings
-    from pipeline.engine.engine import require_device
-    from pipeline.problems import open_suite
-    from pipeline.providers import RecordingProvider, open_provider
-    from pipeline.runs.batch import Plan
-
-    chosen = open_suite(suite).select(problems)
-    settings = verify_settings(
-        chosen,
-        backend,
-        size,
-        seconds=seconds,
-        trials=trials,
-        measure=measure,
-        rigor=rigor,
-        numerics=numerics,
-        purity=purity,
-        baseline=baseline,
-        own_kernel=own_kernel,
-        unsafe=unsafe,
-    )
-    sampling = {
-        "temperature": temperature,
-        "max_completion_tokens": max_tokens,
-        "reasoning_effort": reasoning_effort,
-    }
-    sampling = {name: value for name, value in sampling.items() if value is not None}
-    provider: Provider = open_provider(model, base_url=base_url, sampling=sampling)
-    if record is not None:
-        provider = RecordingProvider(provider, record)
-    run_settings = _run_settings(provider.name, base_url, template, sampling, turns, strategy, run, settings)
-    plan = Plan(run_settings, chosen, samples, questions=concurrency)
-    if dry_run:
-        _say_plan(plan)
-        return
-    require_device(settings.backend)
-    outcome = _run(plan, provider, workspace, plain)
-    if outcome.interrupted:
-        raise typer.Exit(INTERRUPTED)
-
-
-def _run_settings(
-    model: str,
-    base_url: str | None,
-    template: str,
-    sampling: dict[str, Any],
-    turns: int,
-    strategy: str | None,
-    name: str | None,
-    settings: VerifySettings,
-) -> RunSettings:
-    from pipeline.prompting import open_template
-    from pipeline.runs.strategies import find_strategy
-    from pipeline.types import RunSettings
-
-    chosen = RunSettings(
-        name=name,
-        model=model,
-        base_url=base_url,
-        template=template,
-        template_sha256=open_template(template).sha256(settings.backend),
-        sampling=sampling,
-        turns=turns,
-        verify=settings,
-    )
-    if strategy is None or strategy == chosen.strategy_name:
-        return chosen
-    find_strategy(strategy)
-    return chosen.model_copy(update={"strategy": strategy})
-
-
-def _say_plan(plan: Plan) -> None:
-    from pipeline.prompting import first_prompt
-    from pipeline.report.verification import rules
-
-    verify, run = plan.settings.verify, plan.settings
-    count = len(plan.problems) * plan.samples
-    typer.echo(f"model      {run.model}")
-    typer.echo(f"problems   {len(plan.problems)}: {', '.join(problem.id for problem in plan.problems)}")
-    typer.echo(f"questions  {count} first turns, at most {count * run.turns} in all")
-    typer.echo(f"strategy   {run.strategy_name}")
-    typer.echo(f"backend    {verify.backend}, size {verify.size}, template {run.template}")
-    typer.echo(f"rules      {rules(verify)}")
-    first = first_prompt(
-        plan.problems[0],
-        backend=verify.backend,
-        size=verify.size,
-        template=run.template or "",
-        numerics=verify.numerics,
-        purity=verify.purity,
-    )
-    characters = len(first.system) + len(first.user)
-    typer.echo(f"prompt     {characters} characters for {plan.problems[0].id}; see kernelproof prompt")
-
-
-def _run(plan: Plan, provider: Provider, workspace: Path | None, plain: bool) -> Outcome:
-    import anyio
-
-    from db.store import open_store
-    from pipeline.cli.progress import BatchDisplay
-    from pipeline.engine.engine import Engine
-    from pipeline.runs.batch import run_batch
-    from pipeline.workspace import open_workspace
+    """Ask models for kernels and verify every answer. The same command again continues where it stopped."""
+    from kernelproof.problems import open_suite
+    from kernelproof.runs.planning import plans_of, terms_of
+    from kernelproof.workspace import open_workspace
 
     place = open_workspace(workspace)
+    resolved, verify = configured(problems, asked, options, suite, config, like, place, context)
+    chosen = open_suite(Path(resolved.suite) if resolved.suite else None).select(list(resolved.problems))
+    settings = verify.settings(chosen)
+    plans = plans_of(resolved, chosen, settings, record=record, ask=not show.dry_run)
+    terms = terms_of(resolved, place.generated, frozenset(_statuses(again)))
+    if show.dry_run:
+        _say_forecast(plans, place, show)
+        return
+    _end(_run(plans, terms, place, show.form))
+
+
+def _statuses(again: Sequence[str] | None) -> list[Any]:
+    from kernelproof.cli.asking import GROUPS
+    from kernelproof.types import Status
+
+    return [Status(GROUPS.get(word, word)) for word in again or ()]
+
+
+def _say_forecast(plans: Sequence[Plan], place: Workspace, show: ShowOptions) -> None:
+    from contextlib import ExitStack
+
+    from kernelproof.cli.forecast import forecast_json, say_forecasts
+    from kernelproof.db.store import open_store
+    from kernelproof.runs.forecast import forecast
+
+    with ExitStack() as stack:
+        there = place.database.exists()
+        store = stack.enter_context(open_store(place.database, only_read=True)) if there else None
+        found = [forecast(plan, store) for plan in plans]
+    print(forecast_json(found)) if show.as_json else say_forecasts(found)
+
+
+def _run(plans: Sequence[Plan], terms: Terms, place: Workspace, form: Form) -> Outcome:
+    import anyio
+
+    from kernelproof.cli.batch_display import BatchDisplay
+    from kernelproof.db.store import open_store
+    from kernelproof.engine.engine import Engine, require_device
+    from kernelproof.runs.batch import run_batch
+
+    verify = plans[0].settings.verify
+    require_device(verify.backend)
 
     async def work() -> Outcome:
-        try:
+        async with AsyncExitStack() as stack:
+            for plan in plans:
+                stack.push_async_callback(plan.provider.aclose)
             return await run_batch(
-                plan, store, engine, provider, generated=place.generated, on_event=display.on_event
+                plans,
+                store,
+                engine,
+                terms,
+                on_event=display.on_event,
+                progress=display.snapshot,
+                unread=lambda: display.unread,
             )
-        finally:
-            await provider.aclose()
 
-    total = len(plan.problems) * plan.samples
-    unsafe = plan.settings.verify.unsafe
-    with open_store(place.database) as store, Engine(unsafe=unsafe, many=True) as engine:
-        with BatchDisplay(total, plain=plain) as display:
+    sizes = [(p.settings.model, len(p.problems) * p.samples, p.settings.turns) for p in plans]
+    with open_store(place.database) as store, Engine(unsafe=verify.unsafe, many=True) as engine:
+        with BatchDisplay(sizes, form, lambda: engine.busy_share) as display:
             outcome = anyio.run(work)
-        display.summary(outcome, place.database)
+        display.summary(outcome, place.database, plans[0].settings.name)
     return outcome
+
+
+def _end(outcome: Outcome) -> None:
+    """The exit code: 130 interrupted, 3 where a server or the machine left something undone, else 0."""
+    from kernelproof.runs.conversation import RETRIED
+
+    if outcome.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    for refusal in outcome.refusals:
+        typer.echo(f"kernelproof: {refusal}", err=True)
+    if outcome.refusals or any(status in RETRIED for status in outcome.statuses.values()):
+        raise typer.Exit(3)

@@ -1,4 +1,4 @@
-"""`kernelproof problems`: list, show and check the problems of a suite."""
+"""`kernelproof problems`: list, show, check and import problems."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.common import JsonOption, SuiteOption
+from kernelproof.cli.commands import CommandLine
+from kernelproof.cli.completion import problems
+from kernelproof.cli.options import JsonOption, SuiteOption
+from kernelproof.cli.problems_import import import_problems
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from pipeline.problems import Fitness, Suite
-    from pipeline.types import Problem
+    from kernelproof.problems import Suite
+    from kernelproof.types import Problem
 
-problems_app = typer.Typer(
-    help="List, show and check problems.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+problems_app = CommandLine(help="List, show, check and import problems.")
+
+problems_app.command("import")(import_problems)
 
 
 @problems_app.command("list")
@@ -29,7 +30,7 @@ def list_problems(
     as_json: JsonOption = False,
 ) -> None:
     """List the problems of a suite."""
-    from pipeline.problems import open_suite
+    from kernelproof.problems import open_suite
 
     opened = open_suite(suite)
     problems = opened.problems(level)
@@ -49,12 +50,12 @@ def list_problems(
 
 @problems_app.command("show")
 def show_problem(
-    problem: Annotated[str, typer.Argument(help="Id, name or path of a .py file.")],
+    problem: Annotated[str, typer.Argument(autocompletion=problems, help="Id, name or path of a .py file.")],
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one problem: what it asks for, its sizes and its source."""
-    from pipeline.problems import open_suite
+    from kernelproof.problems import open_suite
 
     found = open_suite(suite).find(problem)
     if as_json:
@@ -75,7 +76,10 @@ def show_problem(
 def check_problems(
     problem: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids, names, paths, levels (level1) or globs (level2/*). Default: all."),
+        typer.Argument(
+            autocompletion=problems,
+            help="Ids, names, paths, levels (level1) or globs (level2/*). Default: all.",
+        ),
     ] = None,
     suite: SuiteOption = None,
     size: Annotated[str, typer.Option(help="Size preset to run; `full` where a problem lacks it.")] = "small",
@@ -87,7 +91,8 @@ def check_problems(
 
     Exit code 1 when a problem is unfit or a file is broken.
     """
-    from pipeline.problems import check_problem, open_suite
+    from kernelproof.cli.problems_shown import print_fitness
+    from kernelproof.problems import check_problem, open_suite
 
     opened = open_suite(suite)
     problems = opened.select(problem or ["all"])
@@ -100,7 +105,7 @@ def check_problems(
         fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit, on_wait=say)
         records.append(fitness)
         if not as_json:
-            _print_fitness(chosen, fitness)
+            print_fitness(chosen, fitness)
     if as_json:
         _print_json(
             {
@@ -112,14 +117,14 @@ def check_problems(
         for _, message in broken:
             typer.echo(f"broken  {message}")
         fit = sum(record.ok for record in records)
-        typer.echo(f"{fit} of {len(records) + len(broken)} problems are fit")
+        typer.echo(f"{fit} of {counted(len(records) + len(broken), 'problem')} fit")
     if broken or not all(record.ok for record in records):
         raise typer.Exit(1)
 
 
 def _refuse_unknown(size: str, problems: list[Problem]) -> None:
     """Raises UsageError for a size that none of the problems has; `full` instead would seem to be that."""
-    from pipeline.errors import UsageError
+    from kernelproof.errors import UsageError
 
     there = list(dict.fromkeys(("full", "small", *(name for problem in problems for name in problem.sizes))))
     if size not in there:
@@ -132,7 +137,9 @@ def _print_table(suite: Suite, problems: list[Problem]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE, title=f"{len(problems)} problems of suite {suite.name}", title_justify="left")
+    table = Table(
+        box=SIMPLE, title=f"{counted(len(problems), 'problem')} of suite {suite.name}", title_justify="left"
+    )
     for column in ("id", "name", "sizes"):
         table.add_column(column, no_wrap=True)
     table.add_column("summary")
@@ -142,13 +149,6 @@ def _print_table(suite: Suite, problems: list[Problem]) -> None:
     # A narrow terminal shortens the summaries; a pipe gets them whole.
     console = Console(width=None if sys.stdout.isatty() else 1000)
     console.print(table)
-
-
-def _print_fitness(problem: Problem, fitness: Fitness) -> None:
-    verdict = "fit" if fitness.ok else "UNFIT"
-    typer.echo(f"{verdict:6}  {problem.id:12} {problem.name:34} {fitness.size:6} {fitness.seconds:6.1f} s")
-    for finding in fitness.findings:
-        typer.echo(f"        {finding.reason}: {finding.message}")
 
 
 def _print_json(value: object) -> None:

@@ -6,20 +6,27 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import SuiteOption
+from kernelproof.backends import names, preferred
+from kernelproof.cli.completion import problems
+from kernelproof.cli.options import JsonOption, SuiteOption, choice
 
 
 def prompt(
-    problem: Annotated[str, typer.Argument(help="The problem: level1/23, a name, or a file.")],
-    backend: Annotated[str, typer.Option(help="What is asked for: cuda or cpp.")] = "cuda",
+    problem: Annotated[
+        str, typer.Argument(autocompletion=problems, help="The problem: level1/23, a name, or a file.")
+    ],
+    backend: Annotated[str, choice(names(), "What is asked for.")] = preferred(),
     size: Annotated[str, typer.Option(help="The problem's size preset.")] = "full",
-    template: Annotated[str, typer.Option(help="A template's name, or the path of a folder.")] = "basic-v1",
+    template: Annotated[
+        str | None,
+        typer.Option(help="A template's name, or the path of a folder.", show_default="the backend's"),
+    ] = None,
     suite: SuiteOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the prompt as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print the prompt that a model gets for a problem: system and user text."""
-    from pipeline.problems import open_suite
-    from pipeline.prompting import first_prompt
+    from kernelproof.problems import open_suite
+    from kernelproof.prompting import first_prompt
 
     rendered = first_prompt(open_suite(suite).find(problem), backend=backend, size=size, template=template)
     if as_json:

@@ -1,41 +1,94 @@
-"""`kernelproof show`: everything stored about one attempt."""
+"""`kernelproof show`: everything stored about one attempt, or one text of it as it is stored."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.common import WorkspaceOption
+from kernelproof.cli.options import AttemptArgument, WorkspaceOption, takes_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from kernelproof.db.views import StoredAttempt
+    from kernelproof.report.show import Part
 
 
-class Part(StrEnum):
-    """What of an attempt is shown."""
+@dataclass(frozen=True)
+class PartOptions:
+    """What of an attempt is shown; at most one of them."""
 
-    PROMPT = "prompt"
-    RESPONSE = "response"
-    SOURCE = "source"
-    LOG = "log"
-    CHECKS = "checks"
-    ALL = "all"
+    source: Annotated[bool, typer.Option("--source", help="Only the program, byte for byte.")] = False
+    prompt: Annotated[bool, typer.Option("--prompt", help="Only the prompt, as it was sent.")] = False
+    response: Annotated[bool, typer.Option("--response", help="Only the answer's text, as it came.")] = False
+    log: Annotated[bool, typer.Option("--log", help="Only the build log.")] = False
+    checks: Annotated[bool, typer.Option("--checks", help="Only the checks with their evidence.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False
+
+    def chosen(self) -> str | None:
+        """The one that is given. Raises UsageError for several."""
+        from kernelproof.errors import UsageError
+
+        given = [field.name for field in fields(self) if getattr(self, field.name)]
+        if len(given) > 1:
+            named = " and ".join(f"--{name.removeprefix('as_')}" for name in given)
+            raise UsageError(f"{named} exclude each other; give one of them")
+        return given[0] if given else None
 
 
-def show(
-    attempt: Annotated[str, typer.Argument(help="The attempt's number (17 or '#17'), or: last.")] = "last",
-    part: Annotated[Part, typer.Option(help="Only this part.")] = Part.ALL,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Show an attempt: prompt, response, source, build log, checks with evidence, times, environment."""
-    from db.store import open_store
-    from pipeline.report.plain import json_text, screen
-    from pipeline.report.show import print_attempt
-    from pipeline.workspace import open_workspace
+@takes_options
+def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: WorkspaceOption = None) -> None:
+    """Show an attempt: prompt, response, source, build log, checks with evidence, times, environment.
 
+    On a terminal, long output is shown with $PAGER, else less.
+    """
+    from kernelproof.db.store import open_store
+    from kernelproof.report.plain import json_text
+    from kernelproof.report.show import print_attempt, print_checks
+    from kernelproof.workspace import open_workspace
+
+    chosen = part.chosen()
     with open_store(open_workspace(workspace).database, only_read=True) as store:
         stored = store.load_attempt(store.resolve_attempt(attempt))
-    if as_json:
-        print(json_text(stored))
+    match chosen:
+        case "as_json":
+            print(json_text(stored))
+        case "checks":
+            _print(stored, print_checks)
+        case "source" | "prompt" | "response" | "log":
+            _print_text(stored, chosen)
+        case _:
+            _print(stored, print_attempt)
+
+
+def _print(stored: StoredAttempt, printed: Callable[[StoredAttempt, Console], None]) -> None:
+    from kernelproof.report.pager import page
+    from kernelproof.report.plain import screen
+
+    console = screen()
+    if not console.is_terminal:
+        printed(stored, console)
+        return
+    with console.capture() as captured:
+        printed(stored, console)
+    page(captured.get())
+
+
+def _print_text(stored: StoredAttempt, part: Part) -> None:
+    """The very bytes for a file or a program; for eyes without what would steer the terminal."""
+    import sys
+
+    from kernelproof.report.pager import page
+    from kernelproof.report.plain import clean
+    from kernelproof.report.show import text_of
+
+    text = text_of(stored, part)
+    if sys.stdout.isatty():
+        page(f"{clean(text)}\n")
     else:
-        print_attempt(stored, screen(), part.value)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))

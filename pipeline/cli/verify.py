@@ -7,93 +7,63 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.common import (
+from kernelproof.cli.completion import problems
+from kernelproof.cli.options import (
     INTERRUPTED,
-    BackendChoice,
-    BackendOption,
-    BaselineOption,
     JsonOption,
-    MeasureOption,
-    NumericsChoice,
-    NumericsOption,
-    OwnKernelOption,
-    PurityChoice,
-    PurityOption,
-    RigorChoice,
-    RigorOption,
-    SecondsOption,
-    SizeOption,
+    RunOption,
     SuiteOption,
-    TrialsOption,
-    UnsafeOption,
+    VerifyOptions,
     WorkspaceOption,
     given_path,
-    nonempty_text,
+    takes_options,
 )
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.cli.progress import Display
-    from pipeline.runs.candidates import Given
-    from pipeline.runs.many import Done, ManyDone
-    from pipeline.types import Status, VerifySettings
+    from kernelproof.cli.progress import Display
+    from kernelproof.runs.candidates import Given
+    from kernelproof.runs.many import Done, ManyDone
+    from kernelproof.types import Status, VerifySettings
 
 
+@takes_options
 def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            parser=given_path, help="A candidate's source or a raw response; a folder or .jsonl file of them."
+            parser=given_path,
+            help="A candidate's source or a raw response, or - to read it; a folder or .jsonl file of them.",
         ),
     ],
+    *,
     problem: Annotated[
         str | None,
-        typer.Option(help="The problem's id, name, or file [default for many: what paths or lines say]."),
+        typer.Option(
+            autocompletion=problems,
+            help="The problem's id, name, or file [default for many: what paths or lines say].",
+        ),
     ] = None,
-    backend: BackendOption = BackendChoice.AUTO,
-    size: SizeOption = "",
+    options: VerifyOptions,
     suite: SuiteOption = None,
     workspace: WorkspaceOption = None,
     store: Annotated[bool, typer.Option(help="Keep it as an attempt in the workspace.")] = True,
-    run: Annotated[
-        str | None,
-        typer.Option(parser=nonempty_text, help="A name for the run that keeps it."),
-    ] = None,
+    run: RunOption = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Of many, verify those anew that the workspace keeps.")
+        bool, typer.Option("--again", help="Of many, verify also those that the workspace has already.")
     ] = False,
-    seconds: SecondsOption = None,
-    trials: TrialsOption = 3,
-    measure: MeasureOption = True,
-    rigor: RigorOption = RigorChoice.STANDARD,
-    baseline: BaselineOption = None,
-    numerics: NumericsOption = NumericsChoice.FP32,
-    purity: PurityOption = PurityChoice.ANY,
-    own_kernel: OwnKernelOption = True,
     as_json: JsonOption = False,
-    unsafe: UnsafeOption = False,
 ) -> None:
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not."""
-    from pipeline.cli.common import verify_settings
-    from pipeline.engine.engine import require_device
-    from pipeline.runs.candidates import holds_many, refuse_others
-    from pipeline.types import Status
+    from kernelproof.engine.engine import require_device
+    from kernelproof.runs.candidates import holds_many, refuse_others
+    from kernelproof.types import Status
 
     given = _given(file, problem, suite)
-    settings = verify_settings(
-        list({(one.problem.id, one.problem.sha256): one.problem for one in given}.values()),
-        backend,
-        size,
-        seconds=seconds,
-        trials=trials,
-        measure=measure,
-        rigor=rigor,
-        numerics=numerics,
-        purity=purity,
-        baseline=baseline,
-        own_kernel=own_kernel,
-        unsafe=unsafe,
+    settings = options.settings(
+        list({(one.problem.id, one.problem.sha256): one.problem for one in given}.values())
     )
     refuse_others(given, settings.backend)
     require_device(settings.backend)
@@ -107,22 +77,24 @@ def verify(
 
 
 def _given(file: Path, problem: str | None, suite: Path | None) -> list[Given]:
-    from pipeline.errors import UsageError
-    from pipeline.problems import open_suite
-    from pipeline.runs.candidates import given_text, holds_many, read_candidates
-    from pipeline.runs.files import read_text
+    from kernelproof.errors import UsageError
+    from kernelproof.problems import open_suite
+    from kernelproof.runs.candidates import given_text, holds_many, read_candidates
+    from kernelproof.runs.files import STANDARD_INPUT, read_standard_input, read_text
 
     if holds_many(file):
         opened = open_suite(suite)
         return read_candidates(file, opened, opened.find(problem) if problem is not None else None)
-    text = read_text(file)
+    piped = str(file) == "-"
+    name = STANDARD_INPUT if piped else str(file)
     if problem is None:
-        raise UsageError(f"which problem is {file} for? give --problem")
-    return [given_text(str(file), text, open_suite(suite).find(problem))]
+        raise UsageError(f"which problem is {name} for? give --problem")
+    found = open_suite(suite).find(problem)
+    return [given_text(name, read_standard_input() if piped else read_text(file), found)]
 
 
 def _database(workspace: Path | None) -> Path:
-    from pipeline.workspace import open_workspace
+    from kernelproof.workspace import open_workspace
 
     return open_workspace(workspace).database
 
@@ -132,11 +104,11 @@ def _one(
 ) -> Status:
     from contextlib import ExitStack
 
-    from db.store import open_store
-    from pipeline.engine.engine import Engine
-    from pipeline.report.plain import screen
-    from pipeline.report.verification import json_verified, print_verified
-    from pipeline.runs.single import verify_given
+    from kernelproof.db.store import open_store
+    from kernelproof.engine.engine import Engine
+    from kernelproof.report.plain import screen
+    from kernelproof.report.verification import json_verified, print_verified
+    from kernelproof.runs.single import verify_given
 
     with ExitStack() as stack:
         engine = stack.enter_context(Engine(unsafe=settings.unsafe))
@@ -171,10 +143,10 @@ def _many(
 
     import anyio
 
-    from db.store import open_store
-    from pipeline.cli.progress import Display
-    from pipeline.engine.engine import Engine
-    from pipeline.runs.many import verify_all
+    from kernelproof.cli.progress import Display
+    from kernelproof.db.store import open_store
+    from kernelproof.engine.engine import Engine
+    from kernelproof.runs.many import verify_all
 
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database)) if database else None
@@ -190,7 +162,7 @@ def _many(
 
 
 def _say(display: Display | None, done: Done) -> None:
-    from pipeline.report.verification import json_line
+    from kernelproof.report.verification import json_line
 
     given, v = done.given, done.verified
     if display is not None:
@@ -202,16 +174,16 @@ def _say(display: Display | None, done: Done) -> None:
 
 
 def _summary(outcome: ManyDone, database: Path | None) -> None:
-    from pipeline.cli.progress import print_counts
-    from pipeline.report.fastest import Timed, print_fastest
-    from pipeline.report.plain import screen
-    from pipeline.types import Status
+    from kernelproof.cli.progress import print_counts
+    from kernelproof.report.fastest import Timed, print_fastest
+    from kernelproof.report.plain import screen
+    from kernelproof.types import Status
 
     console = screen()
     kept = sum(done.kept for done in outcome.done)
     where = f" in {database}" if database else ""
     taken = f"; {kept} of them were kept before (--again verifies them anew)" if kept else ""
-    console.print(f"{len(outcome.done)} candidates{where}{taken}", soft_wrap=True)
+    console.print(f"{counted(len(outcome.done), 'candidate')}{where}{taken}", soft_wrap=True)
     print_counts(console, [done.verified.status for done in outcome.done])
     timed = [
         Timed(done.given.id, done.given.problem.id, v.verification.measurement, v.attempt_id)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.compile.cache import LASTING, LockTimeout, open_cache
-from pipeline.compile.compiling import MEMORY_BYTES, Compiler
-from pipeline.compile.glue import Glue
-from pipeline.compile.ninja_file import FlagError, Plan, make_plan, needs_cuda
-from pipeline.compile.routes import Routes
-from pipeline.compile.toolchain import Toolchain, learn_toolchain
-from pipeline.errors import MachineError
-from pipeline.hashing import sha256_json
-from pipeline.sandbox import Group
-from pipeline.types.build import Build, BuildRequest, BuildState
+from kernelproof.compile.cache import LASTING, LockTimeout, open_cache
+from kernelproof.compile.compiling import MEMORY_BYTES, Compiler
+from kernelproof.compile.glue import Glue
+from kernelproof.compile.ninja_file import FlagError, Plan, make_plan, needs_cuda
+from kernelproof.compile.routes import Routes
+from kernelproof.compile.toolchain import Toolchain, learn_toolchain
+from kernelproof.errors import MachineError
+from kernelproof.hashing import sha256_json
+from kernelproof.sandbox import Group
+from kernelproof.types.build import Build, BuildRequest, BuildState
 
 KEY_FORMAT = 2
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""
@@ -86,6 +86,22 @@ class Builder:
         """Whether the cache holds a library for each of these keys. They count as used now."""
         found = (self._cache.load(key) for key in keys)
         return all(build is not None and build.state is BuildState.OK for build in found)
+
+    def address(self, material: dict[str, Any]) -> str:
+        """The address of what this toolchain makes of `material`, which is all else that decides it."""
+        return self._address(material)
+
+    def kept(self, key: str) -> Build | None:
+        """What `keep` has stored under this key."""
+        return self._cache.load(key)
+
+    def keep(self, build: Build, content: bytes | None) -> Build:
+        """Stores what another compiler made, under the build's key; returns it as it is where that fails."""
+        try:
+            with self._cache.lock(build.key, 60.0, lambda: self._group.closed):
+                return self._cache.store(build, content)
+        except (LockTimeout, OSError):
+            return build
 
     def build(
         self, request: BuildRequest, *, seconds: float = 600.0, memory_bytes: int = MEMORY_BYTES

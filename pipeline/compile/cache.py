@@ -23,13 +23,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from pipeline.compile.entries import LOG, RECORD, Entry, entries, look_at, mark_used
-from pipeline.compile.ninja_file import LIBRARY
-from pipeline.compile.store_size import Count, StoreSize
-from pipeline.errors import MachineError
-from pipeline.types.build import Build, BuildState
-from pipeline.types.cache import Removal
-from pipeline.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
+from kernelproof.compile.entries import LOG, RECORD, Entry, entries, look_at, mark_used
+from kernelproof.compile.ninja_file import LIBRARY
+from kernelproof.compile.store_size import Count, StoreSize
+from kernelproof.errors import MachineError
+from kernelproof.types.build import Build, BuildState
+from kernelproof.types.cache import Removal
+from kernelproof.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
 
 LASTING = frozenset({BuildState.OK, BuildState.ERROR})
 """States that compiling the same thing again would only repeat; no other state is ever stored."""

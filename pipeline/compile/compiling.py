@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipeline.compile.cache import BuildCache
-from pipeline.compile.compile_log import clean_log, shorten
-from pipeline.compile.ninja_file import LIBRARY, Plan
-from pipeline.compile.slim import GLUE
-from pipeline.compile.toolchain import Toolchain
-from pipeline.sandbox import Group, Limits, Outcome, read_result
-from pipeline.types.build import Build, BuildState
+from kernelproof.compile.cache import BuildCache
+from kernelproof.compile.compile_log import clean_log, shorten
+from kernelproof.compile.ninja_file import LIBRARY, Plan
+from kernelproof.compile.slim import GLUE
+from kernelproof.compile.toolchain import Toolchain
+from kernelproof.sandbox import Group, Limits, Outcome, read_result
+from kernelproof.types.build import Build, BuildState
 
 MEMORY_BYTES = 8 << 30
 LIBRARY_BYTES = 1 << 30
+"""Of a library, and of an object."""
 SCRATCH_BYTES = 4 << 30
 OUTPUT_BYTES = 2 << 20
 PROCESSES = 128
@@ -43,8 +46,18 @@ class Compiled:
     log: str
     wall_s: float
     cpu_s: float
-    library: bytes | None = None
-    """There when the state is OK."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What was to be made, by name, when the state is OK."""
+
+    @property
+    def library(self) -> bytes | None:
+        """There when the state is OK."""
+        return self.files.get(LIBRARY)
+
+    def after(self, first: Compiled) -> Compiled:
+        """Both runs as one."""
+        log = "\n".join(filter(None, (first.log, self.log)))
+        return replace(self, log=log, wall_s=first.wall_s + self.wall_s, cpu_s=first.cpu_s + self.cpu_s)
 
     def build(self, key: str, name: str, plan: Plan) -> Build:
         """The record of it."""
@@ -59,6 +72,10 @@ class Compiled:
         )
 
 
+class NoGlue(Exception):
+    """The glue does not compile with this torch: no build can have it."""
+
+
 class Compiler:
     """Runs ninja in a sandbox that sees compilers and torch's headers, nothing else. Thread-safe."""
 
@@ -68,28 +85,54 @@ class Compiler:
         self.toolchain = toolchain
         self._cache, self._group, self._jobs, self._unsafe = cache, group, jobs, unsafe
 
-    def compile(self, plan: Plan, glue: bytes | None, seconds: float, memory_bytes: int) -> Compiled:
-        """The library of a plan. Raises OSError or MachineError when this machine fails."""
+    def compile(
+        self, plan: Plan, glue: Future[bytes | None] | None, seconds: float, memory_bytes: int
+    ) -> Compiled:
+        """The library of a plan. `glue`: what is linked in; only the linker waits for it.
+
+        Raises NoGlue, OSError or MachineError when this machine fails.
+        """
+        if glue is None:
+            return self._make(plan, {}, (LIBRARY,), seconds, memory_bytes)
+        if glue.done():
+            return self._make(plan, {GLUE: _bytes_of(glue)}, (LIBRARY,), seconds, memory_bytes)
+        first = self._make(plan, {}, plan.objects, seconds, memory_bytes)
+        if first.state is not BuildState.OK:
+            return first
+        # Linked in another folder: nothing is written where the compilers of a candidate have been.
+        given = {**first.files, GLUE: _bytes_of(glue)}
+        left = max(1.0, seconds - first.wall_s)
+        return self._make(plan.linking(), given, (LIBRARY,), left, memory_bytes).after(first)
+
+    def _make(
+        self,
+        plan: Plan,
+        given: Mapping[str, bytes],
+        wanted: Sequence[str],
+        seconds: float,
+        memory_bytes: int,
+    ) -> Compiled:
+        """The files `wanted` of a plan, with those `given` beside its own."""
         with self._cache.scratch() as scratch:
             plan.write(scratch)
-            if glue is not None:
-                (scratch / GLUE).write_bytes(glue)
-            outcome = self._run(scratch, seconds, memory_bytes)
+            for name, data in given.items():
+                (scratch / name).write_bytes(data)
+            outcome = self._run(scratch, wanted, seconds, memory_bytes)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)
             state, reason = _judge(outcome, log, scratch, self.toolchain)
-            library = None
+            made = {}
             if state is BuildState.OK:
                 try:
-                    library = read_result(scratch, LIBRARY, LIBRARY_BYTES)
+                    made = {name: read_result(scratch, name, LIBRARY_BYTES) for name in wanted}
                 except (OSError, ValueError) as error:
                     state, reason = BuildState.ERROR, f"The compilers left no usable library: {error}"
         said = shorten(f"{reason}\n{log}") if reason else log
-        return Compiled(state, said, outcome.wall_s, outcome.cpu_s, library)
+        return Compiled(state, said, outcome.wall_s, outcome.cpu_s, made)
 
-    def _run(self, scratch: Path, seconds: float, memory_bytes: int) -> Outcome:
+    def _run(self, scratch: Path, wanted: Sequence[str], seconds: float, memory_bytes: int) -> Outcome:
         # Without -k ninja stops at the first failure, and which of two failing files that is depends on the
         # compiler that finishes first: the log would differ from run to run.
-        command = (str(self.toolchain.ninja), "-k", "0", "-j", str(self._jobs))
+        command = (str(self.toolchain.ninja), "-k", "0", "-j", str(self._jobs), *wanted)
         limits = Limits(
             wall_s=seconds,
             cpu_s=seconds * self._jobs,
@@ -101,6 +144,13 @@ class Compiler:
             address_space_bytes=memory_bytes,
         )
         return self._group.run(self.toolchain.job(command, scratch, limits), unsafe=self._unsafe)
+
+
+def _bytes_of(glue: Future[bytes | None]) -> bytes:
+    found = glue.result()
+    if found is None:
+        raise NoGlue
+    return found
 
 
 def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from pipeline.types.build import Build, BuildState
-from pipeline.types.status import Status
+from kernelproof.types.build import Build, BuildState
+from kernelproof.types.status import Status
 
 MAX_CHARS = 400
 """Of an error that is quoted."""
@@ -99,6 +99,13 @@ def why(builds: Sequence[Build]) -> str:
     instead = hint(first.log)
     advice = f" ({instead})" if instead else ""
     return f"your extension did not compile{times}: {complaint(first.log)}{advice}{more}"
+
+
+def refusal(kind: str, message: str) -> str:
+    """Why a kernel that is compiled at its first call is not there, in one sentence: the compilers of Python
+    quote the program first, and say what is wrong with it last."""
+    said = next((line.strip() for line in reversed(message.splitlines()) if line.strip()), "it said nothing")
+    return f"a kernel did not compile: {kind}: {said}"[:MAX_CHARS]
 
 
 def verdict(failed: Sequence[Build]) -> tuple[Status, str, str] | None:

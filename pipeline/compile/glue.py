@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from pipeline.compile.cache import LASTING, BuildCache
-from pipeline.compile.compile_log import clean_log
-from pipeline.compile.slim import GLUE, GLUE_FOLDER, headers
-from pipeline.compile.toolchain import Toolchain
-from pipeline.hashing import sha256_json
-from pipeline.sandbox import Group, Limits, read_result
-from pipeline.types.build import Build, BuildState
+from kernelproof.compile.cache import LASTING, BuildCache
+from kernelproof.compile.compile_log import clean_log
+from kernelproof.compile.slim import GLUE, GLUE_FOLDER, headers
+from kernelproof.compile.toolchain import Toolchain
+from kernelproof.hashing import sha256_json
+from kernelproof.sandbox import Group, Limits, read_result
+from kernelproof.types.build import Build, BuildState
 
 OBJECT_BYTES = 64 << 20
 _LOCK = "glue"
@@ -25,6 +28,21 @@ class Glue:
         self._toolchain, self._cache, self._group, self._unsafe = toolchain, cache, group, unsafe
         self._sources = {"glue.cpp": (GLUE_FOLDER / "glue.cpp").read_text(), **headers()}
         self._key = sha256_json(["glue", toolchain.identity, self._sources])
+        self._guard = threading.Lock()
+        self._making: Future[bytes | None] | None = None
+
+    def begun(self) -> Future[bytes | None]:
+        """What `object` returns or raises: at once where it is there, else compiled while the caller goes on,
+        once for all who ask meanwhile."""
+        with self._guard:
+            if self._making is not None and not self._making.done():
+                return self._making
+            if self._cache.load(self._key) is not None:
+                return _now(self.object)
+            ahead = ThreadPoolExecutor(1, thread_name_prefix="glue")
+            self._making = ahead.submit(self.object)
+            ahead.shutdown(wait=False)
+            return self._making
 
     def object(self) -> bytes | None:
         """The object file, compiled now if need be; None where it does not compile with this torch.
@@ -67,3 +85,9 @@ class Glue:
             log=log,
         )
         return self._cache.store(build, made) if build.state in LASTING else build
+
+
+def _now(work: Callable[[], bytes | None]) -> Future[bytes | None]:
+    done: Future[bytes | None] = Future()
+    done.set_result(work())
+    return done

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from pipeline.compile.toolchain import Toolchain
-from pipeline.types.build import BuildRequest
+from kernelproof.compile.toolchain import Toolchain
+from kernelproof.types.build import BuildRequest
 
 _FIRST = re.compile(
     r"^(?P<file>main\.cpp|cuda\.cu|own/[^:(\n]+)(?::\d+:\d+:|\(\d+\):) (?:fatal |catastrophic )?error:? "

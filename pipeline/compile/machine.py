@@ -9,8 +9,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import UsageError
-from pipeline.hashing import sha256_text
+from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_text
 
 ARCHITECTURE_VARIABLE = "KERNELPROOF_CUDA_ARCH"
 DEFAULT_ARCHITECTURE = "9.0"

@@ -10,12 +10,12 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.compile.header_stubs import HEADER_STUBS
-from pipeline.compile.slim import BINDINGS, FOLDER, GLUE, Slim
-from pipeline.compile.toolchain import Toolchain
-from pipeline.types.build import BuildRequest
+from kernelproof.compile.header_stubs import HEADER_STUBS
+from kernelproof.compile.slim import BINDINGS, FOLDER, GLUE, Slim
+from kernelproof.compile.toolchain import Toolchain
+from kernelproof.types.build import BuildRequest
 
-LIBRARY = "lib.so"
+LIBRARY, NINJA = "lib.so", "build.ninja"
 CPP, CPP_OBJECT = "main.cpp", "main.o"
 CUDA, CUDA_OBJECT = "cuda.cu", "cuda.cuda.o"
 MAX_FLAG_CHARS = 60_000
@@ -37,6 +37,13 @@ class Plan:
     files: dict[str, str]
     """Path relative to the scratch directory to text; `build.ninja` among them."""
     commands: tuple[str, ...]
+    objects: tuple[str, ...] = ()
+    """What its compilers make of the sources, to be linked."""
+
+    def linking(self) -> Plan:
+        """What is left to do when the objects are there: they must be put beside its files."""
+        link = _Edge(LIBRARY, " ".join(self.objects), shlex.split(self.commands[-1]))
+        return replace(self, files={**self.files, NINJA: _ninja([link])})
 
     def write(self, scratch: Path) -> None:
         """Write the files. Raises OSError when the disk is full."""
@@ -68,11 +75,12 @@ def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = N
     for number, unit in enumerate(request.units):
         by_nvcc = unit in request.cuda_units
         edges.append(_compiled(cuda if by_nvcc else cpp, unit, f"unit{number}{'.cuda' if by_nvcc else ''}.o"))
-    objects = [*(edge.output for edge in edges), *([GLUE] if glued else [])]
+    made = tuple(edge.output for edge in edges)
+    objects = [*made, *([GLUE] if glued else [])]
     link = [str(toolchain.cxx), *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
     edges.append(_Edge(LIBRARY, " ".join(objects), link))
-    files["build.ninja"] = _ninja(edges)
-    return Plan(files, tuple(shlex.join(edge.command) for edge in edges))
+    files[NINJA] = _ninja(edges)
+    return Plan(files, tuple(shlex.join(edge.command) for edge in edges), made)
 
 
 def _files(request: BuildRequest, toolchain: Toolchain, slim: Slim | None) -> dict[str, str]:

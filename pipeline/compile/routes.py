@@ -7,14 +7,15 @@ the one beside it is not.
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 
-from pipeline.compile.compile_log import failures, first_error
-from pipeline.compile.compiling import Compiled, Compiler
-from pipeline.compile.glue import Glue
-from pipeline.compile.hopeless import hopeless
-from pipeline.compile.ninja_file import CPP_OBJECT, CUDA_OBJECT, Plan, make_plan
-from pipeline.compile.slim import Slim, slim_route
-from pipeline.types.build import Build, BuildRequest, BuildState, Route
+from kernelproof.compile.compile_log import failures, first_error
+from kernelproof.compile.compiling import Compiled, Compiler, NoGlue
+from kernelproof.compile.glue import Glue
+from kernelproof.compile.hopeless import hopeless
+from kernelproof.compile.ninja_file import CPP_OBJECT, CUDA_OBJECT, Plan, make_plan
+from kernelproof.compile.slim import Slim, slim_route
+from kernelproof.types.build import Build, BuildRequest, BuildState, Route
 
 
 class Routes:
@@ -32,10 +33,16 @@ class Routes:
 
         Raises LockTimeout, OSError or MachineError when this machine fails.
         """
-        route, glue, fallback = *(self._slim_route() if slim else (None, None)), ""
+        route = slim_route(self._request, self._compiler.toolchain) if slim else None
+        glue = self._glue.begun() if route is not None and route.bindings else None
+        fallback = ""
         while route is not None:
             plan = make_plan(self._request, self._compiler.toolchain, route)
-            done = self._run(plan, glue if route.bindings else None)
+            try:
+                done = self._run(plan, glue if route.bindings else None)
+            except NoGlue:
+                route = route.only(cuda=True, bindings=False)
+                continue
             if done.state is not BuildState.ERROR:
                 return self._build(done, key, plan, Route.SLIM, fallback), done.library
             rest = _rest(route, done)
@@ -47,13 +54,6 @@ class Routes:
         done = self._run(full, None)
         return self._build(done, key, full, Route.FULL, fallback), done.library
 
-    def _slim_route(self) -> tuple[Slim | None, bytes | None]:
-        route = slim_route(self._request, self._compiler.toolchain)
-        glue = self._glue.object() if route is not None and route.bindings else None
-        if route is not None and glue is None:
-            route = route.only(cuda=True, bindings=False)
-        return route, glue
-
     def _build(self, done: Compiled, key: str, plan: Plan, route: Route, fallback: str) -> Build:
         changes = {
             "route": route,
@@ -63,7 +63,7 @@ class Routes:
         }
         return done.build(key, self._request.name, plan).model_copy(update=changes)
 
-    def _run(self, plan: Plan, glue: bytes | None) -> Compiled:
+    def _run(self, plan: Plan, glue: Future[bytes | None] | None) -> Compiled:
         left = max(1.0, self._seconds - (time.monotonic() - self._began))
         done = self._compiler.compile(plan, glue, left, self._memory_bytes)
         self._cpu_s += done.cpu_s

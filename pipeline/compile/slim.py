@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from pipeline.compile.toolchain import Toolchain
-from pipeline.types.build import BuildRequest
+from kernelproof.compile.toolchain import Toolchain
+from kernelproof.types.build import BuildRequest
 
 FOLDER = "slim"
 """In the scratch directory, first on the include path."""

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.compile.build_index import BuildIndex
-from pipeline.compile.cache import LASTING, LockTimeout, open_cache
-from pipeline.compile.entries import RECORD, Entry, entries
-from pipeline.errors import MachineError
-from pipeline.types.build import BuildState
-from pipeline.types.cache import CacheSurvey, Removal
-from pipeline.workspace import CACHE_VARIABLE, cache_bound
+from kernelproof.compile.build_index import BuildIndex
+from kernelproof.compile.cache import LASTING, LockTimeout, open_cache
+from kernelproof.compile.entries import RECORD, Entry, entries
+from kernelproof.errors import MachineError
+from kernelproof.types.build import BuildState
+from kernelproof.types.cache import CacheSurvey, Removal
+from kernelproof.workspace import CACHE_VARIABLE, cache_bound
 
 BUILDS = "builds"
 

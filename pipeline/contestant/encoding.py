@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.wire import WireError
+from kernelproof.contestant.wire import WireError
 
 
 def encode(value: Any, tensor: Callable[[Any], dict[str, Any]]) -> Any:

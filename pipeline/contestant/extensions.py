@@ -20,8 +20,8 @@ from typing import Any
 import torch
 import torch.utils.cpp_extension as torch_cpp_extension
 
-from pipeline.contestant import requests, setups
-from pipeline.contestant.own_files import with_own_files
+from kernelproof.contestant import requests, setups
+from kernelproof.contestant.own_files import with_own_files
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 """Sends a build request; returns the reply and the library's descriptor."""

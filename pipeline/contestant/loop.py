@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.encoding import dtype_name, leaves, ordered, structure
+from kernelproof.contestant.encoding import dtype_name, leaves, ordered, structure
 
 Forward = Callable[..., Any]
 

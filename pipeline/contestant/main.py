@@ -21,10 +21,12 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant import arena as arenas
-from pipeline.contestant import compiled, core_lock, encoding, loop, pretence, wire
-from pipeline.contestant.extensions import ExtensionLoader
-from pipeline.contestant.profiling import Watched
+from kernelproof.contestant import arena as arenas
+from kernelproof.contestant import compiled, core_lock, encoding, loop, pretence, wire
+from kernelproof.contestant.draws import large_draws
+from kernelproof.contestant.extensions import ExtensionLoader
+from kernelproof.contestant.first_calls import FirstCalls, packed, unpack
+from kernelproof.contestant.profiling import Watched, add_first_calls
 
 MODULE = "candidate"
 """The candidate's module name."""
@@ -61,14 +63,18 @@ class Runner:
         self._module: types.ModuleType | None = None
         self._kept: Any = None
         self._compiled = False
+        self._first_calls: FirstCalls | None = None
         self._pretended = "cpu"
         self._pretence: AbstractContextManager[Any] = nullcontext()
+        self._interpreted: list[str] = []
+        """Names of kernels that were interpreted, one for each launch."""
         self._held: list[int] = []
         """The cores that it is measured on; none: all."""
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
             "pretend": self._pretend,
             "rehearse": self._rehearse,
+            "pack": self._pack,
             "hold": self._hold,
             "attach": self._attach,
             "detach": self._detach,
@@ -105,7 +111,7 @@ class Runner:
             try:
                 reply = self._handlers[str(message.get("op"))](message, fds)
             except BaseException as error:  # the candidate may raise anything, SystemExit included
-                reply = {"error": describe_error(error)}
+                reply = {"error": describe_error(error, self._first_calls)}
             finally:
                 self._wire.acquire()
             if message.get("op") != "time":  # around that a clock runs
@@ -121,6 +127,8 @@ class Runner:
 
     def _hello(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._device = torch.device(message["device"])
+        if message.get("first_calls") is not None:
+            self._first_calls = FirstCalls(message["first_calls"])
         configure_torch(int(message["threads"]), tf32=bool(message.get("tf32")))
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
@@ -135,6 +143,8 @@ class Runner:
             major, minor = message["capability"]
             pretence.pretend((int(major), int(minor)))
             self._pretence = pretence.Pretence("cuda", cpu_too=False)
+            if self._first_calls is not None:
+                self._first_calls.inside.compile_only((int(major), int(minor)))
         return {}
 
     def _rehearse(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -144,6 +154,10 @@ class Runner:
             self._module, message["class"], message["problem"], message["sizes"], self._pretended
         )
         return {}
+
+    def _pack(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """For the build stage: what compilers left that run at a first call."""
+        return {"packed": packed()}
 
     def _hold(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Keeps to the cores that it is measured on, and from the load on for good."""
@@ -175,6 +189,10 @@ class Runner:
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         if self._held and self._alone:
             core_lock.hold_for_good()
+        for descriptor in fds:
+            unpack(descriptor)
+        if self._first_calls is not None and self._first_calls.interprets:
+            self._first_calls.inside.interpreted(self._interpreted.append)
         module = types.ModuleType(MODULE)
         path = Path.cwd() / f"{MODULE}.py"
         path.write_text(message["source"], encoding="utf-8", errors="surrogatepass")
@@ -189,7 +207,8 @@ class Runner:
     def _construct(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         arguments = self._decode(message["arguments"])
         torch.manual_seed(int(message["seed"]))
-        model = self._module.__dict__[message["class"]](*arguments)
+        with large_draws(self._device):
+            model = self._module.__dict__[message["class"]](*arguments)
         model = model.to(self._device)
         self._model = model
         state = model.state_dict()
@@ -271,8 +290,12 @@ class Runner:
         plain = self._model
         watched = Watched(plain, self._device, release=bool(message["timed_next"]))
         self._model = watched
+        self._interpreted.clear()
         try:
-            return self._call(message, fds) | {"profile": watched.report}
+            reply = self._call(message, fds) | {"profile": watched.report}
+            if self._first_calls is not None:
+                add_first_calls(watched.report, self._first_calls.inside.made(), self._interpreted)
+            return reply
         finally:
             self._model = plain
 
@@ -307,8 +330,8 @@ def configure_torch(threads: int, *, tf32: bool = False) -> None:
     torch.backends.cudnn.allow_tf32 = tf32
 
 
-def describe_error(error: BaseException) -> dict[str, Any]:
-    """An exception as data: kind (`oom` or `exception`), type, message and traceback, all bounded."""
+def describe_error(error: BaseException, first_calls: FirstCalls | None = None) -> dict[str, Any]:
+    """An exception as data: kind (`oom`, `compile`, `exception`), type, message, traceback, all bounded."""
     try:
         text = "".join(traceback.format_exception(error))
         message = str(error)
@@ -316,8 +339,9 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         text, message = "", ""
     memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
     memory = memory or (isinstance(error, RuntimeError) and _NO_HOST_MEMORY in message)
+    refused = first_calls is not None and first_calls.compile_error(error)
     return {
-        "kind": "oom" if memory else "exception",
+        "kind": "oom" if memory else "compile" if refused else "exception",
         "type": type(error).__name__[:200],
         "message": message[:4000],
         "traceback": text[-MAX_TRACEBACK:],

@@ -23,12 +23,23 @@ import torch
 from torch._C._autograd import DeviceType
 from torch.autograd.profiler import profile, record_function
 
-from pipeline.contestant.extensions import BUILT
-from pipeline.contestant.spans import LIBRARY_NAMESPACES, MARK, Attributed, Key, Span, Totals, add, attributed
+from kernelproof.contestant.extensions import BUILT
+from kernelproof.contestant.spans import (
+    LIBRARY_NAMESPACES,
+    MARK,
+    Attributed,
+    Key,
+    Span,
+    Totals,
+    add,
+    attributed,
+)
 
 MAX_ENTRIES = 256
 """Most names in each of a report's lists."""
 MAX_NAME = 200
+MAX_MADE = 4096
+"""Most kernels whose files are told: torch itself brings a few dozen."""
 
 BY_TORCH = "kernel of torch"
 """The kind of a kernel that was launched while an operator of torch ran, the innermost one around it."""
@@ -170,6 +181,17 @@ class Watched:
         """[kind, name, elements], the largest first."""
         ranked = sorted(elements.items(), key=lambda item: -item[1])[:MAX_ENTRIES]
         return [[kind, name[:MAX_NAME], count] for (kind, name), count in ranked]
+
+
+def add_first_calls(
+    report: dict[str, Any], made: Iterable[tuple[str, str]], interpreted: Iterable[str]
+) -> None:
+    """Adds kernels that are compiled at their first call: names and files of those that there are, and how
+    often each was interpreted."""
+    report["made"] = sorted({(name[:MAX_NAME], file[-MAX_NAME:]) for name, file in made})[:MAX_MADE]
+    report["interpreted"] = [
+        [name[:MAX_NAME], n] for name, n in Counter(interpreted).most_common(MAX_ENTRIES)
+    ]
 
 
 class _Marks:

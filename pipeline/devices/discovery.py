@@ -12,10 +12,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from pipeline import backends
-from pipeline.devices import quarantine
-from pipeline.errors import MachineError
-from pipeline.types import Quarantine
+from kernelproof import backends
+from kernelproof.devices import quarantine
+from kernelproof.errors import MachineError
+from kernelproof.types import Quarantine
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 _ASK_DRIVER = """
@@ -49,19 +49,27 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def default_backend() -> str:
-    """The first backend whose device is here: `cuda` where there is a GPU, else `cpp`."""
-    here = [each.name for each in backends.all_backends().values() if gpus() or not each.on_gpu]
+    """The first of our backends whose device is here: `cuda` where there is a GPU, else `cpp`."""
+    here = [each.name for each in backends.our_backends() if gpus() or not each.on_gpu]
     return here[0]
 
 
 def device_for(backend: str) -> str | None:
     """`cuda:0` (a referee sees one GPU alone) or `cpu`; None when the backend's device is not there.
 
-    Raises MachineError when there are GPUs and all are quarantined.
+    Raises MachineError when there are GPUs and all are quarantined, or a package is missing.
     """
-    if not backends.backend(backend).on_gpu:
+    wanted = backends.backend(backend)
+    if not wanted.on_gpu or interprets(backend):
         return "cpu"
+    if gpus() and wanted.first_call is not None and not wanted.first_call.is_there:
+        raise MachineError(wanted.missing)
     return "cuda:0" if gpus() and require_gpu() else None
+
+
+def interprets(backend: str) -> bool:
+    """Whether a backend's kernels are interpreted here: right or wrong, and never timed."""
+    return backends.backend(backend).interpretable and not gpus()
 
 
 def require_gpu() -> Gpu:

@@ -1,6 +1,6 @@
 """Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
 
-`python -m pipeline.canary cuda:0` says `up` when it has imported what it needs. For each line
+`python -m kernelproof.canary cuda:0` says `up` when it has imported what it needs. For each line
 that it reads it runs small kernels whose results are whole numbers, known exactly, and says `healthy`, or
 what was wrong; after `go` it ends. It holds for the kernels that ran and the memory that they touched: a GPU
 that passes may be broken elsewhere, one that fails must not be used.
@@ -18,9 +18,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline import version
-from pipeline.devices import quarantine
-from pipeline.errors import DeviceUnfit
+from kernelproof import version
+from kernelproof.devices import quarantine
+from kernelproof.errors import DeviceUnfit
 
 TIME_LIMIT_S = 60.0
 """A healthy GPU takes about 3 s, torch's import included; a cold disk takes longer, a hung GPU for ever."""
@@ -28,7 +28,7 @@ KILL_PATIENCE_S = 5.0
 """How long a killed process may take to be gone; one that is stuck in the driver is left behind."""
 UP, SING, GO, HEALTHY = "up", "sing", "go", "healthy"
 """What is said: by the canary when it is up, to it (once more; for the last time), and by it."""
-PROGRAM = (sys.executable, "-P", "-m", "pipeline.canary")
+PROGRAM = (sys.executable, "-P", "-m", "kernelproof.canary")
 
 
 class Reserve:

@@ -13,15 +13,17 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.engine.fifo import Fifo
-from pipeline.engine.referee_process import RefereeLost
-from pipeline.types import CoreShares
+from kernelproof.engine.fifo import Fifo
+from kernelproof.engine.referee_process import RefereeLost
+from kernelproof.types import CoreShares
 
 MEASURED_CORES = 2
 """Logical cores for each GPU: one for the process that is timed, one for the referee."""
-FEW_CORES, BUILDS_PER_CORE = 4, 0.6
-"""Up to so many cores there is a build for each; of more, so many: most builds run two compilers at a time.
-With a build for each of 14 cores all took twice as long, and so long a GPU waited for its first candidate."""
+FEW_CORES = 4
+"""Up to so many cores there is a build for each."""
+FIRST_PER_CORE, BUILDS_PER_CORE = 0.6, 0.9
+"""Of more cores, builds: fewer until the first has ended, since a GPU waits for it (with a build for
+each of 14 cores it took twice as long), more afterwards, when it counts how many end in a minute."""
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
@@ -89,9 +91,10 @@ def measured_threads() -> int:
     return max(1, len(os.sched_getaffinity(0)) - 1)
 
 
-def builds_at_once(cores: int) -> int:
-    """How many candidates are built at the same time with so many cores."""
-    return max(min(cores, FEW_CORES), round(BUILDS_PER_CORE * cores))
+def builds_at_once(cores: int) -> tuple[int, int]:
+    """Candidates that are built at the same time with so many cores: before the first has ended, after."""
+    few = min(cores, FEW_CORES)
+    return max(few, round(FIRST_PER_CORE * cores)), max(few, round(BUILDS_PER_CORE * cores))
 
 
 class Cores:
@@ -101,8 +104,9 @@ class Cores:
     So a batch on a CPU compiles as many candidates as it holds, and then measures them one by one.
     """
 
-    def __init__(self, builders: int) -> None:
-        self._builders = builders
+    def __init__(self, first: int, builders: int) -> None:
+        """`first`: builds at the same time until one has ended; `builders`: afterwards."""
+        self._most, self._builders = first, builders
         self._changed = threading.Condition()
         self._builds, self._measurements = Fifo(self._changed), Fifo(self._changed)
         self._building = 0
@@ -110,15 +114,16 @@ class Cores:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """A place for one build; at most `builders` at a time. Raises RefereeLost when closed meanwhile."""
+        """A place for one build; the others wait. Raises RefereeLost when closed meanwhile."""
         with self._changed:
-            self._wait(self._builds, lambda: self._building < self._builders and not self._measuring)
+            self._wait(self._builds, lambda: self._building < self._most and not self._measuring)
             self._building += 1
         try:
             yield
         finally:
             with self._changed:
                 self._building -= 1
+                self._most = self._builders
                 self._changed.notify_all()
 
     @contextmanager

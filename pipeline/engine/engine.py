@@ -10,25 +10,26 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline.backends import backend
-from pipeline.compile import Builder, diagnosis, find_tools
-from pipeline.devices import gpu_health, locks
-from pipeline.devices.discovery import device_for, environment_for, set_aside
-from pipeline.engine.core_sharing import Cores, builds_at_once, measured_threads
-from pipeline.engine.prebuild import Prebuilt, prebuild
-from pipeline.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
-from pipeline.engine.referees import Referees
-from pipeline.errors import DeviceUnfit, MachineError
-from pipeline.hashing import sha256_text
-from pipeline.policy import review
-from pipeline.pysource import compiles_itself
-from pipeline.sandbox import Group, on_cores, sweep
-from pipeline.types import (
+from kernelproof.backends import backend
+from kernelproof.compile import Builder, diagnosis, find_tools
+from kernelproof.devices import gpu_health, locks
+from kernelproof.devices.discovery import device_for, environment_for, interprets, set_aside
+from kernelproof.engine.core_sharing import Cores, builds_at_once, measured_threads
+from kernelproof.engine.first_calls import compile_ahead
+from kernelproof.engine.prebuild import Prebuilt, prebuild
+from kernelproof.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
+from kernelproof.engine.referees import Referees
+from kernelproof.errors import DeviceUnfit, MachineError, UsageError
+from kernelproof.hashing import sha256_text
+from kernelproof.policy import review
+from kernelproof.pysource import compiles_itself
+from kernelproof.sandbox import Group, on_cores, sweep
+from kernelproof.types import (
     Build,
     BuildRequest,
     BuildState,
@@ -40,9 +41,9 @@ from pipeline.types import (
     Verification,
     VerifySettings,
 )
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.version import __version__
-from pipeline.workspace import cache_bound, cache_directory
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.version import __version__
+from kernelproof.workspace import cache_bound, cache_directory
 
 MAX_TRIES = 3
 """A verification that fails for our reasons is tried this often before it is recorded as such."""
@@ -76,7 +77,8 @@ class Engine:
         building = self._referees.others
         self._jobs = Group(building, in_turn=True)
         self._lock = threading.Lock()
-        self._cores = Cores(builders or builds_at_once(len(building or os.sched_getaffinity(0))))
+        known = (builders, builders) if builders else builds_at_once(len(building or os.sched_getaffinity(0)))
+        self._cores = Cores(*known)
         self._builder: Builder | None = None
         self._environment: Environment | None = None
         self._closed = False
@@ -94,6 +96,11 @@ class Engine:
         self._cores.close()
         self._jobs.close()
         self._referees.close()
+
+    @property
+    def busy_share(self) -> float | None:
+        """Part of their time in which the referees had a candidate; None before the first one started."""
+        return self._referees.busy_share
 
     def environment(self, settings: VerifySettings) -> Environment:
         """This machine, as verifications record it."""
@@ -123,12 +130,13 @@ class Engine:
             return record.ended(fatal.status, fatal.message, findings)
         self._require_cache()
         device = device_for(settings.backend) or "cpu"
-        with self._referees.expected(device):  # one starts while the build runs
-            on_stage("build")
+        request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
+        with self._referees.expected(device, self._readying(request)):  # one starts while the build runs
             began = time.monotonic()
             # The threads that watch the compilers stay off the cores kept for measurements, as the compilers
             # do.
             with self._cores.building(), on_cores(self._referees.others):
+                on_stage("build")
                 prebuilt = self._prebuilt(source, problem, settings)
             if self._closed:
                 raise RefereeLost("the engine was closed")
@@ -136,25 +144,37 @@ class Engine:
             build_seconds = round(time.monotonic() - began, 3)
             verdict = self._after_build(record, prebuilt, findings)
             if verdict is None:
-                request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
+                if prebuilt.first_calls is not None:
+                    first = prebuilt.first_calls
+                    update = {"first_calls": first.library, "compiled_ahead": not first.log}
+                    request = request.model_copy(update=update)
                 made = dict(prebuilt.contents)
                 verdict = self._judged(record, request, made, on_stage)
                 self._require_compilers(verdict.builds, settings)
                 builds = with_origin(verdict.builds, [*prebuilt.builds, *made.values()]) or prebuilt.builds
             else:
                 builds = prebuilt.builds
+            builds += (prebuilt.first_calls,) if prebuilt.first_calls is not None else ()
         stages = {"build": build_seconds, **verdict.stage_seconds}
         return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
 
     def _prebuilt(self, source: str, problem: Problem, settings: VerifySettings) -> Prebuilt:
         here = device_for(settings.backend) is not None
         builder = self._current_builder()
+        if backend(settings.backend).first_call is not None:
+            if interprets(settings.backend):
+                return Prebuilt((), None)
+            return compile_ahead(builder, source, settings, self._jobs, problem)
         return prebuild(builder, self._cache, source, settings, self._jobs, problem, runs_here=here)
 
     def _after_build(
         self, record: _Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
     ) -> Verification | None:
         """The verdict, where the build stage already decides it."""
+        first = prebuilt.first_calls
+        if first is not None and prebuilt.refused and first.state.status is not None:
+            ended = record.ended(first.state.status, prebuilt.refused, findings, prebuilt, prebuilt.trouble)
+            return self._with_environment(ended)
         failure = diagnosis.verdict(_deciding(prebuilt, record.source))
         if failure is not None:
             status, reason, details = failure
@@ -205,6 +225,7 @@ class Engine:
         self, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, hand_back: bool
     ) -> Verification:
         """One try. Raises HandedBack, RefereeLost, DeviceUnfit."""
+        on_stage("queued")
         alone = self._cores.measuring() if request.device == "cpu" else nullcontext()
         with alone, self._referees.taken(request.device) as referee:
             try:
@@ -217,8 +238,8 @@ class Engine:
         self, wanted: BuildRequest, settings: VerifySettings, made: dict[str, Build], on_stage: OnStage
     ) -> None:
         """Builds what a referee met, while it has another candidate."""
-        on_stage("build")
         with self._cores.building(), on_cores(self._referees.others):
+            on_stage("build")
             build = self._current_builder().build(wanted, seconds=settings.build_seconds)
         made[wanted.content_sha256] = build
 
@@ -244,6 +265,25 @@ class Engine:
                     environment = environment_for(referee.gpu)
                     gpu_health.confirm(request.device, referee.gpu.uuid, "the loss of a referee", environment)
             raise
+
+    def _readying(self, request: VerifyRequest) -> Callable[[RefereeProcess], None] | None:
+        """What a new referee does while the first candidate is built: on a GPU, what is measured once for
+        each. Where compilers may take the cores of measurements it waits for the candidate."""
+        if request.device == "cpu" or not request.settings.measure or not self._referees.others:
+            return None
+
+        def ready(referee: RefereeProcess) -> None:
+            cores = self._referees.shares_of(referee, request.device)
+            try:
+                referee.prepare(request, more=self._many, cores=cores)
+            except DeviceUnfit as error:
+                self._give_up(referee, str(error))
+            except RefereeLost:
+                self._replace(referee)
+            except (UsageError, MachineError):  # the candidate is told that
+                pass
+
+        return ready
 
     def _require_compilers(self, builds: tuple[Build, ...], settings: VerifySettings) -> None:
         """Raises MachineError where a build found no compiler, and no other candidate's would find one.
@@ -302,6 +342,8 @@ def with_origin(asked: Sequence[Build], made: Sequence[Build]) -> tuple[Build, .
 
 def _in_numbers(settings: VerifySettings) -> VerifySettings:
     """The settings as they are recorded: with what this machine decides, so that another can do the same."""
+    if settings.measure and interprets(settings.backend):
+        settings = settings.model_copy(update={"measure": False})
     if settings.threads or not backend(settings.backend).counts_threads:
         return settings
     return settings.model_copy(update={"threads": measured_threads()})

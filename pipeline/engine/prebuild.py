@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.backends import backend
-from pipeline.compile import KEY_FORMAT, Builder, BuildIndex
-from pipeline.compile.static_extraction.builds import MODEL, StaticBuilds, init_arguments, static_builds
-from pipeline.errors import SandboxError
-from pipeline.hashing import sha256_json, sha256_text
-from pipeline.sandbox import Group
-from pipeline.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
-from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.backends import backend
+from kernelproof.compile import KEY_FORMAT, Builder, BuildIndex
+from kernelproof.compile.static_extraction.builds import MODEL, StaticBuilds, init_arguments, static_builds
+from kernelproof.errors import SandboxError
+from kernelproof.hashing import sha256_json, sha256_text
+from kernelproof.sandbox import Group
+from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
+from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 
 REHEARSAL_SECONDS = 30.0
 """Most seconds for constructing and calling the model without a GPU, builds not counted."""
@@ -40,6 +40,10 @@ class Prebuilt:
     """The message of what it raised then."""
     contents: Mapping[str, Build] = field(default_factory=dict)
     """The builds, by the requests' `content_sha256`."""
+    first_calls: Build | None = None
+    """What stands for kernels that are compiled when they are first called."""
+    refused: str = ""
+    """Why such a kernel is not there, where its compiler refused it or took too long."""
 
 
 def prebuild(
@@ -95,12 +99,13 @@ def _foreseen(
     return static_builds(
         source,
         gpu=backend(settings.backend).on_gpu,
-        capability=_capability(builder),
+        capability=capability(builder),
         arguments=init_arguments(problem, settings.size) if problem is not None else None,
     )
 
 
-def _capability(builder: Builder) -> tuple[int, int]:
+def capability(builder: Builder) -> tuple[int, int]:
+    """The compute capability that is built for."""
     major, minor = builder.toolchain.architecture.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
     return int(major), int(minor)
 
@@ -109,14 +114,7 @@ def _import(
     contestant: Contestant, source: str, settings: VerifySettings, builder: Builder
 ) -> tuple[str, str]:
     """Why it ended early, and the message of what it raised; empty where it did not."""
-    hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
-    pretence = {"op": "pretend", "device": backend(settings.backend).pretended}
-    try:
-        contestant.wait_ready()
-        contestant.ask(hello, seconds=settings.load_seconds)
-        contestant.ask({**pretence, "capability": _capability(builder)}, seconds=settings.load_seconds)
-    except (ContestantFailed, ContestantGone) as error:
-        raise SandboxError(f"a sandboxed Python did not start: {error}") from None
+    greet(contestant, settings, builder)
     try:
         contestant.ask({"op": "load", "source": source, "seed": 0}, seconds=settings.load_seconds)
     except ContestantFailed as error:
@@ -124,6 +122,20 @@ def _import(
     except ContestantGone as error:
         return str(error), ""
     return "", ""
+
+
+def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) -> None:
+    """Waits for a process, and lets it pretend to have the device. Raises SandboxError."""
+    plug = backend(settings.backend)
+    first = plug.first_call.said(interpret=False) if plug.first_call is not None else None
+    hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
+    pretence = {"op": "pretend", "device": plug.pretended, "capability": capability(builder)}
+    try:
+        contestant.wait_ready()
+        contestant.ask({**hello, "first_calls": first}, seconds=settings.load_seconds)
+        contestant.ask(pretence, seconds=settings.load_seconds)
+    except (ContestantFailed, ContestantGone) as error:
+        raise SandboxError(f"a sandboxed Python did not start: {error}") from None
 
 
 def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem) -> None:

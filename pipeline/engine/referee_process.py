@@ -13,14 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pipeline import version
-from pipeline.compile import Toolchain
-from pipeline.contestant import wire
-from pipeline.devices.discovery import Gpu, environment_for
-from pipeline.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
-from pipeline.types import Build, BuildRequest, CoreShares, Environment, Verification
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.client import EVEN_GROUND, SILENT
+from kernelproof import version
+from kernelproof.compile import Toolchain
+from kernelproof.contestant import wire
+from kernelproof.devices.discovery import Gpu, environment_for
+from kernelproof.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
+from kernelproof.types import Build, BuildRequest, CoreShares, Environment, Verification
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.client import EVEN_GROUND, SILENT
 
 START_SECONDS = 300.0
 GOODBYE_SECONDS = 10.0
@@ -66,7 +66,7 @@ class RefereeProcess:
         self._sock = ours
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline.referee", str(theirs.fileno()), str(lifeline_read)],
+                [sys.executable, "-m", "kernelproof.referee", str(theirs.fileno()), str(lifeline_read)],
                 pass_fds=(theirs.fileno(), lifeline_read),
                 stdin=subprocess.DEVNULL,
                 env=referee_environment(cache) | environment_for(self.gpu),
@@ -121,6 +121,20 @@ class RefereeProcess:
         if "needs" in reply:
             raise HandedBack(BuildRequest.model_validate(reply["needs"]))
         return Verification.model_validate(reply["verification"])
+
+    def prepare(self, request: VerifyRequest, *, more: bool, cores: CoreShares) -> None:
+        """Has it get ready for candidates like this one, which is still to be built, on its GPU.
+
+        Raises RefereeLost, and what `verify` raises for this machine.
+        """
+        message = {
+            "op": "prepare",
+            "request": request.model_dump(mode="json"),
+            "cache": str(self._cache),
+            "more": more,
+            "cores": cores.model_dump(mode="json"),
+        }
+        self._ask(message, lambda _: None)
 
     def close(self) -> None:
         """Ends the process and everything it started. Safe to call twice, and from another thread."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.devices import discovery
-from pipeline.devices.discovery import Gpu
-from pipeline.engine.core_sharing import shares_by_gpu
-from pipeline.engine.fifo import Fifo
-from pipeline.engine.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
-from pipeline.types import CoreShares
+from kernelproof.devices import discovery
+from kernelproof.devices.discovery import Gpu
+from kernelproof.engine.core_sharing import shares_by_gpu
+from kernelproof.engine.fifo import Fifo
+from kernelproof.engine.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
+from kernelproof.types import CoreShares
 
 
 class Referees:
@@ -33,10 +34,13 @@ class Referees:
         self._changed = threading.Condition()
         self._running: dict[str, RefereeProcess] = {}
         """By the GPU's UUID; by the empty text where there is none."""
+        self._readied: dict[str, RefereeProcess] = {}
+        """Those that were told to get ready."""
         self._taken: set[str] = set()
         self._waiting: dict[str, Fifo] = defaultdict(lambda: Fifo(self._changed))
         self._expected = 0
         self._closed = False
+        self._busy = BusyTime()
         used, installed = (
             [gpu.uuid for gpu in found] for found in (discovery.fleet(), discovery.installed())
         )
@@ -48,9 +52,10 @@ class Referees:
         return next(iter(self._shares.values()), ALL_SHARED).others
 
     @contextmanager
-    def expected(self, device: str) -> Iterator[None]:
+    def expected(self, device: str, ready: Callable[[RefereeProcess], None] | None = None) -> Iterator[None]:
         """While a candidate is on its way to `device`: as many referees come up as there is work for.
 
+        `ready`: what each of them does first, in a thread of its own; it is given out when that is done.
         Raises RefereeLost when closed, MachineError when no healthy GPU is left.
         """
         with self._changed:
@@ -61,7 +66,9 @@ class Referees:
                 referee.close()
             with self._changed:
                 for place in _places(device)[: self._expected]:
-                    self._started(place)
+                    referee = self._started(place)
+                    if ready is not None:
+                        self._get_ready(referee, ready)
             yield
         finally:
             with self._changed:
@@ -76,12 +83,23 @@ class Referees:
             referee = self._started(place)
             key = _key(place)
             self._taken.add(key)
+            self._busy.began(key)
         try:
             yield referee
         finally:
             with self._changed:
+                self._busy.ended(key)
                 self._taken.discard(key)
                 self._changed.notify_all()
+
+    @property
+    def busy_share(self) -> float | None:
+        """Seconds in which a referee had a candidate over the seconds since its start, summed over them.
+
+        None before the first one started.
+        """
+        with self._changed:
+            return self._busy.share
 
     def one(self, device: str) -> RefereeProcess:
         """Some referee of `device`, perhaps at work. Raises as `expected` does."""
@@ -108,10 +126,30 @@ class Referees:
         for referee in running:
             referee.close()
 
+    def _get_ready(self, referee: RefereeProcess, ready: Callable[[RefereeProcess], None]) -> None:
+        key = _key(referee.gpu)
+        if self._readied.get(key) is referee or key in self._taken:
+            return
+        self._readied[key] = referee
+        self._taken.add(key)
+
+        def work() -> None:
+            try:
+                ready(referee)
+            finally:
+                with self._changed:
+                    self._taken.discard(key)
+                    self._changed.notify_all()
+
+        threading.Thread(target=work, name="getting ready", daemon=True).start()
+
     def _free(self, device: str) -> list[Gpu | None]:
-        """Where nobody is at work, and first where a referee is up already. Raises as `expected` does."""
+        """Where nobody is at work, and first where a referee is up already. No more come up than there are
+        candidates: one waits for a referee that gets ready. Raises as `expected` does."""
         self._require_open()
-        free = [place for place in _places(device) if _key(place) not in self._taken]
+        places = _places(device)
+        wanted = {*map(_key, places[: max(1, self._expected)]), *self._running}
+        free = [place for place in places if _key(place) in wanted - self._taken]
         return sorted(free, key=lambda place: _key(place) not in self._running)
 
     def _started(self, place: Gpu | None) -> RefereeProcess:
@@ -119,6 +157,7 @@ class Referees:
         key = _key(place)
         if key not in self._running:
             self._running[key] = RefereeProcess(self._cache, place)
+            self._busy.started(key)
         return self._running[key]
 
     def _outdated(self) -> list[RefereeProcess]:
@@ -131,6 +170,37 @@ class Referees:
     def _require_open(self) -> None:
         if self._closed:
             raise RefereeLost("the engine was closed")
+
+
+class BusyTime:
+    """How long each of several workers was at work since it started, in seconds. Not thread-safe."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._started: dict[str, float] = {}
+        self._since: dict[str, float] = {}
+        self._busy_s = 0.0
+
+    def started(self, key: str) -> None:
+        """A worker is there; one that takes the place of another goes on with its time."""
+        self._started.setdefault(key, self._clock())
+
+    def began(self, key: str) -> None:
+        """It has work."""
+        self._since[key] = self._clock()
+
+    def ended(self, key: str) -> None:
+        """It has none any more."""
+        self._busy_s += self._clock() - self._since.pop(key)
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None before one started."""
+        now = self._clock()
+        whole = sum(now - since for since in self._started.values())
+        if whole <= 0:
+            return None
+        return (self._busy_s + sum(now - since for since in self._since.values())) / whole
 
 
 def _key(place: Gpu | None) -> str:

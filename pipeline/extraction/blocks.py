@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -116,7 +117,7 @@ class Spans:
 
     def __init__(self, text: str, needle: str) -> None:
         self._text = text
-        self._marks = [_mark(match) for match in _MARK.finditer(text)][-_MAX_MARKS:]
+        self._marks = [_mark(match) for match in deque(_MARK.finditer(text), _MAX_MARKS)]
         self._places = [match.start() for match in re.finditer(re.escape(needle), text)]
 
     def fenced(self) -> Iterator[list[Block]]:

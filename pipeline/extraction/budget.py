@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pipeline.pysource import parse
+from kernelproof.pysource import parse
 
 MAX_CALLS = 200
 MAX_CHARACTERS = 6_000_000

@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pipeline.extraction.blocks import Block
-from pipeline.extraction.budget import Budget
-from pipeline.extraction.normalise import straighten_quotes
-from pipeline.extraction.remarks import remark
-from pipeline.pysource import find_class
+from kernelproof.extraction.blocks import Block
+from kernelproof.extraction.budget import Budget
+from kernelproof.extraction.normalise import straighten_quotes
+from kernelproof.extraction.remarks import remark
+from kernelproof.pysource import find_class
 
 NAME = "ModelNew"
 MAX_TRIM_FENCED = 20
@@ -28,8 +28,8 @@ _CODE_LINE = re.compile(
 )
 
 
-# A fence's language on a line of its own: as Python it would be a name that nobody defines.
-_LABEL = re.compile(r"\A\s*(?:python3?|py)[ \t]*\n", re.IGNORECASE)
+LABEL = re.compile(r"\A\s*(?:python3?|py)[ \t]*\n", re.IGNORECASE)
+"""A fence's language on a line of its own: as Python it would be a name that nobody defines."""
 
 
 class Kind(Enum):
@@ -94,7 +94,7 @@ def stops_in_the_middle(code: str, budget: Budget) -> bool:
 
 def _variants(code: str, budget: Budget) -> list[tuple[str, tuple[str, ...]]]:
     """The code as it is, then with the changes that may make it parse, where they change anything."""
-    code = _LABEL.sub("", code)
+    code = LABEL.sub("", code)
     variants: list[tuple[str, tuple[str, ...]]] = [(code, ())]
     if (shifted := _dedented(code)) != code:
         variants.append((shifted, ()))

@@ -1,134 +1,158 @@
-"""From a response to a candidate, or to the status that says why there is none. Never runs the text."""
+"""The door: from a text to a candidate, or to the status that says why there is none. Never runs the text.
+
+`extract` is the only way in. A model's answer, a file, standard input, a line of JSON and a string from
+Python all go through it, so the same text is the same candidate everywhere.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
-from pipeline.extraction.blocks import begins_as_program
-from pipeline.extraction.budget import Budget
-from pipeline.extraction.completeness import NAME
-from pipeline.extraction.normalise import normalise
-from pipeline.extraction.remarks import remark
-from pipeline.extraction.search import Found, find_program
-from pipeline.extraction.thinking import Answer, set_thinking_aside
-from pipeline.hashing import sha256_text
-from pipeline.pysource import find_class, parse
-from pipeline.types import Candidate, Extraction, Response, Status
+from kernelproof.extraction.blocks import begins_as_program
+from kernelproof.extraction.budget import Budget
+from kernelproof.extraction.completeness import LABEL, NAME
+from kernelproof.extraction.normalise import normalise
+from kernelproof.extraction.reasons import declined, reason_of
+from kernelproof.extraction.remarks import remark
+from kernelproof.extraction.search import REFERENCE, Found, find_program
+from kernelproof.extraction.thinking import Answer, set_thinking_aside
+from kernelproof.hashing import sha256_text
+from kernelproof.pysource import find_class
+from kernelproof.types import Candidate, Extraction, Response, Status
+from kernelproof.types.exchange import FILTERED, LIMITED, REFUSED
 
-# As servers spell them: OpenAI, Anthropic, Google, vLLM.
-_LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-_FILTERED = frozenset(
-    {"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation"}
-)
-
-
+MAX_TEXT = 4_000_000
+"""Most characters that are looked at. The longest text then takes half a minute, if it is made for that."""
 _LONE_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[ \t]*(?:python3?|py)?[ \t]*\n")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
 def extract(response: Response) -> Extraction:
-    """The program that the response means. Total and deterministic; bounded work for any text."""
-    finish = (response.finish_reason or "").lower()
-    if (response.refusal or "").strip() or finish in _FILTERED:
-        return _none(Status.REFUSED, *((remark("finish_reason", finish),) if finish in _FILTERED else ()))
-    text, warnings = normalise(response.text or "")
-    budget = Budget()
+    """The program that a text means. Total and deterministic; bounded work for any text.
+
+    A text that somebody gives is `Response(text=text)`: a response of which no server said anything.
+    What a server said makes the only difference. Where it says that it cut the answer off, a program that
+    runs to the end is `truncated`. Where nobody says so, it is taken as it is: a program with a string that
+    is never closed is a syntax error, which the policy reports with its line.
+    """
+    status = declined(response)
+    found = _found(response) if status is None else Found(None, status=status)
+    if (response.finish_reason or "").lower() in LIMITED | FILTERED | REFUSED:
+        found = replace(found, warnings=(*found.warnings, remark("finish_reason", response.finish_reason)))
+    if found.code is None:
+        return _none(response, found.status or Status.NO_CODE, found.warnings)
+    start = (response.text or "").rfind(found.code)
+    return Extraction(
+        candidate=Candidate(source=found.code, sha256=sha256_text(found.code)),
+        method=found.method,
+        warnings=tuple(dict.fromkeys(found.warnings)),
+        span=(start, start + len(found.code)) if start >= 0 else None,
+    )
+
+
+def _found(response: Response) -> Found:
+    """What is found in an answer that the server gave out."""
+    raw, budget = response.text or "", Budget()
+    cut = (response.finish_reason or "").lower() in LIMITED
+    if len(raw) > MAX_TEXT:
+        status = Status.TRUNCATED if cut else Status.NO_CODE
+        return Found(None, status=status, warnings=(remark("too_long", len(raw)),))
+    if not cut and _is_program(raw, budget):
+        return _whole(raw)
+    text, warnings = normalise(raw)
+    text = LABEL.sub("", text)
+    if not cut and _is_program(text, budget):
+        found = _whole(text)
+    else:
+        found = _searched(text, response.reasoning or "", budget, cut=cut)
+        found = found if cut else _taken_whole(text, found, budget)
+    return replace(found, warnings=(*warnings, *found.warnings))
+
+
+def _is_program(text: str, budget: Budget) -> bool:
+    tree = budget.tree(text) if NAME in text and not LABEL.match(text) else None
+    return tree is not None and find_class(tree, NAME) is not None
+
+
+def _whole(text: str) -> Found:
+    return Found(text, "whole", None, (remark("reference_echoed"),) if REFERENCE.search(text) else ())
+
+
+def _searched(text: str, reasoning: str, budget: Budget, *, cut: bool) -> Found:
+    """The program within a text. `cut`: the server says that it ended the text before the model did."""
     answer = _answer(text, budget)
-    warnings += answer.warnings
-    cut_by_server = finish in _LENGTH
-    if cut_by_server:
-        warnings += (remark("finish_reason", finish),)
     if answer.unclosed:
-        return _none(Status.TRUNCATED, *warnings)
+        return Found(None, status=Status.TRUNCATED, warnings=answer.warnings)
     found = find_program(answer.text, budget)
-    warnings += found.warnings
+    warnings = answer.warnings + found.warnings
     if budget.spent:
         warnings += (remark("work_limit"),)
     if not answer.text.strip():
         warnings += (remark("empty_content"),)
-    if (
-        found.code is None
-        and NAME not in answer.text
-        and NAME in answer.thinking + (response.reasoning or "")
-    ):
+    status = found.status
+    if found.code is None and NAME not in answer.text and NAME in answer.thinking + reasoning:
         warnings += (remark("code_only_in_reasoning"),)
-    if cut_by_server and (found.code is None or found.to_the_end or remark("does_not_parse") in warnings):
-        return _none(Status.TRUNCATED, *warnings)
-    return _extraction(found, response.text or "", warnings)
+    elif not answer.text.strip():
+        status = Status.EMPTY
+    if cut and (found.code is None or found.to_the_end or remark("does_not_parse") in warnings):
+        return Found(None, status=Status.TRUNCATED, warnings=warnings)
+    return replace(found, status=status, warnings=warnings)
 
 
-def extract_source(text: str) -> Extraction:
-    """The program in a user's file: a Python file is taken unchanged, else the file is a raw response.
+def _taken_whole(text: str, found: Found, budget: Budget) -> Found:
+    """The whole text, where it is a program with a fault that a later stage names; else what was found.
 
-    A Python file without ModelNew, or with a syntax error, is taken too, with a warning: what is wrong with
-    it is for the policy to say. It is never `truncated`: where a file's string, bracket or fence is not
-    closed, nobody says that a server cut it off.
+    Such are Python without ModelNew, and Python that does not parse. After one fence that opens the text,
+    and that nothing closes, the rest is such a text too.
     """
-    tree = parse(text)
-    if not isinstance(tree, SyntaxError) and find_class(tree, NAME) is not None:
-        return _extraction(Found(text, "file"), text, ())
-    clean, warnings = normalise(text)
-    found = extract(Response(text=clean))
-    if _is_file(tree, clean, found):
-        fault = "does_not_parse" if isinstance(parse(clean), SyntaxError) else "no_model_new"
-        return _extraction(
-            Found(clean, "file"),
-            text,
-            (*warnings, *(found.warnings if found.candidate else ()), remark(fault)),
-        )
-    if found.candidate is None and (code := _after_lone_fence(clean)) is not None:
-        notes = (*warnings, remark("unclosed_fence"), remark("does_not_parse"))
-        return _extraction(Found(code, "fence"), text, notes)
-    span = found.span if clean == text else None
-    return found.model_copy(update={"warnings": (*warnings, *found.warnings), "span": span})
+    kept = found.warnings if found.code is not None else ()
+    if _is_faulty_program(text, found, budget):
+        fault = "no_model_new" if budget.tree(text) is not None else "does_not_parse"
+        return Found(text, "whole", None, (*kept, remark(fault)))
+    if found.code is None and (code := _after_lone_fence(text, budget)) is not None:
+        return Found(code, "fence", None, (remark("unclosed_fence"), remark("does_not_parse")))
+    return found
 
 
-def _is_file(tree: ast.Module | SyntaxError, text: str, found: Extraction) -> bool:
+def _is_faulty_program(text: str, found: Found, budget: Budget) -> bool:
     """True for Python without a usable ModelNew, and for Python whose only fault is a syntax error.
 
     In the second case nothing but comments and docstrings may stand before the program that was found; and
     where no program was found that parses, the text must begin as a program does.
     """
-    if isinstance(tree, ast.Module) and found.candidate is None:
+    parses = budget.tree(text) is not None
+    if parses and found.code is None:
         return "import" in text or begins_as_program(text)
-    if found.method == "bare":
-        before = parse(text[: found.span[0]]) if found.span else tree
-        if isinstance(tree, ast.Module) or isinstance(before, ast.Module):
+    if found.method == "bare" and found.code is not None:
+        start = text.rfind(found.code)
+        if parses or (start >= 0 and budget.tree(text[:start]) is not None):
             return True
-    usable = found.candidate is not None and isinstance(parse(found.candidate.source), ast.Module)
+    usable = found.code is not None and budget.tree(found.code) is not None
     return begins_as_program(text) and (not usable or found.method == "bare")
 
 
-def _after_lone_fence(text: str) -> str | None:
+def _after_lone_fence(text: str, budget: Budget) -> str | None:
     """The program after a fence that opens the text, where no other fence closes it and it is Python that
     does not parse; else None."""
     opened = _LONE_FENCE.match(text)
     if opened is None or _FENCE.search(text, opened.end()):
         return None
     code = text[opened.end() :]
-    return code if begins_as_program(code) and isinstance(parse(code), SyntaxError) else None
+    return code if begins_as_program(code) and not isinstance(budget.parse(code), ast.Module) else None
 
 
 def _answer(text: str, budget: Budget) -> Answer:
     """The text without its thinking. A text that is a program has none, though its strings may hold tags."""
-    tree = budget.tree(text) if NAME in text else None
-    if tree is not None and find_class(tree, NAME) is not None:
-        return Answer(text)
-    return set_thinking_aside(text, budget)
+    return Answer(text) if _is_program(text, budget) else set_thinking_aside(text, budget)
 
 
-def _extraction(found: Found, raw: str, warnings: tuple[str, ...]) -> Extraction:
-    if found.code is None:
-        return _none(found.status or Status.NO_CODE, *warnings)
-    start = raw.rfind(found.code)
+def _none(response: Response, status: Status, warnings: tuple[str, ...]) -> Extraction:
     return Extraction(
-        candidate=Candidate(source=found.code, sha256=sha256_text(found.code)),
-        method=found.method,
+        candidate=None,
+        status=status,
+        reason=reason_of(status, response, warnings),
+        method="none",
         warnings=tuple(dict.fromkeys(warnings)),
-        span=(start, start + len(found.code)) if start >= 0 else None,
     )
-
-
-def _none(status: Status, *warnings: str) -> Extraction:
-    return Extraction(candidate=None, status=status, method="none", warnings=tuple(dict.fromkeys(warnings)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from pipeline.extraction.blocks import Block
-from pipeline.extraction.completeness import NAME, Program
-from pipeline.pysource import find_class, reached_from, undefined_names
+from kernelproof.extraction.blocks import Block
+from kernelproof.extraction.completeness import NAME, Program
+from kernelproof.pysource import find_class, reached_from, undefined_names
 
 IMPORTED = {
     "torch",

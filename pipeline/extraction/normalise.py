@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from re import Pattern
 
-from pipeline.extraction.remarks import remark
+from kernelproof.extraction.remarks import remark
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ WARNINGS: dict[str, str] = {
     "diff_skipped": "A diff was passed over: only whole programs are taken.",
     "does_not_parse": "The program is complete but not valid Python; the syntax error is reported later.",
     "model_new_not_top_level": "ModelNew is defined where importing the program does not reach it.",
-    "no_model_new": "The file is Python and does not define ModelNew.",
+    "no_model_new": "The text is Python and does not define ModelNew.",
     "finish_reason": "The server's reason for ending the response, where it matters.",
+    "too_long": "The text has that many characters, far more than any program; nothing of it was looked at.",
     "work_limit": "The response was too intricate to look at every possible program in it.",
 }
 """Name to meaning."""

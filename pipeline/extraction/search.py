@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from pipeline.extraction.blocks import Block, Spans, fenced
-from pipeline.extraction.budget import Budget
-from pipeline.extraction.completeness import DEFINES, NAME, Kind, Program, judge, stops_in_the_middle
-from pipeline.extraction.needs import IMPORTED, is_edit_of, is_native, needs, stands_for_native
-from pipeline.extraction.normalise import normalise
-from pipeline.extraction.remarks import remark
-from pipeline.extraction.thinking import set_thinking_aside
-from pipeline.types import Status
+from kernelproof.extraction.blocks import Block, Spans, fenced
+from kernelproof.extraction.budget import Budget
+from kernelproof.extraction.completeness import DEFINES, NAME, Kind, Program, judge, stops_in_the_middle
+from kernelproof.extraction.needs import IMPORTED, is_edit_of, is_native, needs, stands_for_native
+from kernelproof.extraction.normalise import normalise
+from kernelproof.extraction.remarks import remark
+from kernelproof.extraction.thinking import set_thinking_aside
+from kernelproof.types import Status
 
-_REFERENCE = re.compile(r"^[ \t]*class[ \t]+Model\b", re.MULTILINE)
+REFERENCE = re.compile(r"^[ \t]*class[ \t]+Model\b", re.MULTILINE)
 _CODE_START = re.compile(r"^[ \t]*(?:import \w|from [\w.]+ import |class \w+\s*[(:])", re.MULTILINE)
 _REASONING_KEYS = frozenset({"reasoning", "reasoning_content", "reasoning_details", "thinking", "thoughts"})
 _MAX_JSON_STRINGS = 8
@@ -139,7 +139,7 @@ class Search:
             warnings.append(remark("unclosed_fence"))
         if any(DEFINES.search(other.code) for other in self._blocks if other.end <= block.start):
             warnings.append(remark("second_version_wins"))
-        if _REFERENCE.search(self._text):
+        if REFERENCE.search(self._text):
             warnings.append(remark("reference_echoed"))
         warnings.extend(self._remarks())
         to_the_end = not block.closed and program.code.endswith(block.code[-80:])
@@ -204,7 +204,7 @@ def find_program(text: str, budget: Budget) -> Found:
     """The program that an answer means. An answer that is nothing but a program is taken whole."""
     whole = judge(Block(text, 0, len(text)), budget)
     if whole.kind is Kind.COMPLETE and whole.code == text:
-        warnings = (remark("reference_echoed"),) if _REFERENCE.search(text) else ()
+        warnings = (remark("reference_echoed"),) if REFERENCE.search(text) else ()
         return Found(text, "bare", None, warnings, to_the_end=True)
     return Search(text, budget).run()
 

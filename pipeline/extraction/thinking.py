@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.extraction.budget import Budget
-from pipeline.extraction.remarks import remark
+from kernelproof.extraction.budget import Budget
+from kernelproof.extraction.remarks import remark
 
 _TAG = re.compile(
     r"<(?P<close>/)?(?:think|thinking|thought|reasoning)(?=[\s>])(?P<attributes>[^<>\n]{0,200})>",

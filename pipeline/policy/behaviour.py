@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pipeline.policy.program import Program
-from pipeline.policy.rule import Hit, Registry
-from pipeline.types import Severity
+from kernelproof.policy.program import Program
+from kernelproof.policy.rule import Hit, Registry
+from kernelproof.types import Severity
 
 RULES = Registry()
 

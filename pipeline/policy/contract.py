@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.policy.program import Program
-from pipeline.policy.rule import Hit, Registry
-from pipeline.pysource import (
+from kernelproof.policy.program import Program
+from kernelproof.policy.rule import Hit, Registry
+from kernelproof.pysource import (
     Function,
     find_class,
     find_method,
@@ -17,7 +17,7 @@ from pipeline.pysource import (
     parse,
     undefined_names,
 )
-from pipeline.types import Severity, Status
+from kernelproof.types import Severity, Status
 
 RULES = Registry()
 PLAIN = {"torch.nn.Module", "nn.Module", "Module", "object"}

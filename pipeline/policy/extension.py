@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipeline.backends import backend
-from pipeline.policy import native
-from pipeline.policy.program import Program
-from pipeline.policy.rule import Hit, Registry
-from pipeline.types import Severity
+from kernelproof.backends import backend
+from kernelproof.policy import native
+from kernelproof.policy.program import Program
+from kernelproof.policy.rule import Hit, Registry
+from kernelproof.types import Severity
 
 RULES = Registry()
 
 
 @RULES.rule(Severity.WARNING, "No inline extension with a kernel of its own was found in the source.")
 def no_inline_kernel(program: Program) -> Iterator[Hit]:
-    if not program.extensions:
+    if backend(program.backend).first_call is not None:
+        if not backend(program.backend).holds_own_code(program.source):
+            yield Hit(f"Write {backend(program.backend).own_code} in the file.")
+    elif not program.extensions:
         yield Hit("Compile a kernel with torch.utils.cpp_extension.load_inline.")
     elif not any(backend(program.backend).holds_own_code(text) for _, text in program.native_strings):
         wanted = backend(program.backend).own_code

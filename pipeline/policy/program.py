@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.policy import native
-from pipeline.policy.strings import Strings
-from pipeline.pysource import Function, find_class, parse
-from pipeline.types import Problem
+from kernelproof.policy import native
+from kernelproof.policy.strings import Strings
+from kernelproof.pysource import Function, find_class, parse
+from kernelproof.types import Problem
 
 _LOADERS = {"load_inline": ("name", "cpp_sources", "cuda_sources", "functions"), "load": ("name", "sources")}
 
@@ -43,7 +43,7 @@ class Program:
         parsed = parse(source)
         self.error = parsed if isinstance(parsed, SyntaxError) else None
         self.tree = parsed if isinstance(parsed, ast.Module) else ast.Module([], [])
-        self.problem = problem
+        self.source, self.problem = source, problem
         self.backend = backend
         self.strings = Strings(self.tree)
         self._lines = source.split("\n")

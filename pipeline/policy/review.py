@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.policy import behaviour, contract, extension
-from pipeline.policy.program import Program
-from pipeline.policy.rule import Rule
-from pipeline.types import Finding, Problem
+from kernelproof.policy import behaviour, contract, extension
+from kernelproof.policy.program import Program
+from kernelproof.policy.rule import Rule
+from kernelproof.types import Finding, Problem
 
 RULES: tuple[Rule, ...] = (*contract.RULES, *extension.RULES, *behaviour.RULES)
 """All rules, in the order in which they are asked; `syntax_error` is the first."""

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipeline.policy.program import Program
-from pipeline.types import Finding, Severity, Status
+from kernelproof.policy.program import Program
+from kernelproof.types import Finding, Severity, Status
 
 MAX_HITS = 5
 """Most findings of one rule: the sixth says nothing new."""

@@ -1,7 +1,7 @@
 """Problems: read from files with `ast`, never run here. `open_suite().find("level1/2")` finds one."""
 
-from pipeline.problems.check import Fitness, FitnessFinding, check_problem
-from pipeline.problems.reading import read_problem
-from pipeline.problems.suite import Suite, open_suite
+from kernelproof.problems.check import Fitness, FitnessFinding, check_problem
+from kernelproof.problems.reading import read_problem
+from kernelproof.problems.suite import Suite, open_suite
 
 __all__ = ["Fitness", "FitnessFinding", "Suite", "check_problem", "open_suite", "read_problem"]

@@ -1,6 +1,6 @@
 """Checks whether a problem is fit to judge candidates, in a process of its own: problem code never runs here.
 
-The process is `python -m pipeline.referee.fitness`; this module starts it, limits it and reads its record.
+The process is `python -m kernelproof.referee.fitness`; this module starts it, limits it and reads its record.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from pipeline.errors import MachineError, UsageError
-from pipeline.types import Problem
-from pipeline.types.base import FrozenRecord
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.types import Problem
+from kernelproof.types.base import FrozenRecord
 
 NO_DEVICE = 3
 """Exit code of the process when the device is not there."""
@@ -39,6 +39,14 @@ class Unfit(StrEnum):
     """The output for other inputs would be accepted."""
     UNUSED_INPUT = "unused_input"
     """An input can be replaced by another draw, and the output would still be accepted."""
+    DEAD_WEIGHT = "dead_weight"
+    """A parameter can be replaced by other values, and the output would still be accepted."""
+    SCALED = "scaled"
+    """An output that is too large by far more than rounding would be accepted."""
+    MOSTLY_ZEROS = "mostly_zeros"
+    """An output whose smallest nine tenths are zeros would be accepted."""
+    PERTURBED = "perturbed"
+    """The output for inputs that are off by 6 % would be accepted."""
     NONDETERMINISTIC = "nondeterministic"
     """The same model on the same inputs gives an output that would not be accepted."""
     UNSTABLE_WEIGHTS = "unstable_weights"
@@ -123,7 +131,7 @@ def _run(
 ) -> tuple[int | None, bytes, bytes]:
     """Exit code (None: time-out), the record, and standard error of the process."""
     waiting, theirs = os.pipe()
-    command = [sys.executable, "-m", "pipeline.referee.fitness", "--size", size, "--device", device]
+    command = [sys.executable, "-m", "kernelproof.referee.fitness", "--size", size, "--device", device]
     with (
         os.fdopen(waiting, encoding="utf-8") as sentences,
         subprocess.Popen(

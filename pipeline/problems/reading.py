@@ -6,12 +6,12 @@ import ast
 from pathlib import Path
 from typing import NoReturn
 
-from pipeline.errors import UsageError
-from pipeline.hashing import sha256_text
-from pipeline.problems.place import place_of
-from pipeline.problems.sizes import SizesError, read_sizes
-from pipeline.pysource import Function, find_method, parse
-from pipeline.types import Problem, Signature
+from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_text
+from kernelproof.problems.place import Place, place_of
+from kernelproof.problems.sizes import SizesError, read_sizes
+from kernelproof.pysource import Function, find_method, parse
+from kernelproof.types import Problem, Signature
 
 
 def read_problem(path: Path, *, suite: str | None = None) -> Problem:
@@ -20,16 +20,19 @@ def read_problem(path: Path, *, suite: str | None = None) -> Problem:
     Raises UsageError, with file and line and what to do, when the file cannot be read or parsed, lacks
     `class Model`, `get_inputs()` or `get_init_inputs()`, or declares `SIZES` that do not fit the file.
     """
-    source = _text(path)
-    tree = _parse(path, source)
-    model = _model(path, tree)
+    return parse_problem(read_source(path), place_of(path), path, suite=suite)
+
+
+def parse_problem(source: str, place: Place, said: Path | str, *, suite: str | None = None) -> Problem:
+    """The problem that `source` is, at `place`. Raises UsageError as `read_problem` does; it names `said`."""
+    tree = parse_source(source, said)
+    model = _model(said, tree)
     for name in ("get_inputs", "get_init_inputs"):
-        _require_function(path, tree, name)
+        _require_function(said, tree, name)
     try:
         sizes = read_sizes(tree)
     except SizesError as error:
-        _refuse(path, error.line, str(error))
-    place = place_of(path)
+        _refuse(said, error.line, str(error))
     return Problem(
         id=place.id,
         suite=suite or "file",
@@ -46,7 +49,8 @@ def read_problem(path: Path, *, suite: str | None = None) -> Problem:
     )
 
 
-def _text(path: Path) -> str:
+def read_source(path: Path) -> str:
+    """The text of a Python file. Raises UsageError when it cannot be read or is no UTF-8."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -55,29 +59,30 @@ def _text(path: Path) -> str:
         raise UsageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
 
 
-def _parse(path: Path, source: str) -> ast.Module:
+def parse_source(source: str, said: Path | str) -> ast.Module:
+    """The tree of `source`. Raises UsageError, with line, when it is no Python; the error names `said`."""
     tree = parse(source)
     if isinstance(tree, SyntaxError):
-        _refuse(path, tree.lineno or 1, f"does not parse as Python: {tree.msg}")
+        _refuse(said, tree.lineno or 1, f"does not parse as Python: {tree.msg}")
     return tree
 
 
-def _model(path: Path, tree: ast.Module) -> ast.ClassDef:
+def _model(said: Path | str, tree: ast.Module) -> ast.ClassDef:
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Model":
             return node
-    _refuse(path, 1, "defines no `class Model(nn.Module)` at module level; a problem is a file that does")
+    _refuse(said, 1, "defines no `class Model(nn.Module)` at module level; a problem is a file that does")
 
 
-def _require_function(path: Path, tree: ast.Module, name: str) -> None:
+def _require_function(said: Path | str, tree: ast.Module, name: str) -> None:
     found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
     if not found:
         what = "the arguments of forward" if name == "get_inputs" else "the arguments of Model"
-        _refuse(path, 1, f"defines no `def {name}()` at module level; add one that returns a list of {what}")
+        _refuse(said, 1, f"defines no `def {name}()` at module level; add one that returns a list of {what}")
     arguments = found[-1].args
     optional = len(arguments.defaults)
     if len(arguments.posonlyargs + arguments.args) > optional or None in arguments.kw_defaults:
-        _refuse(path, found[-1].lineno, f"{name} is called without arguments; give its parameters defaults")
+        _refuse(said, found[-1].lineno, f"{name} is called without arguments; give its parameters defaults")
 
 
 def _parameters(function: Function | None) -> tuple[str, ...]:
@@ -98,5 +103,5 @@ def _first_line(node: ast.Module | ast.ClassDef) -> str:
     return text.splitlines()[0].strip() if text else ""
 
 
-def _refuse(path: Path, line: int, message: str) -> NoReturn:
-    raise UsageError(f"{path}:{line}: {message}")
+def _refuse(said: Path | str, line: int, message: str) -> NoReturn:
+    raise UsageError(f"{said}:{line}: {message}")

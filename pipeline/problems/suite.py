@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pipeline.errors import UsageError
-from pipeline.problems.place import Place, level_of, place_of
-from pipeline.problems.reading import read_problem
-from pipeline.types import Problem
-from pipeline.workspace import user_path
+from kernelproof.errors import UsageError
+from kernelproof.problems.place import Place, level_of, place_of
+from kernelproof.problems.reading import read_problem
+from kernelproof.types import Problem
+from kernelproof.wording import counted
+from kernelproof.workspace import user_path
 
 PACKAGED = "kernelproof"
 """Name of the suite that travels inside the package."""
@@ -38,6 +39,11 @@ class Suite:
         """Files that are no problems, each with what is wrong. Reads all files."""
         outcomes = ((place.path, self._outcome(place)) for place in self._places)
         return [(path, str(outcome)) for path, outcome in outcomes if isinstance(outcome, UsageError)]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where the problem files are, in natural order; of those, too, that cannot be read."""
+        return tuple(self._places)
 
     @property
     def ids(self) -> list[str]:
@@ -157,7 +163,7 @@ def open_suite(path: Path | None = None) -> Suite:
     KernelBench checkout (which holds `KernelBench/levelN`). Raises UsageError when there are none.
     """
     if path is None:
-        root = Path(str(importlib.resources.files("reference_models")))
+        root = Path(str(importlib.resources.files("kernelproof.reference_models")))
         return Suite(PACKAGED, _in_levels(root))
     path = user_path(path).absolute()
     if path.is_file():
@@ -196,7 +202,7 @@ def _one_of(text: str, group: Sequence[Place]) -> str:
     first = group[0]
     named = first.id if first.id == first.name else f"{first.id} or {first.name}"
     return (
-        f"{text!r} stands for {len(group)} problem{'' if len(group) == 1 else 's'}, and one is needed here: "
+        f"{text!r} stands for {counted(len(group), 'problem')}, and one is needed here: "
         f"name it, as {named}; `kernelproof problems list` shows them"
     )
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.errors import UsageError
-from pipeline.hashing import sha256_json
-from pipeline.prompting.failure import Failure
-from pipeline.prompting.templates import DEFAULT_TEMPLATE, Template, checked_backend, example, open_template
-from pipeline.prompting.thinking import without_thinking
-from pipeline.prompting.trimming import trim_log, trim_text
-from pipeline.types import CheckOutcome, Environment, Problem, Prompt, Response, Severity
+from kernelproof.backends import backend as plug
+from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_json
+from kernelproof.prompting.failure import Failure
+from kernelproof.prompting.templates import (
+    Template,
+    checked_backend,
+    default_template,
+    example,
+    open_template,
+)
+from kernelproof.prompting.thinking import without_thinking
+from kernelproof.prompting.trimming import trim_log, trim_text
+from kernelproof.types import CheckOutcome, Environment, Problem, Prompt, Response, Severity
 
 MAX_LOG = 6_000
 MAX_DETAILS = 4_000
@@ -24,7 +31,7 @@ def first_prompt(
     *,
     backend: str,
     size: str = "full",
-    template: str = DEFAULT_TEMPLATE,
+    template: str | None = None,
     hardware: Environment | None = None,
     reference_ms: float | None = None,
     target: float | None = None,
@@ -34,12 +41,13 @@ def first_prompt(
 ) -> Prompt:
     """The first question about `problem`.
 
-    `template` is a packaged template's name or the path of a folder. `hardware`, `reference_ms`
-    (milliseconds of one call of the reference), `target` (a speedup) and `profile` (text) each add a section.
+    `template` is a packaged template's name or the path of a folder; None: the backend's. `hardware`,
+    `reference_ms` (milliseconds of one call of the reference), `target` (a speedup) and `profile` (text) each
+    add a section.
     `numerics` and `purity` are the rules that the answer will be judged by.
     Raises UsageError for an unknown backend, size preset or template, and for a mistake in a template.
     """
-    chosen = open_template(template)
+    chosen = open_template(template or default_template(backend))
     variables = _common(problem, backend, size) | {
         "hardware": hardware,
         "reference_ms": reference_ms,
@@ -63,7 +71,7 @@ def repair_prompt(
     *,
     backend: str,
     size: str = "full",
-    template: str = DEFAULT_TEMPLATE,
+    template: str | None = None,
     previous: Prompt,
     response: Response,
     failure: Failure,
@@ -73,7 +81,7 @@ def repair_prompt(
     The response goes into the history without its thinking. With a failure of status `correct` the template
     asks for one idea to be faster. Raises UsageError as `first_prompt` does.
     """
-    chosen = open_template(template)
+    chosen = open_template(template or default_template(backend))
     variables = _common(problem, backend, size) | {
         "failure": failure,
         "failed_checks": [check for check in failure.checks if check.outcome is CheckOutcome.FAIL],
@@ -101,6 +109,8 @@ def _common(problem: Problem, backend: str, size: str) -> dict[str, Any]:
     return {
         "problem": problem,
         "backend": checked_backend(backend),
+        "words": plug(backend).words,
+        "on_gpu": plug(backend).on_gpu,
         "size": size,
         "size_values": sizes[size],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.types import (
+from kernelproof.types import (
     BuildState,
     Check,
     ErrorStatistics,
@@ -50,4 +50,4 @@ class Failure(FrozenRecord):
         """The failure to find a program in a response. Raises ValueError when one was found."""
         if extraction.status is None:
             raise ValueError("the extraction found a candidate; a failure needs its verification")
-        return cls(status=extraction.status, reason="; ".join(extraction.warnings))
+        return cls(status=extraction.status, reason=extraction.reason or "; ".join(extraction.warnings))

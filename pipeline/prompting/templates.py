@@ -12,13 +12,11 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
 
-from pipeline.backends import backend
-from pipeline.errors import UsageError
-from pipeline.hashing import sha256_json, sha256_text
-from pipeline.prompting.filters import FILTERS
-from pipeline.workspace import user_path
-
-DEFAULT_TEMPLATE = "basic-v1"
+from kernelproof.backends import backend
+from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_json, sha256_text
+from kernelproof.prompting.filters import FILTERS
+from kernelproof.workspace import user_path
 
 REQUIRED = ("repair.j2", "system.j2", "template.toml", "user.j2")
 _KEYS = {"name": str, "version": int, "description": str}
@@ -63,7 +61,7 @@ class Template:
 
 def list_templates() -> list[Template]:
     """The packaged templates, by name."""
-    folders = (entry for entry in files("prompts").iterdir() if entry.is_dir())
+    folders = (entry for entry in files("kernelproof.prompts").iterdir() if entry.is_dir())
     found = [_read(folder) for folder in folders if folder.joinpath("template.toml").is_file()]
     return sorted(found, key=lambda template: template.name)
 
@@ -85,10 +83,15 @@ def open_template(template: str) -> Template:
 
 
 def example(backend: str) -> dict[str, str]:
-    """The worked example for a backend: `model.py`, a reference, and `cuda.py` or `cpp.py`, its answer."""
-    folder = files("prompts").joinpath("examples")
+    """The worked example for a backend: `model.py`, a reference, and the answer to it."""
+    folder = files("kernelproof.prompts").joinpath("examples")
     names = ("model.py", f"{checked_backend(backend)}.py")
     return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
+
+
+def default_template(name: str) -> str:
+    """The template of a backend, where the user names none. Raises UsageError for an unknown backend."""
+    return backend(name).template
 
 
 def checked_backend(name: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from kernelproof.wording import counted
+
 MAX_LINE = 400
 """Characters of a line that are shown."""
 MAX_SCANNED = 20_000
@@ -165,11 +167,11 @@ def _without_repeats(found: list[_Diagnostic]) -> tuple[list[_Diagnostic], int]:
 
 def _fit(blocks: list[str], repeated: int, max_chars: int) -> str:
     """As many whole blocks as fit, then a line that says what was left out."""
-    tail = f"[{repeated} more places with the same errors]" if repeated else ""
+    tail = f"[{counted(repeated, 'more place')} with the same errors]" if repeated else ""
     whole = "\n".join([*blocks, tail] if tail else blocks)
     if len(whole) <= max_chars:
         return whole
-    reserve = len(f"\n[{len(blocks) + repeated} more errors left out]")
+    reserve = len(f"\n[{counted(len(blocks) + repeated, 'more error')} left out]")
     kept: list[str] = []
     used = 0
     for block in blocks:
@@ -179,4 +181,4 @@ def _fit(blocks: list[str], repeated: int, max_chars: int) -> str:
         used += len(block) + 1
     if not kept:
         return trim_text(blocks[0], max_chars, head=1.0)
-    return "\n".join([*kept, f"[{len(blocks) + repeated - len(kept)} more errors left out]"])
+    return "\n".join([*kept, f"[{counted(len(blocks) + repeated - len(kept), 'more error')} left out]"])

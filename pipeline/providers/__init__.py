@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from pipeline.errors import UsageError
-from pipeline.providers.base import Provider, ProviderOptions, Question, messages
-from pipeline.providers.body import response_from_body
-from pipeline.providers.recording import RecordingProvider, RecordKey
-from pipeline.providers.registry import PROVIDERS, provider
-from pipeline.providers.replay import ReplayProvider
+from kernelproof.errors import UsageError
+from kernelproof.providers.base import (
+    AskEvent,
+    BatchJournal,
+    KeepsBatches,
+    OnAsk,
+    OpenBatch,
+    Provider,
+    ProviderOptions,
+    Question,
+    messages,
+)
+from kernelproof.providers.body import cut_by, cut_hint, response_from_body
+from kernelproof.providers.recording import RecordingProvider, RecordKey
+from kernelproof.providers.registry import PROVIDERS, provider
+from kernelproof.providers.replay import ReplayProvider
 
 __all__ = [
+    "AskEvent",
+    "BatchJournal",
+    "KeepsBatches",
+    "OnAsk",
+    "OpenBatch",
     "Provider",
     "ProviderOptions",
     "Question",
     "RecordKey",
     "RecordingProvider",
     "ReplayProvider",
+    "cut_by",
+    "cut_hint",
     "messages",
     "open_provider",
     "provider",
@@ -26,29 +40,18 @@ __all__ = [
 ]
 
 
-def open_provider(
-    spec: str,
-    *,
-    base_url: str | None = None,
-    sampling: Mapping[str, Any] | None = None,
-    timeout_s: float = 600.0,
-    max_retries: int = 2,
-) -> Provider:
+def open_provider(spec: str, options: ProviderOptions | None = None) -> Provider:
     """The provider that `spec`, `KIND:REST`, names: `openai:MODEL`, `replay:FILE`, `replay:demo`, or one of
     another package.
 
-    `sampling` holds the fields of the request that the user set (`temperature`, `max_completion_tokens` ...);
-    a value None means unset. `timeout_s` bounds each wait, in seconds. Raises UsageError for a spec or
-    settings that make no sense, ProviderFatal when a key is missing.
+    Raises UsageError for a spec or options that make no sense, ProviderFatal when a key is missing.
     """
     kind, _, rest = spec.partition(":")
     if not kind or not rest.strip():
         raise UsageError(f"no model {spec!r}; {_forms()}")
     if kind not in PROVIDERS:
         raise UsageError(f"no model {spec!r}, because no provider is called {kind!r}; {_forms()}")
-    given = {name: value for name, value in (sampling or {}).items() if value is not None}
-    options = ProviderOptions(base_url, given, timeout_s, max_retries)
-    return PROVIDERS.find(kind)(rest, options)
+    return PROVIDERS.find(kind)(rest, options or ProviderOptions())
 
 
 def _forms() -> str:

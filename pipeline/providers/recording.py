@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from pipeline.errors import MachineError, UsageError
-from pipeline.providers.base import Provider, Question
-from pipeline.types import FrozenRecord, Response
-from pipeline.types.backend_name import BackendName
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.providers.base import BatchJournal, KeepsBatches, Provider, Question
+from kernelproof.types import FrozenRecord, Response
+from kernelproof.types.backend_name import BackendName
+from kernelproof.types.explain import explain
 
 
 class RecordKey(NamedTuple):
@@ -71,11 +72,12 @@ def _parsed(line: bytes, place: str) -> Record:
     try:
         return Record.model_validate(json.loads(line))
     except (ValueError, RecursionError) as error:
-        if not isinstance(error, ValidationError):
-            raise UsageError(f"{place}: not JSON in UTF-8: {error}") from error
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{place}: {f'{where}: ' if where else ''}{first['msg']}") from error
+        told = (
+            explain(error, {"": "the line"})
+            if isinstance(error, ValidationError)
+            else f"not JSON in UTF-8: {error}"
+        )
+        raise UsageError(f"{place}: {told}") from error
 
 
 class RecordingProvider:
@@ -113,6 +115,11 @@ class RecordingProvider:
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
         """As the inner provider's."""
         return self._inner.turns(problem_id, backend, sample)
+
+    def keep_batches(self, journal: BatchJournal) -> None:
+        """As the inner provider does, if it does."""
+        if isinstance(self._inner, KeepsBatches):
+            self._inner.keep_batches(journal)
 
     async def aclose(self) -> None:
         """Close the inner provider."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from pipeline.providers.base import Provider, ProviderOptions
-from pipeline.registry import Registry
+from kernelproof.providers.base import Provider, ProviderOptions
+from kernelproof.registry import Registry, class_with
 
 
 class ProviderClass(Protocol):
@@ -24,8 +24,8 @@ P = TypeVar("P", bound=ProviderClass)
 PROVIDERS: Registry[ProviderClass] = Registry(
     "provider",
     group="kernelproof.providers",
-    package="pipeline.providers",
-    needs=("ask", "turns", "aclose"),
+    package="kernelproof.providers",
+    check=class_with("ask", "turns", "aclose"),
 )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.resources import files
 
-from pipeline.errors import ProviderError, UsageError
-from pipeline.providers.base import ProviderOptions, Question
-from pipeline.providers.body import response_from_body
-from pipeline.providers.recording import Record, RecordKey, read_recording
-from pipeline.providers.registry import provider
-from pipeline.types import Response
-from pipeline.workspace import user_path
+from kernelproof.errors import ProviderError, UsageError
+from kernelproof.providers.base import ProviderOptions, Question
+from kernelproof.providers.body import response_from_body
+from kernelproof.providers.recording import Record, RecordKey, read_recording
+from kernelproof.providers.registry import provider
+from kernelproof.types import Response
+from kernelproof.workspace import user_path
 
 PACKAGED = "demo"
 """The name of the recordings inside the package: `prompts/recorded/<backend>.jsonl`."""
@@ -46,9 +46,8 @@ class ReplayProvider:
         key = RecordKey(question.problem_id, question.backend, question.sample, question.turn)
         record = self._records.get(key)
         if record is None:
-            raise ProviderError(
-                f"{self.name} holds no answer for {question}; {self._nearby(key)}", retriable=False
-            )
+            # Retriable: a recording grows.
+            raise ProviderError(f"{self.name} holds no answer for {question}; {self._nearby(key)}")
         return response_from_body(record.response)
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
@@ -69,7 +68,7 @@ class ReplayProvider:
 
 
 def _packaged() -> Mapping[RecordKey, Record]:
-    folder = files("prompts").joinpath("recorded")
+    folder = files("kernelproof.prompts").joinpath("recorded")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".jsonl")] if folder.is_dir() else []
     if not found:
         raise UsageError("this installation holds no packaged recordings; give a file: replay:FILE")

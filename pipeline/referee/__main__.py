@@ -1,4 +1,4 @@
-"""`python -m pipeline.referee SOCKET LIFELINE`: serves one orchestrator over inherited descriptors.
+"""`python -m kernelproof.referee SOCKET LIFELINE`: serves one orchestrator over inherited descriptors.
 
 The lifeline is a pipe whose other end the orchestrator holds: when it closes, for whatever reason, this
 process dies at once, and its sandboxes with it.
@@ -18,26 +18,27 @@ from typing import Any
 
 import torch
 
-from pipeline.compile import Builder, Toolchain
-from pipeline.contestant import wire
-from pipeline.errors import DeviceUnfit, KernelproofError
-from pipeline.referee.environment import describe_environment
-from pipeline.referee.judge import judge
-from pipeline.referee.session import Tools
-from pipeline.referee.sides.starting import gpus
-from pipeline.referee.warm_state import WarmState
-from pipeline.sandbox import Group, on_cores
-from pipeline.types import Build, CoreShares
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.client import NeedsBuild
-from pipeline.workers.ready_builds import WHILE_HELD, ReadyBuilds
+from kernelproof.compile import Builder, Toolchain
+from kernelproof.contestant import wire
+from kernelproof.errors import DeviceUnfit, KernelproofError
+from kernelproof.referee.environment import describe_environment
+from kernelproof.referee.judge import judge
+from kernelproof.referee.preparation import prepare
+from kernelproof.referee.session import Tools
+from kernelproof.referee.sides.starting import gpus
+from kernelproof.referee.warm_state import WarmState
+from kernelproof.sandbox import Group, on_cores
+from kernelproof.types import Build, CoreShares
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.client import NeedsBuild
+from kernelproof.workers.ready_builds import WHILE_HELD, ReadyBuilds
 
 SWITCH_SECONDS = 0.0002
 """No thread waits longer than this for another to give way; Python's own 5 ms are as long as a block."""
 
 
 def main() -> None:
-    """Answers `environment` and `verify` requests, one at a time."""
+    """Answers `environment`, `prepare` and `verify` requests, one at a time."""
     # Other threads watch the sandboxes. When an answer comes that a clock waits for, they give way at once.
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.freeze()  # imported objects stay: a search for garbage in them takes as long as a block
@@ -72,20 +73,23 @@ def _answer(message: dict[str, Any], sock: socket.socket, warm: WarmState) -> di
     if message["op"] == "environment":
         environment = describe_environment(torch.device(message["device"]))
         return {"environment": environment.model_dump(mode="json")}
-    request = VerifyRequest.model_validate(message["request"])
-    cache, toolchain = Path(message["cache"]), Toolchain.model_validate(message["toolchain"])
-    cores = CoreShares.model_validate(message["cores"])
+    request, cache = VerifyRequest.model_validate(message["request"]), Path(message["cache"])
+    cores, more = CoreShares.model_validate(message["cores"]), bool(message.get("more"))
     warm.share(cores)
-    builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=Group(cores.others))
-    made = {content: Build.model_validate(each) for content, each in message["made"].items()}
-    ready_builds = ReadyBuilds(builder, made, request.settings.build_seconds, hand_back=message["hand_back"])
 
     def progress(stage: str) -> None:
         wire.send(sock, {"stage": stage})
 
     found = describe_environment(torch.device(request.device)).model_dump(mode="json")
     wire.send(sock, {"stage": "environment", "environment": found})  # others wait for no more than this
-    more = bool(message.get("more"))
+    if message["op"] == "prepare":
+        with on_cores((*cores.measured, *cores.others)):
+            prepare(request.settings, torch.device(request.device), cache, warm, progress, more=more)
+        return {}
+    toolchain = Toolchain.model_validate(message["toolchain"])
+    builder = Builder(cache, toolchain=toolchain, unsafe=request.settings.unsafe, group=Group(cores.others))
+    made = {content: Build.model_validate(each) for content, each in message["made"].items()}
+    ready_builds = ReadyBuilds(builder, made, request.settings.build_seconds, hand_back=message["hand_back"])
     try:
         with on_cores((*cores.measured, *cores.others)):  # off those that are kept for other GPUs
             verdict = judge(request, Tools(ready_builds.build, progress, cache, toolchain, warm, more))
@@ -117,3 +121,5 @@ def _die_with(lifeline: int) -> None:
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    os._exit(0)  # what libraries that torch has loaded would say of their own end is of no interest

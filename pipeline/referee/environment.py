@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 import torch
 
-from pipeline.hashing import sha256_text
-from pipeline.types import Environment, GpuInfo
-from pipeline.version import __version__
+from kernelproof.hashing import sha256_text
+from kernelproof.types import Environment, GpuInfo
+from kernelproof.version import __version__
 
 Readings = dict[str, float | int | str | None]
 

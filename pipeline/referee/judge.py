@@ -8,16 +8,16 @@ from contextlib import nullcontext
 
 import torch
 
-from pipeline.devices import gpu_health
-from pipeline.errors import KernelproofError
-from pipeline.referee import plan
-from pipeline.referee.environment import describe_environment
-from pipeline.referee.inputs.problem import ProblemError
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.session import Session, Tools, alone
-from pipeline.referee.unbuilt import told_once
-from pipeline.types import Status, Verification
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.devices import gpu_health
+from kernelproof.errors import KernelproofError
+from kernelproof.referee import plan
+from kernelproof.referee.environment import describe_environment
+from kernelproof.referee.inputs.problem import ProblemError
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.referee.session import Session, Tools, alone
+from kernelproof.referee.unbuilt import told_once
+from kernelproof.types import Status, Verification
+from kernelproof.types.verify_request import VerifyRequest
 
 DISORDER = {
     Status.CRASH: "a crash",

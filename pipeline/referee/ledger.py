@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.compile import diagnosis
-from pipeline.hashing import sha256_text
-from pipeline.referee.correctness import tolerance
-from pipeline.types import (
+from kernelproof.compile import diagnosis
+from kernelproof.hashing import sha256_text
+from kernelproof.referee.correctness import tolerance
+from kernelproof.types import (
     Build,
     Check,
     CheckOutcome,
@@ -29,8 +29,8 @@ from pipeline.types import (
     Status,
     Verification,
 )
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.version import __version__
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.version import __version__
 
 Figures = dict[str, Any]
 SEED_BITS = 62

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from pipeline.contestant.main import configure_torch
-from pipeline.referee import stages
-from pipeline.referee.session import Session
-from pipeline.types import Status
+from kernelproof.contestant.main import configure_torch
+from kernelproof.referee import stages
+from kernelproof.referee.session import Session
+from kernelproof.types import Status
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ PLAN = (
         stages.correctness,
         (
             *(Status.RUNTIME_ERROR, Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
-            *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
+            *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC, Status.BUILD_ERROR),
         ),
     ),
     Stage(

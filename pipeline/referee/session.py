@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pipeline.compile import Toolchain
-from pipeline.contestant import loop
-from pipeline.referee.checks.probes import Probes
-from pipeline.referee.checks.trials import Trials
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.provenance.reference_trace import ReferenceTrace
-from pipeline.referee.sides import starting
-from pipeline.referee.sides.candidate import Candidate
-from pipeline.referee.timing.measuring import Measuring
-from pipeline.referee.warm_state import WarmState
-from pipeline.types import Status
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.client import BuildService, Contestant
-from pipeline.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
+from kernelproof.compile import Toolchain
+from kernelproof.contestant import loop
+from kernelproof.errors import KernelproofError
+from kernelproof.referee.checks.probes import Probes
+from kernelproof.referee.checks.trials import Trials
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.referee.provenance.reference_trace import ReferenceTrace
+from kernelproof.referee.sides import starting
+from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.referee.timing.measuring import Measuring
+from kernelproof.referee.warm_state import WarmState
+from kernelproof.types import Status
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.client import BuildService, Contestant
+from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
+
+LONG_SECONDS = 0.5
+"""A reference whose construction takes longer has large weights: to draw them takes the baseline as long."""
 
 Progress = Callable[[str], None]
 
@@ -98,6 +103,8 @@ class Session:
         """What is held until the last stage is over: the cores of the measurement."""
         self._candidate: Candidate | None = None
         self._baseline: Contestant | None = None
+        self._begun: Future[None]
+        """The baseline's process has constructed the reference."""
 
     @property
     def on_gpu(self) -> bool:
@@ -124,19 +131,45 @@ class Session:
         """Starts a process that imports the candidate and constructs ModelNew while the caller goes on."""
         contestant = starting.start(self.tools.warm.pool, self.tools.build, self.settings, self.device)
         self._candidate = Candidate(contestant, self.memory, self.settings, self.device, self.ledger)
-        self._candidate.begin(self.request.source, self.loaded, self.weights_seed)
+        self._candidate.begin(self.request, self.loaded, self.weights_seed)
+
+    @contextmanager
+    def baseline_meanwhile(self) -> Iterator[None]:
+        """Where the block takes long, the baseline's process begins beside it."""
+        arguments = starting.init_arguments(self.loaded)  # by nobody else while the generator draws weights
+
+        def begin() -> None:
+            with suppress(KernelproofError):  # it begins anew when it is wanted, and that tells what is wrong
+                self._begin_baseline(arguments)
+
+        timer = threading.Timer(LONG_SECONDS, begin)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
 
     def start_baseline(self) -> None:
         """Starts a process that loads the reference while the caller goes on; `ready` waits for it."""
-        pool = self.tools.warm.pool
+        if self._baseline is None:
+            self._begin_baseline(starting.init_arguments(self.loaded))
+        self.ready = self.waiting.submit(self._give_baseline)
+
+    def _begin_baseline(self, arguments: list[Any]) -> None:
+        pool, loaded, seed = self.tools.warm.pool, self.loaded, self.weights_seed
         self._baseline = starting.start(pool, starting.no_builds, self.settings, self.device)
-        self.ready = self.waiting.submit(self._load_baseline)
+        construct = starting.construct_baseline
+        self._begun = self.waiting.submit(
+            construct, self._baseline, loaded, arguments, seed, self.settings, self.device
+        )
 
     def restart(self) -> None:
         """A fresh pair of processes in place of the two. Raises Ended when one of them does not come up."""
         self.candidate.close()
         if self._baseline is not None:
             self._baseline.close()
+            self._baseline = None
         self.start_candidate()
         self.start_baseline()
         self.load_again()
@@ -190,13 +223,6 @@ class Session:
         if self.on_gpu:
             torch.cuda.empty_cache()
 
-    def _load_baseline(self) -> None:
-        starting.seat_baseline(
-            self.baseline,
-            self.loaded,
-            self.memory,
-            self.pristine.specs,
-            self.weights_seed,
-            self.settings,
-            self.device,
-        )
+    def _give_baseline(self) -> None:
+        self._begun.result()
+        starting.give_baseline(self.baseline, self.memory, self.pristine.specs, self.settings)

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
-from pipeline.contestant import loop
-from pipeline.contestant.encoding import tensors
-from pipeline.devices import locks
-from pipeline.referee.call_limit import limit_calls
-from pipeline.referee.checks.folding import first_trial
-from pipeline.referee.checks.holding import check_held
-from pipeline.referee.checks.probes import Probes
-from pipeline.referee.checks.state import State
-from pipeline.referee.checks.trials import Trials
-from pipeline.referee.checks.weights import OtherWeights
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.inputs.problem import LoadedProblem, outputs_of
-from pipeline.referee.inputs.variants import describe
-from pipeline.referee.ledger import Ended
-from pipeline.referee.provenance.kernels import check_kernels, kernels_matter
-from pipeline.referee.provenance.reference_trace import ReferenceTrace
-from pipeline.referee.session import Session, alone
-from pipeline.referee.sides import starting
-from pipeline.referee.timing.measuring import Measuring
-from pipeline.referee.unbuilt import has_other_kernels
-from pipeline.sandbox import on_cores
-from pipeline.types import Status
-from pipeline.workers.shared_memory import (
+from kernelproof.contestant import loop
+from kernelproof.contestant.encoding import tensors
+from kernelproof.devices import locks
+from kernelproof.referee.call_limit import limit_calls
+from kernelproof.referee.checks.folding import first_trial
+from kernelproof.referee.checks.holding import check_held
+from kernelproof.referee.checks.probes import Probes
+from kernelproof.referee.checks.state import State
+from kernelproof.referee.checks.trials import Trials
+from kernelproof.referee.checks.weights import OtherWeights
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.referee.inputs.variants import describe
+from kernelproof.referee.ledger import Ended
+from kernelproof.referee.provenance.kernels import check_kernels, kernels_matter
+from kernelproof.referee.provenance.reference_trace import ReferenceTrace
+from kernelproof.referee.session import Session, alone
+from kernelproof.referee.sides import starting
+from kernelproof.referee.timing.measuring import Measuring
+from kernelproof.referee.unbuilt import has_other_kernels
+from kernelproof.sandbox import on_cores
+from kernelproof.types import Flag, Status
+from kernelproof.workers.shared_memory import (
     free_bytes,
     lay_out,
     same_bits,
@@ -70,7 +70,8 @@ def reference(session: Session) -> None:
     if measured(session):  # the baseline's process comes up too: one that is not used is left for the next
         gpus = starting.gpus(session.device)
         session.tools.warm.pool.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)
-    session.model = session.loaded.construct(session.weights_seed, session.device)
+    with session.baseline_meanwhile() if measured(session) else nullcontext():
+        session.model = session.loaded.construct(session.weights_seed, session.device)
     _lay_out(session)
     state = session.model.state_dict()
     session.weights = share_weights(session.memory, state, "weights")
@@ -113,18 +114,21 @@ def correctness(session: Session) -> None:
     """All trials, and the state that they leave. Raises Ended for the first that fails."""
     ledger, settings, device = session.ledger, session.settings, session.device
     session.oracle = Oracle(session.loaded, session.model, session.form, device, settings.numerics)
-    limited = limit_calls(settings, session.loaded, session.model, ledger.seeds["layout"], device)
+    layout, source = ledger.seeds["layout"], session.request.source
+    limited = limit_calls(settings, session.loaded, session.model, layout, device, source)
     session.trials = Trials(session.oracle, session.slots, session.form, limited, device, ledger, session.ask)
     session.kept_weights = first_trial(
         session.trials, ledger, session.candidate.differed, session.construct_afresh
     )
-    if measured(session):  # it loads while the candidate is tried further
+    if measured(session):  # it loads while the candidate is tried further, if it has not begun before
         session.start_baseline()
     session.trials.run(aliased=session.aliased)
     state = State(session.oracle, session.weights, session.pristine, settings, ledger)
     state.check_unchanged(session.candidate)
     state.check_updated(session.candidate, session.slots[0], device)
     session.candidate.take_builds()
+    if session.request.interpreted:
+        ledger.flags.add(Flag.INTERPRETED)
 
 
 def kernels(session: Session) -> None:
@@ -228,6 +232,8 @@ def probes(session: Session) -> None:
     """Sets flags; ends nothing."""
     if measured(session) and session.measuring.far_slower():
         session.probes.left_out("it is far slower than the baseline")
+    elif session.request.interpreted:
+        session.probes.left_out("its kernels are interpreted, which takes long")
     else:
         session.probes.run(session.candidate)
 
@@ -240,7 +246,7 @@ def conclusion(session: Session) -> None:
     measuring = session.measuring
     session.candidate.close()
     measuring.alone(session.pairs - 1)
-    if measuring.slowed_by_force():  # or the machine itself changed: another pair must show it too
+    if measuring.much_slowed():  # or the machine itself changed: another pair has to show it too
         session.restart()
         _pair(session)
         session.candidate.close()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.pysource import compiles_itself
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.types import Origin, Status
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.pysource import compiles_itself
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.types import Origin, Status
+from kernelproof.types.verify_request import VerifyRequest
 
 HOWEVER_IT_WENT = (
     *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),

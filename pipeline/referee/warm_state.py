@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from pipeline.devices import gpu_health, locks
-from pipeline.referee.sides import starting
-from pipeline.types import CoreShares, VerifySettings
-from pipeline.workers.cleanup import DeferredCleanup
-from pipeline.workers.pool import WarmPool
+from kernelproof.devices import gpu_health, locks
+from kernelproof.referee.sides import starting
+from kernelproof.types import CoreShares, VerifySettings
+from kernelproof.workers.cleanup import DeferredCleanup
+from kernelproof.workers.pool import WarmPool
 
 
 class Lease:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipeline.report.layout import cell, percent, plain_table, print_facts, size
-from pipeline.types import CacheSurvey, Removal
+from kernelproof.report.layout import cell, percent, plain_table, print_facts, size
+from kernelproof.types import CacheSurvey, Removal
+from kernelproof.wording import counted
 
 
 def print_survey(survey: CacheSurvey, console: Console) -> None:
@@ -19,7 +20,7 @@ def print_survey(survey: CacheSurvey, console: Console) -> None:
             "builds": f"{survey.builds}, {size(survey.bytes)}: {filled} of {size(survey.bound_bytes)}",
             "states": ", ".join(f"{count} {name}" for name, count in states.items() if count),
             "last used": f"{survey.oldest_use} to {survey.newest_use}" if survey.oldest_use else "",
-            "prebuilt": f"{_counted(survey.prebuilt, 'source')} known to be built",
+            "prebuilt": f"{counted(survey.prebuilt, 'source')} known to be built",
             "toolchains": "\n".join(survey.toolchains),
         },
     )
@@ -32,13 +33,7 @@ def print_survey(survey: CacheSurvey, console: Console) -> None:
 
 def print_removal(removal: Removal, console: Console) -> None:
     """Two lines: what was removed, and what is left."""
-    marks = f", {_counted(removal.marks, 'mark')} of built sources" if removal.marks else ""
-    console.print(
-        f"removed {_counted(removal.builds, 'build')}, {size(removal.bytes)}{marks}", soft_wrap=True
-    )
-    left = f"left    {_counted(removal.left_builds, 'build')}, {size(removal.left_bytes)}"
+    marks = f", {counted(removal.marks, 'mark')} of built sources" if removal.marks else ""
+    console.print(f"removed {counted(removal.builds, 'build')}, {size(removal.bytes)}{marks}", soft_wrap=True)
+    left = f"left    {counted(removal.left_builds, 'build')}, {size(removal.left_bytes)}"
     console.print(left, soft_wrap=True)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.types import Diagnosis
+from kernelproof.types import Diagnosis
 
 
 def print_findings(findings: Sequence[Diagnosis], console: Console) -> None:

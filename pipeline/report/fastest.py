@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from pipeline.report.layout import cell, plain_table
-from pipeline.types import Measurement
+from kernelproof.report.layout import cell, plain_table
+from kernelproof.types import Measurement
 
 ROWS = 10
 """Candidates that the table shows."""

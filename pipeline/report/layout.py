@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.report.plain import clean
+from kernelproof.report.plain import clean
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("KiB", "MiB", "GiB", "TiB")

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from db.views import Leaderboard, LeaderboardFilters, ModelResult, ProblemResult, Setting
-from pipeline.report.plain import clean
-from pipeline.types import Pace
+from kernelproof.db.views import Leaderboard, LeaderboardFilters, ModelResult, ProblemResult, Setting
+from kernelproof.report.plain import clean
+from kernelproof.report.tables import Column, csv_text, fitting, setting_line, table_of, width_of
+from kernelproof.types import Pace
+from kernelproof.wording import counted
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
-
-NAME_WIDTH = 20
-"""Characters of a name for which a narrow screen gives up spare columns."""
-_UNBOUNDED = 10_000
 
 SETTING_COLUMNS = tuple(Setting.model_fields)
 PROBLEM_COLUMNS = (
@@ -41,20 +33,19 @@ def print_leaderboard(board: Leaderboard, console: Console, *, problems: bool = 
         _print_empty(board, console)
         return
     for setting in _settings(board):
-        console.print(Text(_setting_line(setting), style="bold"))
+        console.print(Text(setting_line(setting), style="bold"))
         if problems:
             _print_problems([p for p in board.problems if p.setting == setting], console)
         _print_models([m for m in board.models if m.setting == setting], console)
     if board.unfinished:
         console.print(
-            f"{board.unfinished} attempts are unfinished; the same generate command continues them."
+            f"{counted(board.unfinished, 'attempt')} not finished; the same generate command continues."
         )
     if board.refused:
-        console.print(
-            f"{board.refused} correct attempts do not count as correct here: {_asked(board.filters)}."
-        )
+        refused = counted(board.refused, "correct attempt")
+        console.print(f"{refused} not counted as correct here: {_asked(board.filters)}.")
     if board.retracted:
-        console.print(f"{board.retracted} attempts are left out: their verifications were retracted.")
+        console.print(f"{counted(board.retracted, 'attempt')} left out: retracted.")
 
 
 def _asked(filters: LeaderboardFilters) -> str:
@@ -65,21 +56,20 @@ def _asked(filters: LeaderboardFilters) -> str:
 
 def problems_csv(board: Leaderboard) -> str:
     """One line a problem and setting, with the best measured correct attempt; empty cells: none."""
-    return _csv(PROBLEM_COLUMNS, map(_problem_cells, board.problems))
+    return csv_text(PROBLEM_COLUMNS, map(_problem_cells, board.problems))
 
 
 def models_csv(board: Leaderboard) -> str:
     """One line a model and setting; `statuses` as `correct=3 wrong_output=1`."""
-    return _csv(MODEL_COLUMNS, map(_model_cells, board.models))
+    return csv_text(MODEL_COLUMNS, map(_model_cells, board.models))
 
 
 def _print_empty(board: Leaderboard, console: Console) -> None:
     if board.filters != LeaderboardFilters():
         console.print("No finished attempt passes these filters; kernelproof leaderboard shows them all.")
     elif board.unfinished:
-        console.print(
-            f"{board.unfinished} attempts are stored, none is finished; run the same generate command again."
-        )
+        stored = counted(board.unfinished, "attempt")
+        console.print(f"{stored} stored, none finished; the same generate command continues.")
     else:
         console.print(
             "No attempts yet. Make some: kernelproof generate, or kernelproof verify FILE --problem PROBLEM."
@@ -90,105 +80,38 @@ def _settings(board: Leaderboard) -> list[Setting]:
     return list(dict.fromkeys([*(m.setting for m in board.models), *(p.setting for p in board.problems)]))
 
 
-def _setting_line(setting: Setting) -> str:
-    """The setting; rules are named where they are not the usual ones."""
-    said = [setting.backend, f"{clean(setting.size)} size", clean(setting.device or "no device reached")]
-    if setting.numerics != "fp32":
-        said.append(f"{setting.numerics} numerics")
-    if setting.purity != "any":
-        said.append(f"{setting.purity} purity")
-    if not setting.own_kernel:
-        said.append("no own kernel required")
-    return " · ".join(said)
-
-
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    number: bool = True
-    """Numbers stand on the right and are never broken; words stand on the left."""
-    name: bool = False
-    """A name that somebody else chose: of any length, folded over lines where it must be."""
-    spare: int = 0
-    """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
-    optional: bool = False
-    """Left out where no row has anything in it."""
-
-
 _PROBLEM_TABLE = (
-    _Column("problem", number=False, name=True),
-    _Column("speedup"),
-    _Column("95 % interval", spare=5),
-    _Column("pace", number=False),
-    _Column("candidate ms", spare=3),
-    _Column("baseline ms", spare=1),
-    _Column("correct", spare=4),
-    _Column("error class", number=False, spare=2, optional=True),
-    _Column("flags", number=False, name=True, optional=True),
-    _Column("model", number=False, name=True),
-    _Column("attempt"),
+    Column("problem", number=False, name=True),
+    Column("speedup"),
+    Column("95 % interval", spare=5),
+    Column("pace", number=False),
+    Column("candidate ms", spare=3),
+    Column("baseline ms", spare=1),
+    Column("correct", spare=4),
+    Column("error class", number=False, spare=2, optional=True),
+    Column("flags", number=False, name=True, optional=True),
+    Column("model", number=False, name=True),
+    Column("attempt"),
 )
 _MODEL_TABLE = (
-    _Column("model", number=False, name=True),
-    _Column("correct"),
-    _Column("rate"),
-    _Column("pass@1", spare=3),
-    _Column("fast_1"),
-    _Column("fast_2", spare=2),
-    _Column("geo. mean"),
-    _Column("solved", spare=4),
-    _Column("samples", spare=1),
+    Column("model", number=False, name=True),
+    Column("correct"),
+    Column("rate"),
+    Column("pass@1", spare=3),
+    Column("fast_1"),
+    Column("fast_2", spare=2),
+    Column("geo. mean"),
+    Column("solved", spare=4),
+    Column("samples", spare=1),
 )
-_STATUSES = _Column("statuses", number=False, name=True)
-
-_Rows = Sequence[Sequence[Text | str]]
-
-
-def _fitting(columns: Sequence[_Column], rows: _Rows, console: Console) -> Table:
-    """The table with as many of its columns as the screen holds whole.
-
-    Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
-    """
-    kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
-    table = _table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
-    if _width(table, console) <= console.width:
-        return table
-    spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
-    while True:
-        chosen = [columns[i] for i in kept]
-        cells = [[row[i] for i in kept] for row in rows]
-        if not spare or _width(_table(chosen, cells, NAME_WIDTH), console) <= console.width:
-            return _table(chosen, cells, console.width)
-        kept.remove(spare.pop(0))
-
-
-def _table(columns: Sequence[_Column], rows: _Rows, longest_name: int | None = None) -> Table:
-    """With `longest_name`, in characters, for a narrow screen: columns closer together."""
-    narrow = longest_name is not None
-    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=narrow)
-    for column in columns:
-        table.add_column(
-            Text(column.title),
-            justify="right" if column.number else "left",
-            no_wrap=not column.name,
-            overflow="fold",
-            max_width=longest_name if column.name else None,
-        )
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _width(table: Table, console: Console) -> int:
-    """Characters that the table takes when nothing in it is broken."""
-    return console.measure(table, options=console.options.update_width(_UNBOUNDED)).maximum
+_STATUSES = Column("statuses", number=False, name=True)
 
 
 def _print_problems(results: list[ProblemResult], console: Console) -> None:
     versions = Counter(result.problem_id for result in results)
     # An edited problem is another problem.
     rows = [_problem_row(result, edited=versions[result.problem_id] > 1) for result in results]
-    console.print(_fitting(_PROBLEM_TABLE, rows, console))
+    console.print(fitting(_PROBLEM_TABLE, rows, console))
 
 
 def _problem_row(result: ProblemResult, *, edited: bool) -> list[Text | str]:
@@ -217,15 +140,15 @@ def _print_models(results: list[ModelResult], console: Console) -> None:
     names = [Text(clean(m.model)) for m in results]
     rows = [[name, *_model_figures(m)] for name, m in zip(names, results, strict=True)]
     statuses = [", ".join(f"{count} {status}" for status, count in m.statuses.items()) for m in results]
-    whole = _table(
+    whole = table_of(
         [*_MODEL_TABLE, _STATUSES], [[*row, words] for row, words in zip(rows, statuses, strict=True)]
     )
-    if _width(whole, console) <= console.width:
+    if width_of(whole, console) <= console.width:
         console.print(whole)
         return
-    console.print(_fitting(_MODEL_TABLE, rows, console))
+    console.print(fitting(_MODEL_TABLE, rows, console))
     beside = list(zip(names, statuses, strict=True))
-    console.print(_fitting([_MODEL_TABLE[0], _STATUSES], beside, console))
+    console.print(fitting([_MODEL_TABLE[0], _STATUSES], beside, console))
 
 
 def _model_figures(m: ModelResult) -> list[Text | str]:
@@ -243,14 +166,6 @@ def _model_figures(m: ModelResult) -> list[Text | str]:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def _csv(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([clean(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    return out.getvalue()
 
 
 def _problem_cells(p: ProblemResult) -> tuple[object, ...]:

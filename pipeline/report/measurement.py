@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from pipeline.report.layout import pairs, percent, print_facts, scaled
-from pipeline.types import Against, Interval, Measurement, Pace, Replayed, Roofline
+from kernelproof.report.layout import pairs, percent, print_facts, scaled
+from kernelproof.types import Against, Interval, Measurement, Pace, Replayed, Roofline
+from kernelproof.wording import counted
 
 REASONS = 3
 """Different reasons for disturbed blocks that are shown."""
@@ -84,10 +85,11 @@ def _samples(m: Measurement) -> str:
     calls = ""
     if m.calls:
         few, many = min(m.calls), max(m.calls)
-        calls = f" of {few} calls" if few == many else f" of {few} to {many} calls"
+        calls = f" of {counted(few, 'call')}" if few == many else f" of {few} to {many} calls"
+    blocks = counted(len(m.order), "block")
     return (
-        f"{sum(map(len, m.candidate_samples_ms))} in {len(m.order)} blocks{calls} ({' '.join(m.order)}), "
-        f"{m.slots} input sets, {m.flush_bytes} bytes flushed between calls"
+        f"{sum(map(len, m.candidate_samples_ms))} in {blocks}{calls} ({' '.join(m.order)}), "
+        f"{counted(m.slots, 'input set')}, {m.flush_bytes} bytes flushed between calls"
     )
 
 
@@ -97,7 +99,7 @@ def _sessions(sessions: Sequence[int]) -> str:
     if len(blocks) < 2:
         return ""
     counts = ", ".join(str(blocks[session]) for session in sorted(blocks))
-    return f"{len(blocks)} fresh pairs of processes, with {counts} blocks"
+    return f"{counted(len(blocks), 'pair')} of fresh processes, with {counts} blocks"
 
 
 def _disturbed(reasons: Sequence[str]) -> str:
@@ -107,4 +109,4 @@ def _disturbed(reasons: Sequence[str]) -> str:
     often = Counter(reasons).most_common()
     said = [reason if count == 1 else f"{reason} ({count} times)" for reason, count in often[:REASONS]]
     rest = [f"{len(often) - REASONS} more"] if len(often) > REASONS else []
-    return f"{len(reasons)} blocks repeated: {'; '.join(said + rest)}"
+    return f"{counted(len(reasons), 'block')} repeated: {'; '.join(said + rest)}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pipeline.types import FrozenRecord
-
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from kernelproof.types import FrozenRecord
 
 PLAIN_WIDTH = 240
 """Columns of output that no terminal reads: wide enough that no table cell is cut."""
@@ -37,24 +38,38 @@ def clean(text: str) -> str:
 
 
 def screen(stream: TextIO | None = None) -> Console:
-    """A console on `stream` (default stdout) that reads no markup; without a terminal plain and wide."""
+    """A console on `stream` (default stdout) that reads no markup; without a terminal plain and wide.
+
+    Printing raises BrokenPipeError when nobody reads any more.
+    """
     from rich.console import Console
+
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            """Raises: what is at work must be ended first, which rich's exit would skip."""
+            raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
 
     stream = stream or sys.stdout
     width = None if stream.isatty() else PLAIN_WIDTH
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    return Screen(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
 def json_text(noun: FrozenRecord) -> str:
     """A noun as indented ASCII JSON: texts exact, infinities and NaN as null, which JSON lacks."""
-    return json.dumps(_finite(noun.model_dump()), indent=2, allow_nan=False)
+    return json.dumps(finite(noun.model_dump()), indent=2, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def json_line(value: Any) -> str:
+    """A value as ASCII JSON on one line; infinities and NaN as null."""
+    return json.dumps(finite(value), allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """Infinities and NaN in a value as None: JSON lacks them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value

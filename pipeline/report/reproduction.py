@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipeline.types import Reproduction, Verification
-from pipeline.types import ReproductionFinding as Finding
+from kernelproof.types import Reproduction, Verification
+from kernelproof.types import ReproductionFinding as Finding
 
 STYLE = {Finding.SAME: "bold green", Finding.FASTER: "bold green", Finding.AMBIGUOUS: "bold yellow"}
 

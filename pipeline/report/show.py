@@ -7,26 +7,75 @@ from typing import Literal
 
 from rich.console import Console
 
-from db.views import StoredAttempt, StoredVerification
-from pipeline.report.layout import cell, pairs, plain_table, print_facts, print_words
-from pipeline.report.verification import print_verification, rules
-from pipeline.types import Environment, Prompt, Status, Verification
+from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification
+from kernelproof.errors import KernelproofError
+from kernelproof.providers.body import cut_hint
+from kernelproof.report.layout import cell, pairs, plain_table, print_facts, print_words
+from kernelproof.report.progress import dollars
+from kernelproof.report.verification import print_verification, rules
+from kernelproof.types import Environment, Prompt, Response, Status, Usage, Verification
+from kernelproof.wording import counted
 
-Part = Literal["prompt", "response", "source", "log", "checks", "all"]
+MOST_SHOWN = 200_000
+"""Characters of one text that are shown among the others; alone it is shown whole."""
+
+Part = Literal["prompt", "response", "source", "log"]
+"""A text of an attempt that can be had alone, as it is stored."""
 
 
-def print_attempt(attempt: StoredAttempt, console: Console, part: Part = "all") -> None:
-    """The whole attempt, or one part of it without headings around it.
+def print_attempt(attempt: StoredAttempt, console: Console) -> None:
+    """The whole attempt. Texts of models and compilers are printed with control characters taken out."""
+    _print_summary(attempt, console)
+    for title, section in _SECTIONS:
+        print_words(console, f"\n== {title} ==", "bold")
+        section(attempt, console)
 
-    Texts of models and compilers are printed with control characters taken out.
+
+def print_checks(attempt: StoredAttempt, console: Console) -> None:
+    """What was checked, with its evidence."""
+    verification = _verification(attempt)
+    if verification is None:
+        print_words(console, "No verification is stored.")
+        return
+    print_verification(verification, console)
+
+
+def text_of(attempt: StoredAttempt, part: Part) -> str:
+    """One text exactly as it is stored: the source, the answer's text, the prompt's turns, the build log.
+
+    Raises Missing when there is none.
     """
-    if part == "all":
-        _print_summary(attempt, console)
-        for title, section in _SECTIONS:
-            print_words(console, f"\n== {title} ==", "bold")
-            section(attempt, console)
-    else:
-        _PARTS[part](attempt, console)
+    found = {"prompt": _prompt_text, "response": _response_text, "source": _source_text, "log": _log_text}
+    text = found[part](attempt)
+    if text is None:
+        why = _why_no_program(attempt) if part in ("source", "response") else ""
+        raise Missing(f"attempt {attempt.id} has no {part}{f': {why}' if why else ''}")
+    return text
+
+
+class Missing(KernelproofError):
+    """The attempt has no such text."""
+
+
+def _prompt_text(attempt: StoredAttempt) -> str | None:
+    if attempt.prompt is None:
+        return None
+    return "".join(f"[{role}]\n{text}\n" for role, text in _turns(attempt.prompt))
+
+
+def _response_text(attempt: StoredAttempt) -> str | None:
+    return attempt.response.text if attempt.response else None
+
+
+def _source_text(attempt: StoredAttempt) -> str | None:
+    return attempt.source
+
+
+def _log_text(attempt: StoredAttempt) -> str | None:
+    told = []
+    for head, commands, log in _builds(attempt):
+        told += [head, *(f"$ {command}" for command in commands), log, ""]
+    return "\n".join(told) or None
 
 
 def _print_summary(attempt: StoredAttempt, console: Console) -> None:
@@ -40,7 +89,8 @@ def _print_summary(attempt: StoredAttempt, console: Console) -> None:
     status = verdict.verification.status if verdict else attempt.status
     facts = {
         "status": "in progress" if status is None else f"{status}: {status.meaning}",
-        "reason": verdict.verification.reason if verdict else "",
+        "reason": verdict.verification.reason if verdict else _why_no_program(attempt),
+        "claimed": _claimed(attempt),
         "model": run.model,
         "run": f"{attempt.run_id} {run.name or ''}".strip(),
         "backend, size": f"{run.verify.backend}, {run.verify.size}",
@@ -54,6 +104,29 @@ def _print_summary(attempt: StoredAttempt, console: Console) -> None:
     print_facts(console, facts, style="green" if status is Status.CORRECT else "")
 
 
+def _claimed(attempt: StoredAttempt) -> str:
+    """What was reported of an imported program: `correct, 0.72 ms, 2.1 times as fast, NVIDIA H100 (FILE)`."""
+    said = attempt.reported
+    if said is None:
+        return ""
+    if not said.has_claim:
+        return f"nothing, of {said.source}"
+    right = {True: "correct", False: "wrong", None: ""}[said.correct]
+    times = "" if said.runtime_ms is None else f"{said.runtime_ms:.4g} ms"
+    speedup = "" if said.speedup is None else f"speedup {said.speedup:.3f}"
+    words = ", ".join(filter(None, (right, times, speedup, said.device)))
+    return f"{words or 'nothing that is understood'} (of {said.source}, in {said.said_in})"
+
+
+def _why_no_program(attempt: StoredAttempt) -> str:
+    """The words of the server, or what was seen in the text; and what to do about a limit of tokens."""
+    if attempt.extraction is None or attempt.extraction.candidate is not None:
+        return ""
+    cut = attempt.status is Status.TRUNCATED and attempt.response is not None
+    hint = cut_hint(attempt.response, attempt.run.sampling) if cut and attempt.response is not None else ""
+    return "; ".join(filter(None, (attempt.extraction.reason, hint)))
+
+
 def _print_prompt(attempt: StoredAttempt, console: Console) -> None:
     prompt = attempt.prompt
     if prompt is None:
@@ -61,7 +134,15 @@ def _print_prompt(attempt: StoredAttempt, console: Console) -> None:
         return
     for role, text in _turns(prompt):
         print_words(console, f"[{role}]", "bold")
-        print_words(console, text)
+        _print_long(console, text, attempt, "--prompt")
+
+
+def _print_long(console: Console, text: str, attempt: StoredAttempt, alone: str) -> None:
+    """A text, or its beginning, and how to have all of it."""
+    print_words(console, text[:MOST_SHOWN])
+    if len(text) > MOST_SHOWN:
+        more = counted(len(text) - MOST_SHOWN, "character")
+        print_words(console, f"[{more} left out: kernelproof show {attempt.id} {alone}]", "bold")
 
 
 def _turns(prompt: Prompt) -> Iterable[tuple[str, str]]:
@@ -76,25 +157,38 @@ def _print_response(attempt: StoredAttempt, console: Console) -> None:
         if response is None:
             print_words(console, f"[provider error] {stored.error}", "red")
             continue
-        usage = response.usage.model_dump(exclude_none=True) if response.usage else {}
-        facts = {
-            "served model": response.served_model or "",
-            "finish reason": response.finish_reason or "",
-            "usage": ", ".join(f"{name} {count}" for name, count in usage.items()),
-            "latency": f"{response.latency_s:.2f} s" if response.latency_s is not None else "",
-            "request id": response.request_id or "",
-            "refusal": response.refusal or "",
-        }
-        print_facts(console, facts)
+        print_facts(console, _response_facts(stored, response))
         if response.reasoning:
             print_words(console, "[reasoning]", "bold")
-            print_words(console, response.reasoning)
+            _print_long(console, response.reasoning, attempt, "--json")
         print_words(console, "[answer]", "bold")
-        print_words(console, response.text or "(none)")
+        _print_long(console, response.text or "(none)", attempt, "--response")
 
 
-def _print_source(attempt: StoredAttempt, console: Console) -> None:
-    print_words(console, attempt.source if attempt.source is not None else "No program was extracted.")
+def _response_facts(stored: StoredResponse, response: Response) -> dict[str, str]:
+    return {
+        "served model": response.served_model or "",
+        "finish reason": response.finish_reason or "",
+        "refusal": (response.refusal or "")[:MOST_SHOWN],
+        "tokens": _tokens(response.usage) if response.usage else "",
+        "cost": dollars(response.cost_usd) if response.cost_usd is not None else "",
+        "latency": f"{response.latency_s:.2f} s" if response.latency_s is not None else "",
+        "request id": response.request_id or "",
+        "taken from": "an equal question of another run" if stored.reused else "",
+    }
+
+
+def _tokens(usage: Usage) -> str:
+    """`120 for the prompt (100 cached), 300 for the answer (200 reasoning)`; what is unknown is left out."""
+    sides = (
+        (usage.prompt_tokens, "for the prompt", usage.cached_tokens, "cached"),
+        (usage.completion_tokens, "for the answer", usage.reasoning_tokens, "reasoning"),
+    )
+    return ", ".join(
+        f"{count:,} {what}" + (f" ({part:,} {named})" if part is not None else "")
+        for count, what, part, named in sides
+        if count is not None
+    )
 
 
 def _print_extraction(attempt: StoredAttempt, console: Console) -> None:
@@ -105,39 +199,45 @@ def _print_extraction(attempt: StoredAttempt, console: Console) -> None:
     facts = {
         "method": extraction.method,
         "status": extraction.status or "",
+        "reason": extraction.reason,
         "warnings": ", ".join(extraction.warnings),
         "characters": "{} to {}".format(*extraction.span) if extraction.span else "",
         "sha256": extraction.candidate.sha256 if extraction.candidate else "",
     }
     print_facts(console, facts)
-    _print_source(attempt, console)
+    if attempt.source is None:
+        print_words(console, "No program was extracted.")
+    else:
+        _print_long(console, attempt.source, attempt, "--source")
 
 
 def _print_log(attempt: StoredAttempt, console: Console) -> None:
-    verification = _verification(attempt)
-    if verification is None or not verification.builds:
+    found = _builds(attempt)
+    if not found:
         print_words(console, "Nothing was built.")
-        return
+    for head, commands, log in found:
+        print_words(console, head, "bold")
+        for command in commands:
+            print_words(console, f"$ {command}", "dim")
+        _print_long(console, log, attempt, "--log")
+
+
+def _builds(attempt: StoredAttempt) -> list[tuple[str, tuple[str, ...], str]]:
+    """Of each build that differs from the others: what came of it, its commands, and what they said."""
+    verification = _verification(attempt)
+    if verification is None:
+        return []
     once = {(build.key, build.state, build.log): build for build in reversed(verification.builds)}
+    found = []
     for build in reversed(once.values()):
         times = sum((build.key, build.log) == (other.key, other.log) for other in verification.builds)
         how = (
             f"{'from the cache' if build.cached else 'compiled'}{f', asked for {times} times' * (times > 1)}"
         )
         route = f"{build.route} headers{f' after {build.fallback!r}' if build.fallback else ''}"
-        told = f"[{build.name}: {build.state}, {how}, {route}, {build.duration_s:.1f} s]"
-        print_words(console, told, "bold")
-        for command in build.commands:
-            print_words(console, f"$ {command}", "dim")
-        print_words(console, build.log or "(the compilers said nothing)")
-
-
-def _print_checks(attempt: StoredAttempt, console: Console) -> None:
-    verification = _verification(attempt)
-    if verification is None:
-        print_words(console, "No verification is stored.")
-        return
-    print_verification(verification, console)
+        head = f"[{build.name}: {build.state}, {how}, {route}, {build.duration_s:.1f} s]"
+        found.append((head, build.commands, build.log or "(the compilers said nothing)"))
+    return found
 
 
 def _print_environment(attempt: StoredAttempt, console: Console) -> None:
@@ -206,15 +306,7 @@ _SECTIONS: tuple[tuple[str, Callable[[StoredAttempt, Console], None]], ...] = (
     ("response", _print_response),
     ("source", _print_extraction),
     ("build log", _print_log),
-    ("checks", _print_checks),
+    ("checks", print_checks),
     ("environment", _print_environment),
     ("verifications", _print_verifications),
 )
-
-_PARTS: dict[str, Callable[[StoredAttempt, Console], None]] = {
-    "prompt": _print_prompt,
-    "response": _print_response,
-    "source": _print_source,
-    "log": _print_log,
-    "checks": _print_checks,
-}

@@ -7,11 +7,11 @@ import json
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.backends import backend
-from pipeline.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
-from pipeline.report.measurement import print_measurement
-from pipeline.report.plain import clean, json_text
-from pipeline.types import CheckOutcome, Extraction, Kernels, Launch, Status, Verification, VerifySettings
+from kernelproof.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
+from kernelproof.report.measurement import print_measurement
+from kernelproof.report.plain import clean, json_text
+from kernelproof.types import CheckOutcome, Extraction, Kernels, Launch, Status, Verification, VerifySettings
+from kernelproof.wording import counted
 
 OUTCOME_STYLE = {
     CheckOutcome.PASS: "green",
@@ -32,10 +32,12 @@ def print_verified(
     console: Console,
 ) -> None:
     """The verdict with every check, and where it is kept."""
-    if extraction.method != "file":
+    if extraction.method != "whole":
         console.print(f"extracted by {extraction.method} {' '.join(extraction.warnings)}".rstrip())
     if verification is None:
-        console.print(f"{status}: {status.meaning}")
+        print_words(console, f"{status}: {extraction.reason or status.meaning}", "bold")
+        if extraction.reason:
+            print_words(console, status.meaning)
     else:
         print_verification(verification, console)
     if attempt_id is not None:
@@ -93,8 +95,8 @@ def print_verification(verification: Verification, console: Console) -> None:
 def rules(settings: VerifySettings) -> str:
     """What was asked of the candidate and of the clock: `numerics fp32, purity any, rigor standard`."""
     said = f"numerics {settings.numerics}, purity {settings.purity}, rigor {settings.rigor}"
-    if backend(settings.backend).counts_threads and settings.threads:
-        said += f", {settings.threads} {'thread' if settings.threads == 1 else 'threads'}"
+    if settings.threads:
+        said += f", {counted(settings.threads, 'thread')}"
     return said + ("" if settings.own_kernel else ", no own kernel required")
 
 

@@ -1,102 +1,277 @@
-"""A batch: problems x samples x turns. The same settings continue the same run; only the rest is done."""
+"""A batch: problems x samples x turns, for one or more models. The same settings continue the same runs."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from db.store import Store
-from pipeline.engine.engine import Engine
-from pipeline.providers import Provider
-from pipeline.runs.conversation import RETRIED, Conversation, OnEvent, Stages
-from pipeline.runs.strategies import find_strategy
-from pipeline.runs.stream import places
-from pipeline.types import AttemptKey, Problem, RunSettings, Status
+from kernelproof.db.store import Store
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import OutputClosed, ProviderFatal, StoreError
+from kernelproof.providers import KeepsBatches, Provider
+from kernelproof.runs.asking import Asking
+from kernelproof.runs.conversation import RETRIED, Conversation, Stages
+from kernelproof.runs.events import Event, OnEvent
+from kernelproof.runs.leases import LeaseKeeper, in_thread
+from kernelproof.runs.limits import Budget, EqualErrors, Limits
+from kernelproof.runs.prices import Price
+from kernelproof.runs.strategies import find_strategy
+from kernelproof.runs.stream import places
+from kernelproof.types import AttemptKey, Problem, RunSettings, Status
+
+AHEAD = 4
+"""Answers that may wait to be judged, for each verification that may run."""
+REPORT_S = 2.0
+"""So often the store is told how far the batch is."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a batch is to do."""
+    """What a batch is to do with one model."""
 
     settings: RunSettings
+    provider: Provider
     problems: Sequence[Problem]
     samples: int
     """Samples of each problem."""
     questions: int = 8
     """Questions asked of the model at the same time."""
+    price: Price | None = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a batch keeps to, whatever its models."""
+
+    limits: Limits = field(default_factory=Limits)
+    again: frozenset[Status] = frozenset()
+    """Only attempts that ended so are done again; empty: all that is left is done."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """Everything the command was told, for `status` and `--like`."""
+    generated: Path | None = None
+    """Where answers and sources are written for people to read."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How a batch ended."""
 
-    run_id: int
-    statuses: dict[AttemptKey, Status | None]
-    """Every attempt of the plan's problems and samples; None where it was interrupted."""
-    interrupted: bool
+    run_ids: tuple[int, ...]
+    statuses: dict[tuple[str, AttemptKey], Status | None]
+    """Every attempt of the plans, by model; None where it was interrupted."""
+    interrupted: bool = False
+    limit: str | None = None
+    """The limit that ended the asking, in words."""
+    refusals: tuple[ProviderFatal, ...] = ()
+    """Why servers answered no question at all."""
+    refused_for_good: int = 0
+    """Questions that the server refuses whenever it is asked: too long for the model, say."""
 
     @property
     def to_retry(self) -> int:
         """Attempts that running the same command again would take up."""
-        return sum(status is None or status in RETRIED for status in self.statuses.values())
+        left = sum(status is None or status in RETRIED for status in self.statuses.values())
+        return left - self.refused_for_good
+
+    @property
+    def ended(self) -> str:
+        """In a few words."""
+        if self.interrupted:
+            return "interrupted"
+        if self.refusals:
+            return f"stopped: {self.refusals[0]}"
+        return f"limit reached: {self.limit}" if self.limit else "done"
 
 
 async def run_batch(
-    plan: Plan,
+    plans: Sequence[Plan],
     store: Store,
     engine: Engine,
-    provider: Provider,
+    terms: Terms | None = None,
     *,
-    generated: Path | None,
-    on_event: OnEvent = lambda _key, _what: None,
+    on_event: OnEvent = lambda _: None,
+    progress: Callable[[], dict[str, Any]] = dict,
+    unread: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Runs a batch to its end, or to a SIGINT or SIGTERM; results stored by then stay.
+    """Runs a batch to its end, to a limit, or to a SIGINT or SIGTERM; results stored by then stay.
 
-    Raises ProviderFatal when the model's server will answer no question at all, and UsageError for a strategy
-    that is not installed.
+    `progress` is stored every two seconds, for other commands to show. Raises UsageError for a strategy that
+    is not installed, MachineError when the store or this machine fails, and OutputClosed, after all is
+    ended and what was answered is stored, when `on_event` or `unread` says that nobody reads any more.
     """
-    strategy = find_strategy(plan.settings.strategy_name)
-    run_id = store.begin_run(plan.settings)
-    for problem in plan.problems:
-        store.add_problem(problem)
-    stages = Stages(
-        store=store,
-        engine=engine,
-        provider=provider,
-        run_id=run_id,
-        settings=plan.settings,
-        strategy=strategy,
-        generated=generated,
-        questions=anyio.CapacityLimiter(plan.questions),
-        verifications=anyio.CapacityLimiter(places()),
-        on_event=on_event,
-        known=store.attempts_of(run_id),
-    )
+    listener = _Listener(on_event, unread)
+    batch = _Batch(plans, store, engine, terms or Terms(), listener.hear, progress)
     stopper = Stopper()
     try:
         async with anyio.create_task_group() as group:
             stopper.watch(group)
-            async with anyio.create_task_group() as samples:
-                for sample in range(plan.samples):
-                    for problem in plan.problems:
-                        samples.start_soon(Conversation(stages, problem, sample).run)
+            batch.keep_alive(group)
+            group.start_soon(listener.watch, group)
+            await batch.work()
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
-        raise first_error(errors) from None
+        error = first_error(errors)
+        batch.close(f"stopped: {error}")
+        raise error from None
     finally:
         engine.close()  # ends what cancelled tasks left running in their threads
-    ids = {problem.id: problem.sha256 for problem in plan.problems}
-    statuses = {
-        key: state.status
-        for key, state in store.attempts_of(run_id).items()
-        if ids.get(key.problem_id) == key.problem_sha256 and key.sample < plan.samples
-    }
-    return Outcome(run_id, statuses, stopper.stopped)
+    outcome = batch.outcome(stopper.stopped)
+    batch.close("nobody read its output" if listener.gone else outcome.ended)
+    if listener.gone:
+        raise OutputClosed(
+            "nobody reads the output any more; what was answered is stored, and the same command continues"
+        )
+    return outcome
+
+
+class _Listener:
+    """Passes events on until nobody reads them: then the batch ends as after Ctrl-C."""
+
+    def __init__(self, on_event: OnEvent, unread: Callable[[], bool]) -> None:
+        self._on_event, self._unread = on_event, unread
+        self.gone = False
+
+    def hear(self, event: Event) -> None:
+        """From the event loop and from threads."""
+        if self.gone:
+            return
+        try:
+            self._on_event(event)
+        except BrokenPipeError:
+            self.gone = True
+
+    async def watch(self, group: TaskGroup) -> None:
+        """Cancels `group` soon after the listener is gone."""
+        while not self.gone:
+            await anyio.sleep(0.1)
+            self.gone = self.gone or self._unread()
+        group.cancel_scope.cancel()
+
+
+class _Batch:
+    """The parts of a running batch."""
+
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        store: Store,
+        engine: Engine,
+        terms: Terms,
+        on_event: OnEvent,
+        progress: Callable[[], dict[str, Any]],
+    ) -> None:
+        strategies = [find_strategy(plan.settings.strategy_name) for plan in plans]
+        self._plans, self._store, self._progress = plans, store, progress
+        self._leases = LeaseKeeper(store)
+        self._runs = [store.begin_run(plan.settings) for plan in plans]
+        for problem in {id(p): p for plan in plans for p in plan.problems}.values():
+            store.add_problem(problem)
+        self._budget = Budget(terms.limits, lambda: store.spent(self._runs))
+        self._asking = [self._asked(plan, terms, on_event) for plan in plans]
+        verifications, room = anyio.CapacityLimiter(places()), anyio.CapacityLimiter(AHEAD * places())
+        self._stages = [
+            Stages(
+                store=store,
+                engine=engine,
+                asking=asking,
+                leases=self._leases,
+                run_id=run_id,
+                settings=plan.settings,
+                strategy=strategy,
+                generated=terms.generated,
+                verifications=verifications,
+                room=room,
+                on_event=on_event,
+                again=terms.again,
+                known=store.attempts_of(run_id),
+            )
+            for plan, run_id, strategy, asking in zip(
+                plans, self._runs, strategies, self._asking, strict=True
+            )
+        ]
+        self._id = store.batches.begin(self._leases.owner, plans[0].settings.name, self._runs, terms.config)
+
+    def _asked(self, plan: Plan, terms: Terms, on_event: OnEvent) -> Asking:
+        if isinstance(plan.provider, KeepsBatches):
+            plan.provider.keep_batches(self._store.server_batches)
+        return Asking(
+            self._store,
+            plan.provider,
+            plan.settings,
+            self._leases.owner,
+            self._budget,
+            EqualErrors(terms.limits.equal_errors),
+            on_event,
+            questions=plan.questions,
+            price=plan.price,
+        )
+
+    def keep_alive(self, group: TaskGroup) -> None:
+        """Keeps leases and the batch's row alive, in `group`."""
+        self._leases.start(group)
+        group.start_soon(self._report)
+
+    async def work(self) -> None:
+        """All samples: first those that no other command is at, then the others as they become free.
+
+        A few more are at work than can be asked at once: the others' answers are being judged.
+        """
+        todo = self._samples()
+        elsewhere: deque[Conversation] = deque()
+
+        async def first() -> None:
+            for conversation in todo:
+                if not await conversation.run(wait=False):
+                    elsewhere.append(conversation)
+
+        async def rest() -> None:
+            while elsewhere:
+                await elsewhere.popleft().run(wait=True)
+
+        total = sum(len(plan.problems) * plan.samples for plan in self._plans)
+        workers = min(total, sum(plan.questions for plan in self._plans) + AHEAD * places())
+        for work in (first, rest):
+            async with anyio.create_task_group() as group:
+                for _ in range(workers):
+                    group.start_soon(work)
+
+    def _samples(self) -> Iterator[Conversation]:
+        for sample in range(max(plan.samples for plan in self._plans)):
+            for plan, stages in zip(self._plans, self._stages, strict=True):
+                if sample < plan.samples:
+                    for problem in plan.problems:
+                        yield Conversation(stages, problem, sample)
+
+    async def _report(self) -> None:
+        while True:
+            await anyio.sleep(REPORT_S)
+            await in_thread(self._store.batches.report, self._id, self._progress())
+
+    def close(self, ended: str) -> None:
+        """Gives the leases back and says how it ended, as far as the store can still be written."""
+        self._leases.close()
+        with suppress(StoreError):  # the error that is on its way to the user says it
+            self._store.batches.report(self._id, self._progress(), ended)
+
+    def outcome(self, interrupted: bool) -> Outcome:
+        """How it ended, as the store has it."""
+        statuses, final = {}, 0
+        for plan, run_id in zip(self._plans, self._runs, strict=True):
+            ids = {problem.id: problem.sha256 for problem in plan.problems}
+            for key, state in self._store.attempts_of(run_id).items():
+                if ids.get(key.problem_id) == key.problem_sha256 and key.sample < plan.samples:
+                    statuses[plan.settings.model, key] = state.status
+                    final += state.status is Status.PROVIDER_ERROR and not state.retriable
+        refusals = tuple(asking.fatal for asking in self._asking if asking.fatal is not None)
+        return Outcome(tuple(self._runs), statuses, interrupted, self._budget.reached, refusals, final)
 
 
 class Stopper:

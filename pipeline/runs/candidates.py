@@ -4,7 +4,6 @@ so that everything that is wrong with them is said before anything runs."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +11,22 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from pipeline.errors import KernelproofError, UsageError
-from pipeline.extraction import extract, extract_source
-from pipeline.problems import Suite
-from pipeline.providers import response_from_body
-from pipeline.runs.files import read_text
-from pipeline.types import Extraction, Problem, Response
-from pipeline.types.backend_name import BackendName
+from kernelproof.errors import KernelproofError, UsageError
+from kernelproof.extraction import extract
+from kernelproof.problems import Suite
+from kernelproof.providers import response_from_body
+from kernelproof.runs.files import read_text
+from kernelproof.runs.imports.naming import place_of
+from kernelproof.types import Extraction, Problem, Response
+from kernelproof.types.backend_name import BackendName
+from kernelproof.types.explain import explain
+from kernelproof.types.reported import ReportedResult, ratio
+from kernelproof.wording import counted
 
 SUFFIXES = (".py", ".txt", ".md")
 """Files of a folder that are candidates, or responses that hold one."""
 LINES = ".jsonl"
 _AFTER_ID = ("_", "-", ".")
-_KERNELBENCH = re.compile(r"level_(?P<level>\d+)_problem_(?P<number>\d+)_")
 
 T = TypeVar("T")
 
@@ -40,6 +42,8 @@ class Given:
     extraction: Extraction
     recorded_for: str | None = None
     """The backend that the answer was asked for, where the line says so."""
+    reported: ReportedResult | None = None
+    """What is claimed of it, where something is."""
 
 
 def holds_many(path: Path) -> bool:
@@ -48,8 +52,9 @@ def holds_many(path: Path) -> bool:
 
 
 def given_text(name: str, text: str, problem: Problem) -> Given:
-    """A candidate from a file's text: a program, or a raw response."""
-    return Given(name, problem, Response(text=text), extract_source(text))
+    """A candidate from a text: a program, or a raw response."""
+    response = Response(text=text)
+    return Given(name, problem, response, extract(response))
 
 
 def read_candidates(path: Path, suite: Suite, problem: Problem | None) -> list[Given]:
@@ -71,33 +76,34 @@ def refuse_others(given: Iterable[Given], backend: str) -> None:
 def _from_folder(folder: Path, suite: Suite, problem: Problem | None) -> list[Given]:
     def one(file: Path) -> Given:
         below = file.relative_to(folder)
-        chosen = problem or _problem_of(below, suite)
+        chosen = problem or problem_of(below, suite)
         return given_text(str(below), read_text(file), chosen)
 
-    files = sorted(file for file in folder.rglob("*") if _is_candidate(file, folder))
+    files = sorted(file for file in folder.rglob("*") if is_candidate(file, folder))
     if not files:
         raise UsageError(f"{folder} holds no candidates: no {', '.join(SUFFIXES)} below it")
-    return _all(files, one, lambda file: str(file.relative_to(folder)))
+    return all_given(files, one, lambda file: str(file.relative_to(folder)))
 
 
-def _is_candidate(file: Path, folder: Path) -> bool:
+def is_candidate(file: Path, folder: Path) -> bool:
+    """Whether a file below a folder is read as a candidate: by its suffix, and unless it is hidden."""
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
     return file.suffix in SUFFIXES and not hidden and not (file.is_dir() or file.is_fifo())
 
 
-def _problem_of(below: Path, suite: Suite) -> Problem:
+def problem_of(below: Path, suite: Suite) -> Problem:
     """The problem that a path says: by its first two folders, or its first, or by the file's name.
 
     `level1/1_relu/a.py` and `relu/a.py` name it as `--problem` would; `level1_1_a.py` begins with its id.
-    `level_1_problem_1_sample_0_kernel.py` is how KernelBench names the answers in its `runs/`.
+    `level_1_problem_1_sample_0_kernel.py` is one of the ways in which KernelBench names answers.
     """
     folders = below.parts[:-1]
     for text in ("/".join(folders[:2]), *folders[:1]):
         if text and suite.knows(text):
             return suite.find(text)
     name = below.stem.lower()
-    if (said := _KERNELBENCH.match(name)) and suite.knows(text := f"level{said['level']}/{said['number']}"):
-        return suite.find(text)
+    if (place := place_of(below)) is not None and suite.knows(place.problem_id):
+        return suite.find(place.problem_id)
     for known in sorted(suite.ids, key=len, reverse=True):
         start = known.replace("/", "_").lower()
         if name == start or name.startswith(tuple(start + after for after in _AFTER_ID)):
@@ -105,6 +111,22 @@ def _problem_of(below: Path, suite: Suite) -> Problem:
     raise UsageError(
         "no problem in this path; give --problem, or put it below level1/1_relu/, or name it level1_1_..."
     )
+
+
+class _Claimed(BaseModel):
+    """What a line claims of its program; fields that it holds besides are the user's own."""
+
+    compiled: bool | None = None
+    correct: bool | None = None
+    runtime_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    baseline_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    speedup: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    device: str | None = None
+
+    def reported(self, source: str, said_in: str) -> ReportedResult:
+        facts = self.model_dump()
+        facts["speedup"] = self.speedup or ratio(self.baseline_ms, self.runtime_ms)
+        return ReportedResult(source=source, said_in=said_in, raw=self.model_dump(exclude_none=True), **facts)
 
 
 class _Line(BaseModel):
@@ -115,6 +137,7 @@ class _Line(BaseModel):
     response: str | dict[str, Any] | None = None
     id: str | int | None = None
     backend: BackendName | None = None
+    claimed: _Claimed | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> _Line:
@@ -133,13 +156,14 @@ def _from_lines(file: Path, suite: Suite, problem: Problem | None) -> list[Given
         if (before := seen.setdefault(name, number)) != number:
             raise UsageError(f"the id {name!r} is already on line {before}")
         response = _response(line)
-        found = extract_source(line.source) if line.source is not None else extract(response)
-        return Given(name, _problem_on(line, suite, problem), response, found, line.backend)
+        claim = line.claimed.reported(name, file.name) if line.claimed else None
+        chosen = _problem_on(line, suite, problem)
+        return Given(name, chosen, response, extract(response), line.backend, claim)
 
     lines = list(_numbered(file))
     if not lines:
         raise UsageError(f"{file} holds no candidates: no line that is not empty")
-    return _all(lines, one, lambda numbered: f"line {numbered[0]}")
+    return all_given(lines, one, lambda numbered: f"line {numbered[0]}")
 
 
 def _numbered(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -154,10 +178,7 @@ def _parsed(text: bytes) -> _Line:
     try:
         return _Line.model_validate(json.loads(text))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"][:1])
-        said = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{where}: {said}" if where else said) from None
+        raise UsageError(explain(error, {"": "the line"})) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON in UTF-8: {error}") from None
 
@@ -179,7 +200,8 @@ def _problem_on(line: _Line, suite: Suite, problem: Problem | None) -> Problem:
     return found
 
 
-def _all(items: list[T], one: Callable[[T], Given], name: Callable[[T], str]) -> list[Given]:
+def all_given(items: list[T], one: Callable[[T], Given], name: Callable[[T], str]) -> list[Given]:
+    """`one` of each item. Raises UsageError that says of every item what is wrong with it."""
     given, wrong = [], []
     for item in items:
         try:
@@ -192,5 +214,5 @@ def _all(items: list[T], one: Callable[[T], Given], name: Callable[[T], str]) ->
 
 
 def _listed(wrong: list[str], rest: str) -> str:
-    count = f"{len(wrong)} candidate{'' if len(wrong) == 1 else 's'} cannot be used ({rest}); nothing was run"
+    count = f"{counted(len(wrong), 'candidate')} cannot be used ({rest}); nothing was run"
     return "\n  ".join((count, *wrong))

@@ -1,29 +1,32 @@
 """One sample of a run: ask, extract, verify, and ask again with the evidence, as the run's strategy says.
 
 Everything is stored as soon as it exists, the answer before it is parsed: a conversation that was
-interrupted anywhere goes on from what the store holds.
+interrupted anywhere goes on from what the store holds. An attempt is claimed before it is asked for, so that
+two commands at once share the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
-from db.store import Store
-from db.views import AttemptState
-from pipeline.engine.engine import Engine
-from pipeline.errors import ProviderError, UsageError
-from pipeline.extraction import extract
-from pipeline.prompting import Failure, first_prompt, repair_prompt
-from pipeline.providers import Provider, Question
-from pipeline.runs.files import write_attempt
-from pipeline.runs.strategies import Proposal, Result, StrategyClass, Task
-from pipeline.types import (
+from kernelproof.db.store import Store
+from kernelproof.db.views import AttemptState, Claim, StoredAttempt
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import UsageError
+from kernelproof.extraction import extract
+from kernelproof.prompting import Failure, first_prompt, repair_prompt
+from kernelproof.providers import cut_hint
+from kernelproof.runs.asking import Asking
+from kernelproof.runs.events import Event, OnEvent, Phase
+from kernelproof.runs.files import write_attempt
+from kernelproof.runs.leases import LeaseKeeper, in_thread
+from kernelproof.runs.questions import question_key
+from kernelproof.runs.strategies import Proposal, Result, StrategyClass, Task
+from kernelproof.types import (
     AttemptKey,
     Extraction,
     Problem,
@@ -33,12 +36,6 @@ from pipeline.types import (
     Status,
     Verification,
 )
-
-T = TypeVar("T")
-OnEvent = Callable[[AttemptKey, str], None]
-
-OVER = "over"
-"""The event that ends a sample, whatever its last attempt came to."""
 
 RETRIED = (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR)
 """Attempts that ended so are taken up again when the same command is run again."""
@@ -50,15 +47,21 @@ class Stages:
 
     store: Store
     engine: Engine
-    provider: Provider
+    asking: Asking
+    leases: LeaseKeeper
     run_id: int
     settings: RunSettings
     strategy: StrategyClass
     generated: Path | None
-    questions: anyio.CapacityLimiter
     verifications: anyio.CapacityLimiter
+    room: anyio.CapacityLimiter
+    """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
     on_event: OnEvent
+    again: frozenset[Status] = frozenset()
+    """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""
     known: dict[AttemptKey, AttemptState] = field(default_factory=dict)
+    first_prompts: dict[str, Prompt] = field(default_factory=dict)
+    """By the problem's SHA-256: all samples of a problem begin with the same question."""
 
 
 @dataclass(frozen=True)
@@ -72,23 +75,61 @@ class Judged:
     verification: Verification | None
 
 
+@dataclass(frozen=True)
+class _Answered:
+    """A claimed attempt with its answer, and what was stored of it before."""
+
+    claim: Claim
+    before: StoredAttempt | None
+    """None where the answer has just come."""
+    response: Response
+
+
+class _Room:
+    """One of the places for answers in memory, once it was entered."""
+
+    def __init__(self, limiter: anyio.CapacityLimiter) -> None:
+        self._limiter, self._inside = limiter, False
+
+    async def enter(self) -> None:
+        """Waits for a place, unless it was taken before."""
+        if not self._inside:
+            await self._limiter.acquire_on_behalf_of(self)
+            self._inside = True
+
+    def leave(self) -> None:
+        """Gives it back."""
+        if self._inside:
+            self._limiter.release_on_behalf_of(self)
+            self._inside = False
+
+
 class Conversation:
     """The attempts at one sample of one problem. Its strategy says which, and the store which are done."""
 
     def __init__(self, stages: Stages, problem: Problem, sample: int) -> None:
         self._stages, self._problem, self._sample = stages, problem, sample
         self._settings = stages.settings.verify
-        limit = stages.provider.turns(problem.id, self._settings.backend, sample)
+        limit = stages.asking.provider.turns(problem.id, self._settings.backend, sample)
         self._last = min(stages.settings.turns, limit or stages.settings.turns)
         self._judged: dict[int, Judged] = {}
         """By turn: all that the strategy was told of."""
+        self._redone: set[int] = set()
+        """Turns that were done again, as `again` asks."""
+        self._elsewhere = False
 
-    async def run(self) -> None:
-        """All attempts that are still to do. Raises ProviderFatal when no question can be answered."""
-        await self._rounds()
-        self._stages.on_event(self._key(self._last), OVER)
+    async def run(self, *, wait: bool) -> bool:
+        """All attempts that are still to do. False when one is not done, because another command is at it.
 
-    async def _rounds(self) -> None:
+        With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
+        """
+        self._elsewhere = False
+        await self._rounds(wait)
+        if not self._elsewhere:
+            self._tell(self._key(self._last), Phase.OVER)
+        return not self._elsewhere
+
+    async def _rounds(self, wait: bool) -> None:
         """Asks the strategy, tries what it proposes, tells it the results; until it or the turns end."""
         task = Task(self._problem, self._settings.backend, self._sample, self._last)
         strategy = self._stages.strategy(task)
@@ -97,19 +138,20 @@ class Conversation:
             asked = dict(enumerate(proposals, start=turn))
             turn += len(asked)
             if turn > self._last and all(map(self._settled, asked)):
+                self._tell_kept(asked)
                 return  # the turns are used up, and nothing of this round is left to do
-            judged = await self._round(asked)
+            judged = await self._round(asked, wait)
             if len(judged) < len(asked):
                 return  # the same command takes up what the provider or the machine failed at
             self._judged |= judged
             strategy.tell([self._result(number, proposal) for number, proposal in asked.items()])
 
-    async def _round(self, asked: dict[int, Proposal]) -> dict[int, Judged]:
+    async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn."""
         judged: dict[int, Judged] = {}
 
         async def attempt(turn: int, proposal: Proposal) -> None:
-            if ended := await self._attempt(turn, proposal):
+            if ended := await self._attempt(turn, proposal, wait):
                 judged[turn] = ended
 
         async with anyio.create_task_group() as group:
@@ -117,23 +159,94 @@ class Conversation:
                 group.start_soon(attempt, turn, proposal)
         return judged
 
-    async def _attempt(self, turn: int, proposal: Proposal) -> Judged | None:
+    async def _attempt(self, turn: int, proposal: Proposal, wait: bool) -> Judged | None:
         """One attempt, as far as it is not done; None when it came to no judgement."""
-        key = self._key(turn)
-        state = self._stages.known.get(key)
         parent = self._parent(proposal)
-        prompt = await self._thread(self._prompt, parent)
-        if state is not None and state.status is Status.CORRECT:
-            return await self._thread(self._stored, state.id, prompt)
-        attempt_id = await self._thread(
-            self._stages.store.begin_attempt, self._stages.run_id, key, prompt, parent.id if parent else None
-        )
-        return await self._turn(attempt_id, key, state, prompt)
+        prompt = await in_thread(self._prompt, parent)
+        if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
+            return kept
+        if self._stages.again and not self._chosen(turn):
+            return None
+        room = _Room(self._stages.room)
+        try:
+            answered = await self._answered(turn, prompt, parent, wait, room)
+            if answered is None or isinstance(answered, Judged):
+                return answered
+            return await self._judged_or_freed(answered, turn, prompt)
+        finally:
+            room.leave()
+
+    async def _judged_or_freed(self, answered: _Answered, turn: int, prompt: Prompt) -> Judged | None:
+        try:
+            return await self._judge(answered, turn, prompt)
+        except Exception:
+            with anyio.CancelScope(shield=True):
+                await self._give_back(answered.claim)
+            raise
+
+    async def _answered(
+        self, turn: int, prompt: Prompt, parent: Judged | None, wait: bool, room: _Room
+    ) -> _Answered | Judged | None:
+        """The answer to an attempt that is claimed now; its judgement, where another command made that; None
+        where there is no answer.
+
+        A place among the questions is taken before the claim, so that what nobody can ask yet stays free for
+        other commands.
+        """
+        key, asking = self._key(turn), self._stages.asking
+        question = question_key(self._stages.settings, key, prompt)
+        while True:
+            state = self._stages.known.get(key)
+            if not asking.is_open and not (state and state.has_response):
+                return None
+            async with asking.questions:
+                claim = await in_thread(
+                    self._stages.store.claim_attempt,
+                    *(self._stages.run_id, key, prompt, parent.id if parent else None),
+                    *(question, self._stages.leases.owner),
+                )
+                if claim.granted:
+                    return await self._response(claim, turn, prompt, room)
+            if not wait:
+                self._elsewhere = True
+                return None
+            self._tell(key, Phase.ELSEWHERE, attempt_id=claim.state.id)
+            await self._stages.leases.freed(claim.key)
+
+    async def _response(
+        self, claim: Claim, turn: int, prompt: Prompt, room: _Room
+    ) -> _Answered | Judged | None:
+        key = self._key(turn)
+        self._stages.known[key] = claim.state
+        # Whoever held the lease before may have done it.
+        if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
+            await self._give_back(claim)
+            return kept
+        self._redone.add(turn)
+        if not claim.state.has_response:
+            response = await self._stages.asking.ask(self._problem, key, prompt, claim, room.enter)
+            return None if response is None else _Answered(claim, None, response)
+        await room.enter()
+        stored = await in_thread(self._stages.store.load_attempt, claim.state.id)
+        assert stored.response is not None
+        self._tell(key, Phase.ANSWERED, attempt_id=stored.id, response=stored.response, reused=True)
+        return _Answered(claim, stored, stored.response)
+
+    async def _give_back(self, claim: Claim) -> None:
+        await in_thread(self._stages.store.leases.give_back, self._stages.leases.owner, claim.key)
 
     def _settled(self, turn: int) -> bool:
         """Whether an attempt is done, and running the command again changes nothing."""
         state = self._stages.known.get(self._key(turn))
-        return state is not None and state.status is not None and state.status not in RETRIED
+        if state is None or state.status is None or self._chosen(turn):
+            return False
+        final = state.status is Status.PROVIDER_ERROR and not state.retriable
+        return final or state.status not in RETRIED
+
+    def _chosen(self, turn: int) -> bool:
+        """Whether an attempt is to be done again because of how it ended."""
+        state = self._stages.known.get(self._key(turn))
+        return state is not None and state.status in self._stages.again and turn not in self._redone
 
     def _parent(self, proposal: Proposal) -> Judged | None:
         """The attempt that a proposal is built on. Raises UsageError for a turn that is not done."""
@@ -155,71 +268,64 @@ class Conversation:
             turn=turn,
         )
 
-    def _stored(self, attempt_id: int, prompt: Prompt) -> Judged | None:
-        """A correct attempt as it lies in the store: nothing of it is done again."""
-        stored = self._stages.store.load_attempt(attempt_id)
-        if stored.response is None or stored.verdict is None:
-            return None
-        verdict = stored.verdict.verification
-        if verdict.status is not Status.CORRECT:
-            return None  # what counts of it was changed since; nothing is built on it
-        return Judged(attempt_id, prompt, stored.response, Failure.from_verification(verdict), verdict)
+    def _stored(self, turn: int, prompt: Prompt) -> Judged | None:
+        """A settled attempt as it lies in the store; None when what counts of it was changed since."""
+        key = self._key(turn)
+        stored = self._stages.store.load_attempt(self._stages.known[key].id)
+        judged = self._judgement(stored, prompt)
+        if judged is not None:
+            self._tell(
+                key,
+                Phase.ENDED,
+                attempt_id=judged.id,
+                status=judged.failure.status,
+                verification=judged.verification,
+                kept=True,
+            )
+        return judged
 
-    async def _turn(
-        self, attempt_id: int, key: AttemptKey, state: AttemptState | None, prompt: Prompt
-    ) -> Judged | None:
-        """Takes an attempt to its end from wherever it is; None when it came to no judgement."""
-        stored = await self._thread(self._stages.store.load_attempt, attempt_id) if state else None
-        response = stored.response if stored else None
-        if response is None:
-            response = await self._ask(attempt_id, key, prompt)
-            if response is None:
-                return None
-        extraction = await self._thread(extract, response)
-        await self._thread(self._stages.store.record_extraction, attempt_id, extraction)
+    def _judgement(self, stored: StoredAttempt, prompt: Prompt) -> Judged | None:
+        response, extraction = stored.response, stored.extraction
+        if response is None or extraction is None:
+            return None
+        if extraction.candidate is None:
+            return Judged(stored.id, prompt, response, Failure.from_extraction(extraction), None)
+        verdict = stored.verdict_for(self._settings)
+        if verdict is None or verdict.verification.status in RETRIED:
+            return None
+        failure = Failure.from_verification(verdict.verification)
+        return Judged(stored.id, prompt, response, failure, verdict.verification)
+
+    async def _judge(self, answered: _Answered, turn: int, prompt: Prompt) -> Judged | None:
+        """Takes an answered attempt to its end; None when it came to no judgement."""
+        attempt_id, key, response = answered.claim.state.id, self._key(turn), answered.response
+        extraction = await in_thread(extract, response)
+        await in_thread(self._stages.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
             status = extraction.status or Status.NO_CODE
             await self._finish(attempt_id, key, status, response, extraction, None)
             return Judged(attempt_id, prompt, response, Failure.from_extraction(extraction), None)
-        verdict = stored.verdict.verification if stored and stored.verdict else None
-        if verdict is None or verdict.status in RETRIED:
-            kind = "first" if verdict is None else "again"
-            verdict = await self._verify(attempt_id, key, extraction.candidate.source, kind)
+        before = answered.before.verdict_for(self._settings) if answered.before else None
+        verdict = before.verification if before and before.verification.status not in RETRIED else None
+        if verdict is None or verdict.status in self._stages.again:
+            verdict = await self._verify(
+                attempt_id, key, extraction.candidate.source, again=before is not None
+            )
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
         if verdict.status in RETRIED:
             return None
         return Judged(attempt_id, prompt, response, Failure.from_verification(verdict), verdict)
 
-    async def _ask(self, attempt_id: int, key: AttemptKey, prompt: Prompt) -> Response | None:
-        question = Question(
-            problem_id=self._problem.id,
-            backend=self._settings.backend,
-            sample=self._sample,
-            turn=key.turn,
-            prompt=prompt,
-        )
-        try:
-            async with self._stages.questions:
-                self._stages.on_event(key, "asking")
-                response = await self._stages.provider.ask(question)
-        except ProviderError as error:
-            with anyio.CancelScope(shield=True):
-                await self._thread(self._stages.store.record_provider_error, attempt_id, str(error))
-                await self._finish(attempt_id, key, Status.PROVIDER_ERROR, None, None, None)
-            return None
-        with anyio.CancelScope(shield=True):  # an answer that was paid for is stored, whatever comes
-            await self._thread(self._stages.store.record_response, attempt_id, response)
-        return response
-
-    async def _verify(self, attempt_id: int, key: AttemptKey, source: str, kind: Any) -> Verification:
+    async def _verify(self, attempt_id: int, key: AttemptKey, source: str, *, again: bool) -> Verification:
         def on_stage(stage: str) -> None:
-            self._stages.on_event(key, stage)
+            self._tell(key, Phase.JUDGING, note=stage, attempt_id=attempt_id)
 
         def work() -> Verification:
             verdict = self._stages.engine.verify(source, self._problem, self._settings, on_stage)
-            self._stages.store.record_verification(attempt_id, verdict, kind)
+            self._stages.store.record_verification(attempt_id, verdict, "again" if again else "first")
             return verdict
 
+        self._tell(key, Phase.JUDGING, note="queued", attempt_id=attempt_id)
         return await anyio.to_thread.run_sync(
             work, limiter=self._stages.verifications, abandon_on_cancel=True
         )
@@ -229,32 +335,46 @@ class Conversation:
         attempt_id: int,
         key: AttemptKey,
         status: Status,
-        response: Response | None,
-        extraction: Extraction | None,
+        response: Response,
+        extraction: Extraction,
         verdict: Verification | None,
     ) -> None:
-        known = self._stages.known.get(key)
-        if known is not None and known.status is status and status not in RETRIED:
-            return  # it ended so in an earlier process; only the turns after it are still to do
+        """Stores how an attempt ended, and gives its lease back."""
         if self._stages.generated is not None:
-            await self._thread(
+            await in_thread(
                 write_attempt, self._stages.generated, attempt_id, key, response, extraction, verdict
             )
-        await self._thread(self._stages.store.finish_attempt, attempt_id, status)
-        self._stages.on_event(key, status.value)
+        await in_thread(self._stages.store.finish_attempt, attempt_id, status, self._stages.leases.owner)
+        why = cut_hint(response, self._stages.settings.sampling) if status is Status.TRUNCATED else ""
+        why = why or extraction.reason
+        facts: dict[str, object] = {"status": status, "verification": verdict, "note": why}
+        self._tell(key, Phase.ENDED, attempt_id=attempt_id, **facts)
+
+    def _tell_kept(self, turns: dict[int, Proposal]) -> None:
+        """Says how attempts ended that nothing is left to do of, without reading them."""
+        for turn in turns:
+            key = self._key(turn)
+            state = self._stages.known[key]
+            self._tell(key, Phase.ENDED, attempt_id=state.id, status=state.status, kept=True)
+
+    def _tell(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
+        self._stages.on_event(Event(self._stages.settings.model, key, phase, **facts))  # type: ignore[arg-type]
 
     def _prompt(self, parent: Judged | None) -> Prompt:
         """The question of an attempt: the problem's first one, or one that shows the parent's evidence."""
         template = self._stages.settings.template or ""
         if parent is None:
-            return first_prompt(
-                self._problem,
-                backend=self._settings.backend,
-                size=self._settings.size,
-                template=template,
-                numerics=self._settings.numerics,
-                purity=self._settings.purity,
-            )
+            known = self._stages.first_prompts
+            if self._problem.sha256 not in known:
+                known[self._problem.sha256] = first_prompt(
+                    self._problem,
+                    backend=self._settings.backend,
+                    size=self._settings.size,
+                    template=template,
+                    numerics=self._settings.numerics,
+                    purity=self._settings.purity,
+                )
+            return known[self._problem.sha256]
         return repair_prompt(
             self._problem,
             backend=self._settings.backend,
@@ -264,6 +384,3 @@ class Conversation:
             response=parent.response,
             failure=parent.failure,
         )
-
-    async def _thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        return await anyio.to_thread.run_sync(lambda: function(*arguments))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
-from pipeline.errors import MachineError, UsageError
-from pipeline.types import AttemptKey, Extraction, Response, Verification
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.types import AttemptKey, Extraction, Response, Verification
+
+STANDARD_INPUT = "standard input"
+"""What a candidate is called that was read from there."""
 
 
 def write_attempt(
@@ -38,13 +42,26 @@ def write_attempt(
 
 
 def read_text(file: Path) -> str:
-    """A candidate's or response's file as text. Raises UsageError when it cannot be read as UTF-8."""
+    """A candidate's or response's file as text, its line endings as they are.
+
+    Raises UsageError when it cannot be read as UTF-8.
+    """
     try:
-        return file.read_text(encoding="utf-8")
+        return _decoded(file.read_bytes(), str(file))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def read_standard_input() -> str:
+    """Everything on standard input, as a file's text. Raises UsageError when it is not UTF-8."""
+    return _decoded(sys.stdin.buffer.read(), STANDARD_INPUT)
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is not a text file in UTF-8") from None
+        raise UsageError(f"{name} is not a text file in UTF-8") from None
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import anyio
 import anyio.to_thread
 
-from db.store import Store
-from db.views import Content
-from pipeline.engine.engine import Engine
-from pipeline.hashing import sha256_text
-from pipeline.runs.batch import Stopper, first_error
-from pipeline.runs.candidates import Given
-from pipeline.runs.conversation import RETRIED
-from pipeline.runs.single import Verified, run_of, verify_given
-from pipeline.runs.stream import Stream, places, verify_persistently
-from pipeline.types import VerifySettings
+from kernelproof.db.store import Store
+from kernelproof.db.views import Content
+from kernelproof.engine.engine import Engine
+from kernelproof.hashing import sha256_text
+from kernelproof.runs.batch import Stopper, first_error
+from kernelproof.runs.candidates import Given
+from kernelproof.runs.conversation import RETRIED
+from kernelproof.runs.single import Verified, run_of, verify_given
+from kernelproof.runs.stream import Stream, places, verify_persistently
+from kernelproof.types import VerifySettings
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 
-from db.store import Store
-from db.views import StoredAttempt
-from pipeline.backends import backend
-from pipeline.engine.engine import Engine
-from pipeline.engine.referee_process import OnStage
-from pipeline.errors import UsageError
-from pipeline.extraction import extract, extract_source
-from pipeline.types import Measurement, Reproduction, Status, Verification
-from pipeline.types import ReproductionFinding as Finding
+from kernelproof.backends import backend
+from kernelproof.db.store import Store
+from kernelproof.db.views import StoredAttempt
+from kernelproof.engine.engine import Engine
+from kernelproof.engine.referee_process import OnStage
+from kernelproof.errors import UsageError
+from kernelproof.extraction import extract, normalise
+from kernelproof.hashing import sha256_text
+from kernelproof.types import Measurement, Reproduction, Status, Verification
+from kernelproof.types import ReproductionFinding as Finding
 
 DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof")
 """Environment fields that must agree before two times are compared; on a CPU also these:"""
@@ -72,9 +73,10 @@ def _source_changed(stored: StoredAttempt, then: Verification) -> tuple[str, ...
     response = stored.response
     if response is None:
         return ("the response is missing",)
-    again = extract_source(response.text or "") if stored.run.kind == "verify" else extract(response)
-    found = again.candidate.sha256 if again.candidate else None
-    if found != then.candidate_sha256:
+    found = extract(response).candidate
+    # Earlier versions made the line endings of an answer plain even where it was nothing but a program.
+    same = found and (found.sha256, sha256_text(normalise(found.source)[0]))
+    if then.candidate_sha256 not in (same or ()):
         return ("the stored response no longer yields the source that was judged",)
     if stored.problem.sha256 != then.problem_sha256:
         return ("the stored problem is not the one that was judged against",)

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from db.store import Store
-from pipeline.engine.engine import Engine
-from pipeline.engine.referee_process import OnStage
-from pipeline.runs.candidates import Given
-from pipeline.types import Extraction, Problem, RunSettings, Status, Verification, VerifySettings
+from kernelproof.db.store import Store
+from kernelproof.engine.engine import Engine
+from kernelproof.engine.referee_process import OnStage
+from kernelproof.extraction import extract
+from kernelproof.runs.candidates import Given
+from kernelproof.types import (
+    Extraction,
+    Problem,
+    Response,
+    RunSettings,
+    Status,
+    Verification,
+    VerifySettings,
+)
+from kernelproof.version import __version__
 
 FILE_MODEL = "file"
 """What the leaderboard calls the author of candidates given as files."""
+
+
+Verify = Callable[[Engine, str, Problem, VerifySettings, OnStage], Verification]
+"""`Engine.verify`, or what asks it more than once."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,7 @@ def verify_given(
     store: Store | None = None,
     label: str | None = None,
     on_stage: OnStage = lambda _: None,
-    verify: Callable[[Engine, str, Problem, VerifySettings, OnStage], Verification] = Engine.verify,
+    verify: Verify = Engine.verify,
 ) -> Verified:
     """Verifies a candidate's source or a raw response. With a store, keeps it as an attempt.
 
@@ -53,6 +68,29 @@ def verify_given(
     run = run_of(settings, label)
     number = store.add_finished(run, given.problem, given.response, extraction, verification, status)
     return replace(done, attempt_id=number)
+
+
+def verdict_on(
+    text: str, problem: Problem, settings: VerifySettings, engine: Engine, verify: Verify = Engine.verify
+) -> Verification:
+    """The verification of the program in a text; where there is none, one whose status says so.
+
+    Nothing is stored. Raises what `Engine.verify` raises.
+    """
+    found = extract(Response(text=text))
+    if found.candidate is not None:
+        return verify(engine, found.candidate.source, problem, settings, lambda _: None)
+    status = found.status or Status.NO_CODE
+    return Verification(
+        status=status,
+        reason=found.reason,
+        problem_id=problem.id,
+        problem_sha256=problem.sha256,
+        candidate_sha256=None,
+        settings=settings,
+        verifier=__version__,
+        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
 
 
 def run_of(settings: VerifySettings, label: str | None) -> RunSettings:

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline import backends
-from pipeline.errors import UsageError
-from pipeline.types import Problem
+from kernelproof import backends
+from kernelproof.devices.discovery import interprets
+from kernelproof.errors import UsageError
+from kernelproof.types import Problem
+from kernelproof.wording import counted
 
 
 def choose_size(wished: str | None, backend: str, problems: Sequence[Problem]) -> str:
-    """`wished`, else full on a GPU and small on a CPU; full as well where no problem has a small one.
+    """`wished`, else full on a GPU, and small on a CPU or where kernels are interpreted.
+
+    It is full as well where no problem has a small one.
 
     Raises UsageError naming the problems that lack the size.
     """
-    size = wished or backends.backend(backend).default_size
+    size = wished or _default(backend)
     lacking = [problem for problem in problems if size not in sizes_of(problem)]
     if not lacking:
         return size
     if not wished and len(lacking) == len(problems):
         return "full"
     named = "; ".join(f"{problem.id} has {', '.join(sizes_of(problem))}" for problem in lacking[:5])
-    more = f"; and {len(lacking) - 5} more problems lack it" if len(lacking) > 5 else ""
+    more = f"; and so for {counted(len(lacking) - 5, 'more problem')}" if len(lacking) > 5 else ""
     raise UsageError(f"no size {size!r}: {named}{more}; choose with --size, or leave these problems out")
+
+
+def _default(backend: str) -> str:
+    chosen = backends.backend(backend)
+    if chosen.first_call is not None and interprets(backend):
+        return chosen.first_call.interpreted_size
+    return chosen.default_size
 
 
 def sizes_of(problem: Problem) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from pipeline.engine.engine import Engine
-from pipeline.engine.referee_process import OnStage
-from pipeline.errors import UsageError
-from pipeline.types import Problem, Status, Verification, VerifySettings
+from kernelproof.engine.engine import Engine
+from kernelproof.engine.referee_process import OnStage
+from kernelproof.errors import UsageError
+from kernelproof.types import Problem, Status, Verification, VerifySettings
 
 T = TypeVar("T")
 R = TypeVar("R")

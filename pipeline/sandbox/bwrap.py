@@ -17,9 +17,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox.model import Job, Tier
-from pipeline.sandbox.paths import SYSTEM, SYSTEM_FILES
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox.model import Job, Tier
+from kernelproof.sandbox.paths import SYSTEM, SYSTEM_FILES
 
 START_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 """bwrap's own, which the job can read in /proc/1/environ: so nothing of ours."""

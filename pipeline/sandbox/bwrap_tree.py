@@ -10,13 +10,13 @@ import signal
 import subprocess
 import time
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import bwrap, procfs, seccomp, slots, sweeping
-from pipeline.sandbox.freezer import Freezer
-from pipeline.sandbox.gate import START_S, Gate
-from pipeline.sandbox.model import Job, Tier
-from pipeline.sandbox.spawner import spawn
-from pipeline.sandbox.tree import Ended, freezer_for
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import bwrap, procfs, seccomp, slots, sweeping
+from kernelproof.sandbox.freezer import Freezer
+from kernelproof.sandbox.gate import START_S, Gate
+from kernelproof.sandbox.model import Job, Tier
+from kernelproof.sandbox.spawner import spawn
+from kernelproof.sandbox.tree import Ended, freezer_for
 
 
 class BwrapTree:

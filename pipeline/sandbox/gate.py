@@ -13,7 +13,7 @@ import socket
 from types import TracebackType
 from typing import Self
 
-from pipeline.errors import SandboxError
+from kernelproof.errors import SandboxError
 
 START_S = 60.0
 """How long a sandbox may take to be ready on a loaded machine."""

@@ -6,9 +6,9 @@ import threading
 import weakref
 from dataclasses import replace
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox.model import Job, Outcome
-from pipeline.sandbox.process import Process, start
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox.model import Job, Outcome
+from kernelproof.sandbox.process import Process, start
 
 MOST_NICE = 10
 """A step is about a tenth of the time on a shared core: the tenth job gets a ninth of the time that the first
@@ -36,7 +36,7 @@ class Group:
         return self._closed
 
     def start(self, job: Job, *, unsafe: bool = False) -> Process:
-        """As `pipeline.sandbox.start`; raises `SandboxError` also when the group is closed."""
+        """As `kernelproof.sandbox.start`; raises `SandboxError` also when the group is closed."""
         self._require_open()
         process = start(replace(job, cores=self._cores, nice=self._nice()), unsafe=unsafe)
         with self._lock:

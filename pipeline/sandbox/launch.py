@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import slots
-from pipeline.sandbox.bwrap_tree import BwrapTree
-from pipeline.sandbox.model import Job, Tier
-from pipeline.sandbox.paths import prepare_scratch
-from pipeline.sandbox.readable import require_readable
-from pipeline.sandbox.tree import Tree
-from pipeline.sandbox.warden_tree import WardenTree
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import slots
+from kernelproof.sandbox.bwrap_tree import BwrapTree
+from kernelproof.sandbox.model import Job, Tier
+from kernelproof.sandbox.paths import prepare_scratch
+from kernelproof.sandbox.readable import require_readable
+from kernelproof.sandbox.tree import Tree
+from kernelproof.sandbox.warden_tree import WardenTree
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

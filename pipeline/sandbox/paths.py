@@ -9,7 +9,7 @@ import sys
 import uuid
 from pathlib import Path
 
-from pipeline.errors import SandboxError
+from kernelproof.errors import SandboxError
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
 """Visible in every sandbox, with the two files below."""

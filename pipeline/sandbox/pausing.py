@@ -13,8 +13,8 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from pipeline.sandbox import procfs
-from pipeline.sandbox.freezer import Freezer
+from kernelproof.sandbox import procfs
+from kernelproof.sandbox.freezer import Freezer
 
 PATIENCE_S = 2.0
 """Most seconds until every process of a tree has stopped; a tree that grows faster is no honest job's."""

@@ -10,13 +10,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import bwrap, freezer, landlock, slots
-from pipeline.sandbox.launch import launch
-from pipeline.sandbox.model import Confinement, Job, Tier
-from pipeline.sandbox.paths import python_paths
-from pipeline.sandbox.readable import ClosedToJobs
-from pipeline.sandbox.scratch import Scratch
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import bwrap, freezer, landlock, slots
+from kernelproof.sandbox.launch import launch
+from kernelproof.sandbox.model import Confinement, Job, Tier
+from kernelproof.sandbox.paths import python_paths
+from kernelproof.sandbox.readable import ClosedToJobs
+from kernelproof.sandbox.scratch import Scratch
 
 _CAP_SYS_ADMIN = 1 << 21
 _PROBE_S = 60.0

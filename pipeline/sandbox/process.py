@@ -12,12 +12,12 @@ import time
 from types import TracebackType
 from typing import Self
 
-from pipeline.sandbox import procfs
-from pipeline.sandbox.launch import launch
-from pipeline.sandbox.model import Confinement, Held, Job, Outcome, State
-from pipeline.sandbox.pausing import PATIENCE_S, Holder
-from pipeline.sandbox.probe import probe
-from pipeline.sandbox.tree import Tree
+from kernelproof.sandbox import procfs
+from kernelproof.sandbox.launch import launch
+from kernelproof.sandbox.model import Confinement, Held, Job, Outcome, State
+from kernelproof.sandbox.pausing import PATIENCE_S, Holder
+from kernelproof.sandbox.probe import probe
+from kernelproof.sandbox.tree import Tree
 
 WATCH_S = 0.2
 """How often the tree's processor time and memory are read."""

@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import slots
-from pipeline.sandbox.model import Job, Tier
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import slots
+from kernelproof.sandbox.model import Job, Tier
 
 _READ, _ENTER = 0o4, 0o1
 

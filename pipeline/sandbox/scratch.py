@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import slots
-from pipeline.sandbox.paths import remove_scratch
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import slots
+from kernelproof.sandbox.paths import remove_scratch
 
 PREFIX = "kernelproof-scratch-"
 

@@ -15,7 +15,7 @@ import errno
 import platform
 import struct
 
-from pipeline.errors import SandboxError
+from kernelproof.errors import SandboxError
 
 # Order of the numbers: x86-64, arm64 (from the kernel's syscall tables).
 _REFUSED: dict[str, tuple[int, int]] = {

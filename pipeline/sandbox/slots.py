@@ -12,8 +12,8 @@ import random
 import socket
 from pathlib import Path
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox.model import Tier
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox.model import Tier
 
 FIRST, COUNT = 60_800, 256
 

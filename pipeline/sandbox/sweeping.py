@@ -14,8 +14,8 @@ import sys
 import threading
 from pathlib import Path
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox.bwrap import START_ENVIRONMENT
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox.bwrap import START_ENVIRONMENT
 
 SWEEPER = Path(__file__).with_name("sweeper.py")
 NAME = "KERNELPROOF_HARNESS"

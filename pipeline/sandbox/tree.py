@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.sandbox import procfs
-from pipeline.sandbox.freezer import Freezer
-from pipeline.sandbox.model import Job
+from kernelproof.sandbox import procfs
+from kernelproof.sandbox.freezer import Freezer
+from kernelproof.sandbox.model import Job
 
 
 @dataclass(frozen=True)

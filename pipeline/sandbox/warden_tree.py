@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import bwrap, landlock, procfs, seccomp, slots
-from pipeline.sandbox.freezer import Freezer
-from pipeline.sandbox.gate import Gate
-from pipeline.sandbox.model import Job, Tier
-from pipeline.sandbox.spawner import spawn
-from pipeline.sandbox.tree import Ended, freezer_for
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import bwrap, landlock, procfs, seccomp, slots
+from kernelproof.sandbox.freezer import Freezer
+from kernelproof.sandbox.gate import Gate
+from kernelproof.sandbox.model import Job, Tier
+from kernelproof.sandbox.spawner import spawn
+from kernelproof.sandbox.tree import Ended, freezer_for
 
 WARDEN = Path(__file__).with_name("warden.py")
 WARDEN_GRACE_S = 9.0

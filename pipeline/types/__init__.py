@@ -1,32 +1,30 @@
 """The types of the field: frozen records, a module for each. No torch, no database, no I/O.
 
-Import from here: ``from pipeline.types import Candidate, Status, Verification``.
+Import from here: ``from kernelproof.types import Candidate, Status, Verification``.
 """
 
-from pipeline.types.base import FrozenRecord
-from pipeline.types.build import Build, BuildRequest, BuildState, Route
-from pipeline.types.cache import CacheSurvey, Removal
-from pipeline.types.candidate import Candidate, Extraction
-from pipeline.types.check import Check, CheckOutcome
-from pipeline.types.core_shares import CoreShares
-from pipeline.types.device_health import Quarantine
-from pipeline.types.diagnosis import Diagnosis
-from pipeline.types.environment import Environment, GpuInfo
-from pipeline.types.exchange import Prompt, Response, Usage
-from pipeline.types.finding import Finding, Severity
-from pipeline.types.kernels import Kernels, Launch, Origin
-from pipeline.types.measurement import Against, Interval, Measurement, Pace, Replayed
-from pipeline.types.problem import Problem, Signature
-from pipeline.types.reproduction import Reproduction, ReproductionFinding
-from pipeline.types.roofline import Ceilings, Roofline
-from pipeline.types.run import AttemptKey, RunSettings
-from pipeline.types.status import Stage, Status
-from pipeline.types.verification import (
+from kernelproof.choices import ErrorClass, Flag, Rigor
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.build import Build, BuildRequest, BuildState, Route
+from kernelproof.types.cache import CacheSurvey, Removal
+from kernelproof.types.candidate import Candidate, Extraction
+from kernelproof.types.check import Check, CheckOutcome
+from kernelproof.types.core_shares import CoreShares
+from kernelproof.types.device_health import Quarantine
+from kernelproof.types.diagnosis import Diagnosis
+from kernelproof.types.environment import Environment, GpuInfo
+from kernelproof.types.exchange import Prompt, Response, Usage
+from kernelproof.types.finding import Finding, Severity
+from kernelproof.types.kernels import Kernels, Launch, Origin
+from kernelproof.types.measurement import Against, Interval, Measurement, Pace, Replayed
+from kernelproof.types.problem import Problem, Signature
+from kernelproof.types.reproduction import Reproduction, ReproductionFinding
+from kernelproof.types.roofline import Ceilings, Roofline
+from kernelproof.types.run import AttemptKey, RunSettings
+from kernelproof.types.status import Stage, Status
+from kernelproof.types.verification import (
     Determinism,
-    ErrorClass,
     ErrorStatistics,
-    Flag,
-    Rigor,
     SandboxReport,
     Verification,
     VerifySettings,

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.hashing import sha256_json
-from pipeline.types.base import FrozenRecord
-from pipeline.types.status import Status
+from kernelproof.hashing import sha256_json
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.status import Status
 
 MAX_SOURCE_CHARS = 4_000_000
 MAX_FLAGS = 200

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.types.base import FrozenRecord
-from pipeline.types.status import Status
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.status import Status
 
 
 class Candidate(FrozenRecord):
@@ -20,9 +20,13 @@ class Extraction(FrozenRecord):
     candidate: Candidate | None
     """The program found, or None."""
     status: Status | None = None
-    """Why there is none: refused, truncated or no_code. None when a candidate was found."""
+    """Why there is none: refused, filtered, truncated, empty or no_code. None when a candidate was found."""
+    reason: str = ""
+    """The same in words, the server's own among them: its refusal, its finish reason. Empty when a candidate
+    was found, and in what earlier versions stored."""
     method: str
-    """How it was found: `fence`, `lenient_fence`, `bare`, `json` ...; `none` when it was not."""
+    """How it was found: `whole` (the text is the program), `fence`, `lenient_fence`, `bare` or `json`; `none`
+    when it was not. Earlier versions said `file` for `whole`."""
     warnings: tuple[str, ...] = ()
     """What was odd about the response: `unclosed_fence` ...; docs/rationale/extraction.md lists them."""
     span: tuple[int, int] | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from pipeline.types.base import FrozenRecord
+from kernelproof.types.base import FrozenRecord
 
 
 class CheckOutcome(StrEnum):

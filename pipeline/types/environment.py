@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.hashing import sha256_json
-from pipeline.types.base import FrozenRecord
+from kernelproof.hashing import sha256_json
+from kernelproof.types.base import FrozenRecord
 
 
 class GpuInfo(FrozenRecord):

@@ -6,7 +6,25 @@ from typing import Any
 
 from pydantic import Field
 
-from pipeline.types.base import FrozenRecord
+from kernelproof.types.base import FrozenRecord
+
+LIMITED = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+"""Finish reasons that mean a limit of tokens, in lower case, as servers spell them: OpenAI, Anthropic,
+Google, vLLM."""
+FILTERED = frozenset(
+    {
+        "content_filter",
+        "safety",
+        "prohibited_content",
+        "blocklist",
+        "recitation",
+        "spii",
+        "guardrail_intervened",
+    }
+)
+"""Finish reasons that mean a filter of the server's: OpenAI, Google, Amazon."""
+REFUSED = frozenset({"refusal"})
+"""Finish reasons that mean that the model declined: Anthropic."""
 
 
 class Prompt(FrozenRecord):
@@ -43,12 +61,16 @@ class Response(FrozenRecord):
     """The separate reasoning field, when the server has one."""
     refusal: str | None = None
     finish_reason: str | None = None
-    """`stop`, `length`, `content_filter` ... as the server spelled it."""
+    """`stop`, `length`, `content_filter` ... as the server spelled it. `max_output_tokens` also where the
+    server spoke of an answer as completed that took all the tokens it was allowed."""
     usage: Usage | None = None
     request_id: str | None = None
     served_model: str | None = None
     """The model name in the response, which may differ from the one asked for."""
     system_fingerprint: str | None = None
     latency_s: float | None = None
+    """Seconds from sending the question to the end of the answer."""
+    cost_usd: float | None = None
+    """What the answer cost, in US dollars, where the server said so; None: it did not (never 0)."""
     raw: dict[str, Any] = Field(default_factory=dict)
     """The server's whole JSON body."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pipeline.types.base import FrozenRecord
-from pipeline.types.status import Status
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.status import Status
 
 
 class Severity(StrEnum):

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from pipeline.types.base import FrozenRecord
+from kernelproof.types.base import FrozenRecord
 
 
 class Origin(StrEnum):

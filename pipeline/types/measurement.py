@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from pipeline.types.base import FrozenRecord
-from pipeline.types.roofline import Roofline
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.roofline import Roofline
 
 
 class Pace(StrEnum):

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from pipeline.types.base import FrozenRecord
+from kernelproof.types.base import FrozenRecord
 
 
 class Signature(FrozenRecord):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pipeline.types.base import FrozenRecord
-from pipeline.types.verification import Verification
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.verification import Verification
 
 
 class ReproductionFinding(StrEnum):

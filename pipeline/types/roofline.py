@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.types.base import FrozenRecord
+from kernelproof.types.base import FrozenRecord
 
 
 class Ceilings(FrozenRecord):

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from pipeline.hashing import sha256_json
-from pipeline.types.base import FrozenRecord
-from pipeline.types.verification import VerifySettings
+from kernelproof.choices import RunKind
+from kernelproof.hashing import sha256_json
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.verification import VerifySettings
 
 
 class RunSettings(FrozenRecord):
@@ -16,11 +17,13 @@ class RunSettings(FrozenRecord):
 
     name: str | None = None
     """A label of the user's: another name is another run."""
-    kind: Literal["generate", "verify"] = "generate"
-    """`verify` holds candidates given as files."""
+    kind: RunKind = "generate"
+    """`verify` holds candidates given as files, `import` those that somebody published."""
     model: str
-    """`openai:MODEL`, `replay:FILE`, or `file` for candidates given as files."""
+    """`openai:MODEL`, `replay:FILE`, `file` for candidates given as files, or the label of an import."""
     base_url: str | None = None
+    endpoint: Literal["chat", "responses"] = "chat"
+    """Which of OpenAI's two interfaces the server is asked by."""
     template: str | None = None
     """Template name with version; None for candidates given as files."""
     template_sha256: str | None = None
@@ -41,6 +44,8 @@ class RunSettings(FrozenRecord):
         written: dict[str, Any] = handler(self)
         if self.strategy is None:
             written.pop("strategy", None)
+        if self.endpoint == "chat":
+            written.pop("endpoint", None)
         return written
 
     @property

@@ -22,7 +22,9 @@ class Status(StrEnum):
 
     PROVIDER_ERROR = "provider_error"
     REFUSED = "refused"
+    FILTERED = "filtered"
     TRUNCATED = "truncated"
+    EMPTY = "empty"
     NO_CODE = "no_code"
     SYNTAX_ERROR = "syntax_error"
     CONTRACT_ERROR = "contract_error"
@@ -64,7 +66,9 @@ class Status(StrEnum):
 _STAGE: dict[Status, Stage] = {
     Status.PROVIDER_ERROR: Stage.PROVIDER,
     Status.REFUSED: Stage.EXTRACTION,
+    Status.FILTERED: Stage.EXTRACTION,
     Status.TRUNCATED: Stage.EXTRACTION,
+    Status.EMPTY: Stage.EXTRACTION,
     Status.NO_CODE: Stage.EXTRACTION,
     Status.SYNTAX_ERROR: Stage.POLICY,
     Status.CONTRACT_ERROR: Stage.POLICY,
@@ -91,7 +95,9 @@ _STAGE: dict[Status, Stage] = {
 _MEANING: dict[Status, str] = {
     Status.PROVIDER_ERROR: "The model's server gave no answer; asked again when the command is run again.",
     Status.REFUSED: "The model declined to answer.",
+    Status.FILTERED: "A filter of the model's server ended the answer.",
     Status.TRUNCATED: "The answer ended before the code was complete (token limit, unclosed thinking).",
+    Status.EMPTY: "The answer holds no text, and the server says no reason for that.",
     Status.NO_CODE: "The answer holds no complete program that defines ModelNew.",
     Status.SYNTAX_ERROR: "The program does not parse as Python.",
     Status.CONTRACT_ERROR: "The program does not fit the problem: no ModelNew, or another signature.",

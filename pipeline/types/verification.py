@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, model_validator
 
-from pipeline.types.backend_name import BackendName
-from pipeline.types.base import FrozenRecord
-from pipeline.types.build import Build
-from pipeline.types.check import Check
-from pipeline.types.environment import Environment
-from pipeline.types.finding import Finding
-from pipeline.types.kernels import Kernels
-from pipeline.types.measurement import Measurement
-from pipeline.types.status import Status
-
-
-class Rigor(StrEnum):
-    """How narrow the speedup's interval has to be: half-widths of 3 %, 1 % and 0.5 %."""
-
-    QUICK = "quick"
-    STANDARD = "standard"
-    PUBLISH = "publish"
-    """Three fresh pairs of processes."""
-
-    @property
-    def half_width(self) -> float:
-        """Target half-width of the speedup's 95 % interval, as a fraction."""
-        return {Rigor.QUICK: 0.03, Rigor.STANDARD: 0.01, Rigor.PUBLISH: 0.005}[self]
-
-    @property
-    def seconds(self) -> float:
-        """Most seconds of timed blocks for one pair of processes, where a run does not say.
-
-        With the rest of a verification, from request to verdict, about 3 s at `quick` and 8 s at `standard`.
-        """
-        return {Rigor.QUICK: 2.0, Rigor.STANDARD: 6.0, Rigor.PUBLISH: 20.0}[self]
-
-    @property
-    def sessions(self) -> int:
-        """Pairs of fresh processes that are measured, at least."""
-        return 3 if self is Rigor.PUBLISH else 1
-
-
-class ErrorClass(StrEnum):
-    """What arithmetic a float32 result could come from, by its error against float64; best first."""
-
-    FP32_EQUIVALENT = "fp32-equivalent"
-    TF32_CLASS = "tf32-class"
-    HALF_CLASS = "half-class"
-    WORSE = "worse"
+from kernelproof.backends import preferred
+from kernelproof.choices import Baseline, ErrorClass, Flag, Numerics, Purity, Rigor
+from kernelproof.types.backend_name import BackendName
+from kernelproof.types.base import FrozenRecord
+from kernelproof.types.build import Build
+from kernelproof.types.check import Check
+from kernelproof.types.environment import Environment
+from kernelproof.types.finding import Finding
+from kernelproof.types.kernels import Kernels
+from kernelproof.types.measurement import Measurement
+from kernelproof.types.status import Status
+from kernelproof.wording import counted
 
 
 class Determinism(StrEnum):
@@ -61,37 +28,10 @@ class Determinism(StrEnum):
     WITHIN_ERROR = "within error"
 
 
-class Flag(StrEnum):
-    """What a reader should know of a correct candidate; the leaderboard can leave such out."""
-
-    SHAPE_SPECIALISED = "shape_specialised"
-    """Right at the declared shapes only: another batch or size, or one more dimension, failed."""
-    LAYOUT_SPECIALISED = "layout_specialised"
-    """Right for contiguous inputs only: strided or offset views raised an error or gave a wrong result."""
-    STATE_NOT_UPDATED = "state_not_updated"
-    """Right outputs, but buffers that the reference updates (running statistics) are not, or not so."""
-
-    WEIGHTS_SPECIALISED = "weights_specialised"
-    """Right with a fresh model's weights only: a scale of ones or a bias of zeros is left out or built in."""
-
-    @property
-    def meaning(self) -> str:
-        """A few words for `show` and the documentation."""
-        return _FLAG_MEANING[self]
-
-
-_FLAG_MEANING = {
-    Flag.SHAPE_SPECIALISED: "right at the declared sizes only",
-    Flag.LAYOUT_SPECIALISED: "right for contiguous inputs only",
-    Flag.STATE_NOT_UPDATED: "leaves out what the reference does to its buffers",
-    Flag.WEIGHTS_SPECIALISED: "right with a fresh model's weights only",
-}
-
-
 class VerifySettings(FrozenRecord):
     """What a verification does; two results are compared only when these are equal."""
 
-    backend: BackendName = "cuda"
+    backend: BackendName = preferred()
     """`cuda`: the candidate runs on a GPU. `cpp`: on the CPU."""
     size: str = "full"
     """The problem's size preset."""
@@ -105,11 +45,11 @@ class VerifySettings(FrozenRecord):
     """How narrow the speedup's interval has to be before timing stops."""
     target_half_width: float | None = Field(default=None, gt=0, lt=1)
     """A half-width in place of the rigor's."""
-    numerics: Literal["fp32", "tf32"] = "fp32"
+    numerics: Numerics = "fp32"
     """`tf32`: TF32-class errors are accepted for float32, and the baseline runs with TF32 too."""
-    purity: Literal["any", "own-compute"] = "any"
+    purity: Purity = "any"
     """`own-compute`: compute operators of libraries are not accepted, the candidate's kernels do the work."""
-    baselines: tuple[Literal["compile", "max-autotune"], ...] = ()
+    baselines: tuple[Baseline, ...] = ()
     """Baselines beside the eager one."""
     own_kernel: bool = True
     """Require that the candidate builds an extension; off for measuring a reference against itself."""
@@ -196,9 +136,9 @@ class ErrorStatistics(FrozenRecord):
         own = f", PyTorch's own is {self.reference_relative_norm:.3g}"
         norm = f"the error is {self.relative_norm:.3g} of the result in norm{allowed}{own}"
         if self.only_norm:
-            return f"each of {self.count} elements is within its limit, the whole is not: {norm}"
+            return f"each element of {self.count} is within its limit, the whole is not: {norm}"
         nan = f", {self.nan} of them NaN where there should be none" if self.nan else ""
-        wrong = f"{self.wrong} of {self.count} elements wrong{nan}"
+        wrong = f"{self.wrong} of {counted(self.count, 'element')} wrong{nan}"
         if self.first_bad is None:
             return f"{wrong}; {norm}"
         where = f"first at {list(self.first_bad)}: {self.first_bad_values}"
@@ -224,7 +164,8 @@ class Verification(FrozenRecord):
     """One sentence for people: why this status."""
     problem_id: str
     problem_sha256: str
-    candidate_sha256: str
+    candidate_sha256: str | None
+    """SHA-256 of the source that was judged; None when the text held none, which is never stored."""
     settings: VerifySettings
     environment: Environment | None = None
     """None only when the verification ended before any process was started."""

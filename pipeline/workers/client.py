@@ -19,10 +19,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.contestant import wire
-from pipeline.errors import KernelproofError
-from pipeline.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
-from pipeline.types import Build, BuildRequest, BuildState, SandboxReport
+from kernelproof.contestant import wire
+from kernelproof.errors import KernelproofError
+from kernelproof.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
+from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
+from kernelproof.types.explain import explain
 
 BuildService = Callable[[BuildRequest], Build]
 """May raise NeedsBuild, which then ends what was asked of the contestant."""
@@ -48,15 +49,15 @@ SILENT = "6"
 _SCRIPT = """
 import sys, types
 from importlib.util import module_from_spec, spec_from_file_location
-sys.modules["pipeline"] = types.ModuleType("pipeline")
-sys.modules["pipeline"].__path__ = []
+sys.modules["kernelproof"] = types.ModuleType("kernelproof")
+sys.modules["kernelproof"].__path__ = []
 folder = {folder!r}
 spec = spec_from_file_location(
-    "pipeline.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
+    "kernelproof.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
 )
-sys.modules[spec.name] = sys.modules["pipeline"].contestant = module_from_spec(spec)
+sys.modules[spec.name] = sys.modules["kernelproof"].contestant = module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
-from pipeline.contestant.main import main
+from kernelproof.contestant.main import main
 main()
 """
 """Finds our one room by its file: some sandboxes do not let a process list the folder that it lies in."""
@@ -154,7 +155,7 @@ class Contestant:
             theirs.close()
 
     def _job(self, descriptor: int, gpus: Sequence[int], memory: int, equipment: Equipment) -> Job:
-        room = Path(wire.__file__).parent
+        room = Path(wire.__file__).resolve().parent  # not by the link that gives the package its name
         return Job(
             argv=(
                 sys.executable,
@@ -364,8 +365,7 @@ class Contestant:
         try:
             request = BuildRequest.model_validate(raw)
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            return {"log": f"the arguments of load_inline are not usable: {wrong}"}, None
+            return {"log": f"the arguments of load_inline are not usable: {explain(error)}"}, None
         build, descriptor = self._opened(request)
         self.builds.append(build)
         self.contents.append(request.content_sha256)

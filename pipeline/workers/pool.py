@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from pipeline.sandbox import Group
-from pipeline.types import Build, BuildRequest, BuildState, CoreShares
-from pipeline.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone
+from kernelproof.sandbox import Group
+from kernelproof.types import Build, BuildRequest, BuildState, CoreShares
+from kernelproof.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone
 
 _Kind = tuple[tuple[int, ...], bool]
 """GPUs, and whether without a sandbox."""

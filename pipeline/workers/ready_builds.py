@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from pipeline.compile import Builder
-from pipeline.types import Build, BuildRequest, BuildState
-from pipeline.workers.client import NeedsBuild
+from kernelproof.compile import Builder
+from kernelproof.types import Build, BuildRequest, BuildState
+from kernelproof.workers.client import NeedsBuild
 
 WHILE_HELD = "builds_while_held"
 """The stage whose seconds are those of compilers that ran while the device was held."""

@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import torch
 
-from pipeline.contestant import arena as arenas
-from pipeline.contestant import encoding
-from pipeline.contestant.encoding import tensors
+from kernelproof.contestant import arena as arenas
+from kernelproof.contestant import encoding
+from kernelproof.contestant.encoding import tensors
 
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""

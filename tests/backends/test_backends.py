@@ -1,8 +1,7 @@
-"""A backend is an object in one module: nobody else knows the names, and a package outside can add one."""
+"""A backend is an object in one module, and a package outside can add one."""
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import subprocess
@@ -11,49 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends import all_backends, backend, names
-from pipeline.errors import UsageError
-from pipeline.types import VerifySettings
+from kernelproof.backends import backend, names, our_backends
+from kernelproof.errors import UsageError
+from kernelproof.types import VerifySettings
+from tests.plugins import install
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [
-    path
-    for folder in ("pipeline", "db", "benchmarks", "scripts")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.relative_to(ROOT).parts[:2] not in (("pipeline", "backends"), ("pipeline", "contestant"))
-]
-"""The contestant knows devices, which torch names, and no backends."""
-
-
-def said_of_a_backend(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute | ast.Name) and "backend" in ast.unparse(node).split(".")[-1]
-
-
-def is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value in names()
-
-
-def by_name(tree: ast.Module) -> list[ast.AST]:
-    """Where a module decides something by a backend's name: compares one, or keeps a table by them."""
-    found: list[ast.AST] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and any(map(is_name, [node.left, *node.comparators])):
-            found += [node] if any(map(said_of_a_backend, [node.left, *node.comparators])) else []
-        elif isinstance(node, ast.Dict) and sum(key is not None and is_name(key) for key in node.keys) > 1:
-            found.append(node)
-        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
-            found += [node] if any(map(is_name, ast.walk(node.slice))) else []
-    return found
-
-
-def test_no_other_module_knows_their_names() -> None:
-    known = {str(path.relative_to(ROOT)): by_name(ast.parse(path.read_text())) for path in SOURCES}
-    assert {path: list(map(ast.unparse, where)) for path, where in known.items() if where} == {}
-
-
-def test_what_the_search_would_find() -> None:
-    text = 'if settings.backend == "cuda": pass\nX = {"cuda": 1, "cpp": 2}\ny: Literal["cpp"]\n'
-    assert len(by_name(ast.parse(text))) == 3
 
 
 @pytest.mark.parametrize("name", names())
@@ -72,39 +34,76 @@ def test_an_unknown_one_is_refused_with_those_that_there_are() -> None:
 
 
 def test_the_preferred_ones_are_first() -> None:
-    assert names() == ("cuda", "cpp")
-    assert [each.on_gpu for each in all_backends().values()] == [True, False]
+    assert names()[:2] == ("cuda", "cpp")
+    assert [each.on_gpu for each in our_backends()][:2] == [True, False]
+
+
+OPENCL = """
+from dataclasses import replace
+
+from kernelproof.backends.cpp import BACKEND as CPP
+
+BACKEND = replace(
+    CPP, name="opencl", order=-1, own_code="a `__kernel`", holds_own_code=lambda text: "__kernel" in text
+)
+"""
+LISTED = """
+import json, sys
+from kernelproof.backends import names
+from kernelproof.devices.discovery import default_backend, device_for
+from kernelproof.types import VerifySettings
+
+known = [names(), VerifySettings(backend="opencl").backend, "opencl_backend" in sys.modules]
+print(json.dumps([*known, device_for("opencl"), names(), default_backend() == "opencl"]))
+"""
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python with the packages in `folder` installed."""
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT / 'src'}"}
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run(folder, "-c", "from kernelproof.cli.app import main; main()", *words)
 
 
 def test_a_package_outside_adds_one(tmp_path: Path) -> None:
-    """Into the options, the settings and the policy, from an entry point alone."""
-    (tmp_path / "opencl_backend.py").write_text(
-        "from dataclasses import replace\n"
-        "from pipeline.backends.cpp import BACKEND as CPP\n"
-        'BACKEND = replace(CPP, name="opencl", order=9, own_code="a `__kernel`",\n'
-        '                  holds_own_code=lambda text: "__kernel" in text)\n'
+    """Into the options, the settings and the policy, from an entry point alone; it is imported when it is
+    asked for, and never the default."""
+    install(tmp_path, "opencl_backend", OPENCL, backends={"opencl": "opencl_backend:BACKEND"})
+    done = run(tmp_path, "-c", LISTED)
+    listed = [*(each.name for each in our_backends()), "opencl"]
+    assert json.loads(done.stdout) == [listed, "opencl", False, "cpu", listed, False], done.stderr
+    assert f"<auto|{'|'.join(listed)}>" in command(tmp_path, "verify", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("import no_such_package", "cannot be loaded from hopeless:BACKEND: ModuleNotFoundError: No module"),
+        ("raise SystemExit(0)", "cannot be loaded from hopeless:BACKEND: SystemExit: 0"),
+        ("BACKEND = 3", "(hopeless:BACKEND) is no Backend"),
+        ("from kernelproof.backends.cpp import BACKEND", "calls itself 'cpp'; give both the same name"),
+    ],
+)
+def test_a_broken_package_is_told_where_it_is_asked_for_and_nowhere_else(
+    tmp_path: Path, source: str, says: str
+) -> None:
+    install(tmp_path, "hopeless", source, backends={"hopeless": "hopeless:BACKEND"})
+    words = ("prompt", "level1/1", "--backend")
+    assert command(tmp_path, "verify", "--help").returncode == 0
+    assert command(tmp_path, *words, "cpp").returncode == 0
+    done = command(tmp_path, *words, "hopeless")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("kernelproof: the backend 'hopeless' ") and says in done.stderr
+
+
+def test_a_package_cannot_take_a_name_of_ours(tmp_path: Path) -> None:
+    install(
+        tmp_path, "imposter", "raise AssertionError('never imported')", backends={"cpp": "imposter:BACKEND"}
     )
-    info = tmp_path / "opencl_backend-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: opencl-backend\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[kernelproof.backends]\nopencl = opencl_backend:BACKEND\n")
-    program = (
-        "import json, sys\n"
-        "from pipeline.backends import names\n"
-        "from pipeline.devices.discovery import device_for\n"
-        "from pipeline.types import VerifySettings\n"
-        "print(json.dumps([names(), VerifySettings(backend='opencl').backend, device_for('opencl')]))\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == [["cuda", "cpp", "opencl"], "opencl", "cpu"]
-    told = subprocess.run(
-        [sys.executable, "-c", "from pipeline.cli.app import main; main()", "verify", "--help"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "<auto|cuda|cpp|opencl>" in told.stdout
+    done = command(tmp_path, "prompt", "level1/1", "--backend", "cpp")
+    assert done.returncode == 0, done.stderr

@@ -20,11 +20,11 @@ from benchmarks import coverage, kernelbench_sweep
 from benchmarks.coverage import KINDS, Kind, repeated, rows_of, totals, truth_of
 from benchmarks.evidence import Book, Budget, Share, merged
 from benchmarks.fitness_server import FitnessServer
-from pipeline.policy import review
-from pipeline.problems import open_suite, read_problem
-from pipeline.problems.check import Unfit
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.types import Problem, Status
+from kernelproof.policy import review
+from kernelproof.problems import open_suite, read_problem
+from kernelproof.problems.check import Unfit
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.types import Problem, Status
 
 BAD = Path(__file__).parents[1] / "problems" / "bad"
 NESTED = '''"""Two outputs, one of them integers, in a dict."""
@@ -255,6 +255,7 @@ def test_the_sweep_tells_what_should_not_be(capsys: pytest.CaptureFixture[str]) 
     assert printed.splitlines()[1].split() == ["1", "3", "2", "1", "1", "1", "0", "1"]
 
 
+@pytest.mark.slow
 def test_references_are_swept_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     asked = ["--levels", "1", "--select", "level1/9", "--backend", "cpp", "--candidates", "itself"]
     record = tmp_path / "sweep.json"

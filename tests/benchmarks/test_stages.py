@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from benchmarks import timeline
 from benchmarks.candidates import candidates, distinct, recorded, right
 from benchmarks.stages import QUEUE, spans_of
-from pipeline.errors import UsageError
-from pipeline.problems import open_suite
+from kernelproof.errors import UsageError
+from kernelproof.problems import open_suite
 
 STAGES = ("reference", "start", "load", "correctness", "waiting for cpu: process 7 is measuring", "timing")
 seconds = st.floats(0.0, 50.0)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import psutil
 
-from db.store import Store, open_store
-from db.views import StoredAttempt
-from pipeline.types import Status
+from kernelproof.db.store import Store, open_store
+from kernelproof.db.views import StoredAttempt
+from kernelproof.types import Status
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = (sys.executable, "-c", "from pipeline.cli.app import main; main()")
+PROGRAM = (sys.executable, "-c", "from kernelproof.cli.app import main; main()")
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Program:
             "KERNELPROOF_CACHE": str(self.cache),
             "KERNELPROOF_LOCKS": os.environ["KERNELPROOF_LOCKS"],
             "TMPDIR": str(self.temporary),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT / "src"),
             **self.extra,
         }
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile import BuildIndex
-from pipeline.compile.cache import BuildCache
-from pipeline.errors import UsageError
-from pipeline.types import Build, BuildState
-from pipeline.workspace import cache_bound, parse_bytes
+from kernelproof.compile import BuildIndex
+from kernelproof.compile.cache import BuildCache
+from kernelproof.errors import UsageError
+from kernelproof.types import Build, BuildState
+from kernelproof.workspace import cache_bound, parse_bytes
 from tests.cli.program import PROGRAM, Program
 from tests.compile.shelves import age, folders, key_of, room, store
 

@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.program import Program
 
 
@@ -45,6 +47,7 @@ def models(status: int) -> Iterator[tuple[str, list[str | None]]]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_this_machine_works(program: Program) -> None:
     found = findings(program)
     for name in ("kernelproof", "torch", "c++", "sandbox", "database", "noise"):

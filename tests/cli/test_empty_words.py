@@ -9,8 +9,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import typer
 
-from pipeline.cli.app import app
-from pipeline.cli.common import given_path
+from kernelproof.cli.app import app
+from kernelproof.cli.options import given_path
 from tests.cli.program import Program
 
 PATHS = [
@@ -36,17 +36,17 @@ NAMES = [
 @pytest.mark.parametrize("command", PATHS, ids=" ".join)
 def test_an_empty_path(program: Program, command: tuple[str, ...]) -> None:
     done = program.run(*command, code=2)
-    name = _option(command) if command != ("verify", "") else "file"
-    said = f"Error: Invalid value for '{name}': the path is empty; for the current directory give a dot.\n"
-    assert done.stderr.endswith(said) and done.stdout == ""
+    name = _option(command) if command != ("verify", "") else "FILE"
+    said = f"kernelproof: {name}: the path is empty; for the current directory give a dot\n"
+    assert (done.stderr, done.stdout) == (said, "")
     assert list(program.workspace.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", NAMES, ids=" ".join)
 def test_an_empty_name(program: Program, command: tuple[str, ...]) -> None:
     done = program.run(*command, code=2)
-    assert f"'{_option(command)}'" in done.stderr
-    assert ": it is empty; give a value, or leave the option out." in done.stderr
+    said = f"kernelproof: {_option(command)}: it is empty; give a value, or leave the option out\n"
+    assert done.stderr == said
 
 
 @pytest.mark.parametrize(

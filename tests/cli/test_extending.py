@@ -1,4 +1,4 @@
-"""The walks of docs/guide/extending.md, done: their provider and their strategy, as other packages."""
+"""The walks of docs/guide/extending.md, done: their provider, strategy and backend, as other packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.types import Status
+from kernelproof.runs.strategies.registry import STRATEGIES
+from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.material import answer, fenced
 from tests.cli.program import ROOT, Program
@@ -26,15 +27,17 @@ def block(holding: str) -> str:
 
 @pytest.fixture
 def extended(program: Program, tmp_path: Path) -> Program:
-    """The program with two packages installed beside it."""
+    """The program with three packages installed beside it."""
     folder = tmp_path / "packages"
     points = {"program": "walk_provider:ProgramProvider"}
     install(folder, "walk_provider", block('@provider("program")'), providers=points)
     install(folder, "walk_strategy", block('@strategy("fork")'), strategies={"fork": "walk_strategy:Fork"})
-    program.extra = {"PYTHONPATH": f"{ROOT}:{folder}"}
+    install(folder, "walk_backend", block('name="serial"'), backends={"serial": "walk_backend:BACKEND"})
+    program.extra = {"PYTHONPATH": f"{ROOT}/src:{folder}"}
     return program
 
 
+@pytest.mark.slow
 def test_the_provider_of_the_walk(extended: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "answer.md").write_text(fenced(material.right()))
     command = ("generate", "level1/1", "--suite", suite, *QUICK, "--record", tmp_path / "recorded.jsonl")
@@ -52,6 +55,7 @@ def test_the_provider_of_the_walk(extended: Program, suite: Path, tmp_path: Path
     assert "have no effect on it" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_strategy_of_the_walk_repairs_the_better_answer(
     extended: Program, suite: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +89,7 @@ def test_the_strategy_of_the_walk_repairs_the_better_answer(
     assert {attempt.key.turn: attempt for attempt in extended.attempts()} == attempts
 
 
+@pytest.mark.slow
 def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite: Path) -> None:
     program.extra = {"OPENAI_API_KEY": "none"}
     with serve(Step(answer("no code today"))) as server:
@@ -99,14 +104,14 @@ def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite:
         program.run(*command, "--strategy", "sample")
         assert len(server.requests) == 3
         done = program.run(*command, "--strategy", "refien", "--dry-run", code=2)
-        assert "no strategy 'refien'; there are: refine, sample" in done.stderr
+        assert f"no strategy 'refien'; there are: {', '.join(STRATEGIES.names())}" in done.stderr
         assert "strategy   refine" in program.run(*command, "--dry-run").stdout
     found = [(a.run.strategy, a.key.turn, a.parent_id is not None) for a in program.attempts()]
     assert found == [(None, 1, False), (None, 2, True), ("sample", 1, False)]
 
 
 ASTRAY = """
-from pipeline.runs.strategies import Proposal
+from kernelproof.runs.strategies import Proposal
 
 
 class Astray:
@@ -125,8 +130,16 @@ def test_a_strategy_that_builds_on_nothing_ends_the_run(
     program: Program, suite: Path, tmp_path: Path
 ) -> None:
     folder = install(tmp_path / "packages", "astray", ASTRAY, strategies={"astray": "astray:Astray"})
-    program.extra = {"PYTHONPATH": f"{ROOT}:{folder}"}
+    program.extra = {"PYTHONPATH": f"{ROOT}/src:{folder}"}
     command = ("generate", "level1/1", "--suite", suite, "--model", "replay:demo", *QUICK)
     done = program.run(*command, "--strategy", "astray", code=2)
     assert done.stderr == "kernelproof: the run's strategy builds on turn 5, of which it was not told\n"
     assert program.attempts() == []
+
+
+def test_the_backend_of_the_walk(extended: Program, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "right.py").write_text(material.right())
+    command = ("verify", tmp_path / "right.py", "--problem", "level1/1", "--suite", suite)
+    extended.run(*command, "--backend", "serial", *QUICK[2:])
+    (attempt,) = extended.attempts()
+    assert attempt.status is Status.CORRECT and attempt.run.verify.backend == "serial"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.types import Status
+from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.material import answer, fenced
 from tests.cli.program import Program
@@ -22,6 +22,8 @@ LONG, ENDLESS = 2_000_000, 100_000_000
 """Steps for a compiler: five seconds of its time, and more than any test waits for."""
 
 
+@pytest.mark.clock
+@pytest.mark.slow
 def test_an_interrupted_batch_ends_at_once_and_goes_on_later(program: Program, suite: Path) -> None:
     program.cache = program.workspace.parent / "cache"  # what is interrupted here is the compilation
     slow = material.slow_to_compile("slow", LONG)
@@ -44,6 +46,7 @@ def test_an_interrupted_batch_ends_at_once_and_goes_on_later(program: Program, s
         assert len(server.requests) == 1
 
 
+@pytest.mark.clock
 def test_a_terminated_batch_ends_as_well(program: Program, suite: Path, tmp_path: Path) -> None:
     endless = fenced(material.slow_to_compile("endless", ENDLESS))
     file = material.recording(tmp_path / "endless.jsonl", {("level1/1", 0, 1): answer(endless)})
@@ -57,6 +60,7 @@ def test_a_terminated_batch_ends_as_well(program: Program, suite: Path, tmp_path
     assert program.left_after() == {} and program.scratch() == []
 
 
+@pytest.mark.clock
 def test_an_interrupted_verify_ends_at_once_and_stores_nothing(
     program: Program, suite: Path, tmp_path: Path
 ) -> None:
@@ -117,7 +121,7 @@ def test_killed_twice(program: Program, suite: Path, tmp_path: Path) -> None:
     batch.complete()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(1200)
 def test_killed_ten_times_ends_as_an_undisturbed_run(program: Program, suite: Path, tmp_path: Path) -> None:
     program.cache = tmp_path / "cache"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile.cache import BuildCache
-from pipeline.compile.entries import entries
-from pipeline.types import Status
+from kernelproof.compile.cache import BuildCache
+from kernelproof.compile.entries import entries
+from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.program import Program
 
@@ -114,7 +114,7 @@ def test_killed_twice_it_goes_on(program: Program, suite: Path, tmp_path: Path) 
     assert lines.complete() == lines.expected
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(3600)
 def test_killed_twenty_times_ends_as_an_undisturbed_run(
     program: Program, suite: Path, tmp_path: Path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.types import Status
+from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.program import Program
 
@@ -38,7 +38,7 @@ def caught(source: str) -> str:
     return tried.replace("\n\n\nclass ModelNew", "\nexcept Exception:\n    module = None\n\n\nclass ModelNew")
 
 
-@pytest.mark.parametrize("change", [late, caught])
+@pytest.mark.parametrize("change", [pytest.param(late, marks=pytest.mark.slow), caught])
 def test_verify_says_what_to_install_and_keeps_nothing(
     program: Program, relu: tuple[object, ...], tmp_path: Path, change: Callable[[str], str]
 ) -> None:
@@ -62,6 +62,7 @@ def test_many_keep_what_needed_none(program: Program, relu: tuple[object, ...]) 
     assert [attempt.status for attempt in program.attempts()] == [Status.NO_CODE]
 
 
+@pytest.mark.slow
 def test_generate_keeps_the_answer_and_the_same_command_goes_on(
     program: Program, suite: Path, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ COMMANDS = ("generate", "verify", "leaderboard", "show", "reproduce", "problems"
 FROM_PYTHON = """
 import sys
 from pathlib import Path
-from pipeline import verify
+from kernelproof import verify
 
 source, suite = Path(sys.argv[1]), sys.argv[2]
 settings = {"backend": "cpp", "trials": 1, "measure": False}
@@ -39,7 +39,7 @@ def test_help_lists_the_commands(program: Program) -> None:
 
 
 def test_a_misspelt_command(program: Program) -> None:
-    assert "Did you mean 'verify'?" in program.run("verfy", code=2).stderr
+    assert "did you mean 'verify'?" in program.run("verfy", code=2).stderr
 
 
 def test_a_full_disk_is_told(program: Program) -> None:
@@ -65,13 +65,13 @@ def run_as(program: Program, *command: str, **where: Any) -> subprocess.Complete
 
 
 def test_the_command_line_starts_without_heavy_modules() -> None:
-    code = "import pipeline.cli.app, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import kernelproof.cli.app, sys; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"torch", "sqlalchemy", "alembic", "openai", "pydantic", "anyio", "numpy"}
     assert heavy & set(done.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("module", ["pipeline.runs.batch", "pipeline.api", "pipeline.doctor"])
+@pytest.mark.parametrize("module", ["kernelproof.runs.batch", "kernelproof.api", "kernelproof.doctor"])
 def test_the_orchestrator_never_imports_torch(module: str) -> None:
     code = f"import {module}, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -94,9 +94,9 @@ def test_verify_from_python_stores_nothing(program: Program, suite: Path, tmp_pa
     assert done.stdout.splitlines() == [
         "correct",
         "correct",
-        "UsageError these settings make no sense: 1 validation error for VerifySettings",
+        "UsageError backend 'cdua': there is no such backend; there are: cuda, cpp, triton",
         "UsageError no size 'tiny': level1/1 has full; choose with --size, or leave these problems out",
-        "UsageError these settings make no sense: 1 validation error for VerifySettings",
+        "UsageError there is no nonsense",
     ]
     assert list(program.workspace.iterdir()) == []
     assert program.left_after() == {} and program.scratch() == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from db.connection import HEAD
+from kernelproof.db.connection import HEAD
 from tests.cli import material
 from tests.cli.program import PROGRAM, Program
 
@@ -81,6 +81,7 @@ def test_a_read_only_workspace(program: Program, command: tuple[object, ...]) ->
     assert "Read-only file system" in done.stderr or "Permission denied" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_only_reads_reads_a_read_only_workspace(program: Program, command: tuple[object, ...]) -> None:
     # Names that mean something in a URI.
     program.workspace = program.workspace / "100% of ?mine #1"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.types import Status
+from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.program import Program, kill
 from tests.providers.server import completion
@@ -46,6 +46,7 @@ def found(stdout: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_folder_is_verified_once(program: Program, suite: Path, tmp_path: Path) -> None:
     folder = tmp_path / "given"
     expected = kinds(folder)
@@ -85,13 +86,15 @@ def test_again_verifies_anew_and_the_newest_counts(program: Program, suite: Path
     command = ("verify", tmp_path / "given", "--problem", "relu", "--suite", suite, *QUICK, "--json")
     runs = [found(program.run(*command, *more, code=1).stdout) for more in ((), ("--again",), ())]
     assert [(one["attempt"], one["kept"]) for (one,) in runs] == [(1, False), (2, False), (2, True)]
-    other = found(program.run(*command, "--trials", "2", code=1).stdout)
+    other_trials = [2 if word == "1" else word for word in command]
+    other = found(program.run(*other_trials, code=1).stdout)
     assert [(one["attempt"], one["kept"]) for one in other] == [(3, False)]
     nothing = found(program.run(*command, "--no-store", code=1).stdout)
     assert [(one["attempt"], one["kept"], one["verification"]) for one in nothing] == [(None, False, None)]
     assert len(program.attempts()) == 3
 
 
+@pytest.mark.slow
 def test_lines_and_the_fastest_of_them(program: Program, suite: Path, tmp_path: Path) -> None:
     recorded = {"problem": "level1/2", "backend": "cpp", "sample": 0, "turn": 1}
     given = [
@@ -150,6 +153,8 @@ def test_mistakes_are_named_before_anything_runs(
     assert not (here / "db").exists()
 
 
+@pytest.mark.clock
+@pytest.mark.slow
 def test_interrupted_and_killed_it_goes_on(program: Program, suite: Path, tmp_path: Path) -> None:
     folder = tmp_path / "given"
     put(folder / "a.txt", "Kernels are nice.\n")

@@ -1,1 +1,1 @@
-"""Tests of pipeline.compile."""
+"""Tests of kernelproof.compile."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from pipeline.types import Build
+from kernelproof.types import Build
 
 IMPORT = """
 import sys, torch

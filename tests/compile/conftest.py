@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile import Builder, Toolchain, learn_toolchain
-from pipeline.types import BuildRequest
+from kernelproof.compile import Builder, Toolchain, learn_toolchain
+from kernelproof.types import BuildRequest
 
 RequestMaker = Callable[..., BuildRequest]
 

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.compile import Builder, Toolchain, prune
-from pipeline.types import BuildRequest, BuildState
+from kernelproof.compile import Builder, Toolchain, prune
+from kernelproof.types import BuildRequest, BuildState
 
 CHILD = """
 import sys
 from pathlib import Path
-from pipeline.compile import Builder
-from pipeline.types import BuildRequest
+from kernelproof.compile import Builder
+from kernelproof.types import BuildRequest
 build = Builder(Path(sys.argv[1])).build(BuildRequest.model_validate_json(sys.argv[2]))
 print(build.state.value, build.cached)
 """

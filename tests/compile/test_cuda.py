@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile import Builder
-from pipeline.types import Build, BuildRequest, BuildState
+from kernelproof.compile import Builder
+from kernelproof.types import Build, BuildRequest, BuildState
 from tests.compile.calling import call
 
 KERNEL = """

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile import Builder
-from pipeline.types import BuildState
+from kernelproof.compile import Builder
+from kernelproof.types import BuildState
 
 TEMPLATE_BOMB = """
 template <int depth, long path> struct Bomb {

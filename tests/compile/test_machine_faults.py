@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile import Builder, Toolchain
-from pipeline.compile.machine import gencode, target_architecture
-from pipeline.errors import MachineError, UsageError
-from pipeline.types import BuildState
+from kernelproof.compile import Builder, Toolchain
+from kernelproof.compile.machine import gencode, target_architecture
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.types import BuildState
 
 
 @pytest.mark.parametrize(

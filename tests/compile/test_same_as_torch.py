@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile import Toolchain
-from pipeline.compile.ninja_file import SHIM, make_plan
-from pipeline.types import BuildRequest
+from kernelproof.compile import Toolchain
+from kernelproof.compile.ninja_file import SHIM, make_plan
+from kernelproof.types import BuildRequest
 
 STOCK = """
 import json, os, sys

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compile import Builder, Toolchain
-from pipeline.compile.cache import BuildCache
-from pipeline.compile.glue import Glue
-from pipeline.compile.slim import Slim, slim_route
-from pipeline.sandbox import Group, Limits
-from pipeline.types import Build, BuildRequest, BuildState, Route
+from kernelproof.compile import Builder, Toolchain
+from kernelproof.compile.cache import BuildCache
+from kernelproof.compile.glue import Glue
+from kernelproof.compile.slim import Slim, slim_route
+from kernelproof.sandbox import Group, Limits
+from kernelproof.types import Build, BuildRequest, BuildState, Route
 from tests.compile.calling import call
 
 TYPES = """
@@ -83,6 +83,7 @@ def slim(builder: Builder) -> Build:
     return builder.build(EXTENSION)
 
 
+@pytest.mark.slow
 def test_a_plain_extension_takes_the_slim_route(slim: Build) -> None:
     assert slim.state is BuildState.OK, slim.log
     assert slim.route is Route.SLIM and slim.fallback == ""
@@ -163,12 +164,28 @@ def test_a_glue_that_does_not_compile_costs_only_time(
     fresh_cache: Path, toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "glue.cpp").write_text("#error another torch")
-    monkeypatch.setattr("pipeline.compile.glue.GLUE_FOLDER", tmp_path)
+    monkeypatch.setattr("kernelproof.compile.glue.GLUE_FOLDER", tmp_path)
     builder = Builder(fresh_cache, toolchain=toolchain)
-    request = BuildRequest(name="plain", cpp_sources=("#error this one, too",), functions={"f": "f"})
-    build = builder.build(request)
-    assert build.state is BuildState.ERROR and "this one, too" in build.log
+    for name in ("first", "second"):  # the first begins while the glue is compiled, the second knows better
+        request = BuildRequest(name=name, cpp_sources=("#error this one, too",), functions={"f": "f"})
+        build = builder.build(request)
+        assert build.state is BuildState.ERROR and "this one, too" in build.log
     assert build.route is Route.FULL and build.fallback == ""
+
+
+@pytest.mark.slow
+def test_only_the_linker_waits_for_the_glue(fresh: Builder) -> None:
+    """The first build of a cache is compiled beside the glue; the library is the one that others get."""
+    first = fresh.build(EXTENSION)
+    assert first.state is BuildState.OK and first.route is Route.SLIM, first.log
+    assert "[1/1] compile main.o" in first.log and "[1/1] link lib.so" in first.log
+    assert first.library is not None
+    before = Path(first.library).read_bytes()
+    Path(first.library).unlink()
+    again = fresh.build(EXTENSION)
+    assert again.state is BuildState.OK and again.commands == first.commands
+    assert "[2/2] link lib.so" in again.log
+    assert again.library is not None and Path(again.library).read_bytes() == before
 
 
 def test_a_build_whose_lock_is_that_of_the_glues_key_can_have_it_made(
@@ -179,6 +196,6 @@ def test_a_build_whose_lock_is_that_of_the_glues_key_can_have_it_made(
     glue = Glue(toolchain, cache, Group(), unsafe=False)
     made = Build(key="0" * 64, state=BuildState.ERROR, name="glue", duration_s=0.0)
     monkeypatch.setattr(glue, "_make", lambda: made)
-    monkeypatch.setattr("pipeline.compile.glue._LIMITS", Limits(wall_s=1.0))
+    monkeypatch.setattr("kernelproof.compile.glue._LIMITS", Limits(wall_s=1.0))
     with cache.lock(glue._key, 1.0):
         assert glue.object() is None

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.compile.static_extraction.builds import init_arguments, static_builds
-from pipeline.contestant import requests
-from pipeline.problems import open_suite
-from pipeline.types import BuildRequest
+from kernelproof.compile.static_extraction.builds import init_arguments, static_builds
+from kernelproof.contestant import requests
+from kernelproof.problems import open_suite
+from kernelproof.types import BuildRequest
 
 IMPORT = "from torch.utils.cpp_extension import load_inline\n"
 PLAIN = """

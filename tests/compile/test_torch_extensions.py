@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from pipeline.compile import Builder
-from pipeline.types import Build, BuildRequest, BuildState
+from kernelproof.compile import Builder
+from kernelproof.types import Build, BuildRequest, BuildState
 from tests.compile.calling import call
 
 EXTENSION = BuildRequest(
@@ -31,6 +31,7 @@ def built(builder: Builder) -> Build:
     return builder.build(EXTENSION)
 
 
+@pytest.mark.slow
 def test_the_module_computes_and_documents_what_its_source_says(built: Build) -> None:
     assert built.state is BuildState.OK, built.log
     assert not built.cached
@@ -75,6 +76,7 @@ def test_a_function_without_a_prototype_is_a_compile_error_that_names_it(builder
     assert build.library is None
 
 
+@pytest.mark.slow
 def test_a_library_of_operators_registers_them_with_torch(builder: Builder) -> None:
     source = """
 #include <torch/library.h>

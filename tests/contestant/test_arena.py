@@ -12,12 +12,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.contestant import arena as arenas
-from pipeline.contestant import encoding
-from pipeline.contestant.encoding import tensors
-from pipeline.contestant.wire import WireError
-from pipeline.referee.sides.starting import CANDIDATE_ARENAS
-from pipeline.workers.shared_memory import (
+from kernelproof.contestant import arena as arenas
+from kernelproof.contestant import encoding
+from kernelproof.contestant.encoding import tensors
+from kernelproof.contestant.wire import WireError
+from kernelproof.referee.sides.starting import CANDIDATE_ARENAS
+from kernelproof.workers.shared_memory import (
     POISON,
     SharedMemory,
     lay_out,

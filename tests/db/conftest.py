@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from db.store import Store, open_store
+from kernelproof.db.store import Store, open_store
 
 
 @pytest.fixture

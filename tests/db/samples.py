@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from db.store import Store
-from pipeline.hashing import sha256_text
-from pipeline.types import (
+from typing import Any
+
+from kernelproof.db.reported import Imported
+from kernelproof.db.store import Store
+from kernelproof.hashing import sha256_text
+from kernelproof.types import (
     AttemptKey,
     Build,
     BuildState,
@@ -27,6 +30,7 @@ from pipeline.types import (
     Verification,
     VerifySettings,
 )
+from kernelproof.types.reported import ReportedResult
 
 SOURCE = "class ModelNew: ..."
 CPP_SMALL = VerifySettings(backend="cpp", size="small")
@@ -172,3 +176,12 @@ def judge(
     verification_id = store.record_verification(attempt, judged)
     store.finish_attempt(attempt, status)
     return attempt, verification_id
+
+
+def imported(source: str = "a.py", text: str | None = None, **claim: Any) -> Imported:
+    """An imported program. `claim`: fields of what is reported of it."""
+    program = extraction(text) if text is not None else extraction()
+    assert program.candidate is not None
+    answer = Response(text=program.candidate.source)
+    report = ReportedResult(source=source, said_in="eval_results.json" if claim else None, **claim)
+    return Imported(problem(), answer, program, report)

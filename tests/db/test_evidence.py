@@ -7,11 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from db.models import APPEND_ONLY
-from db.store import Store
-from pipeline.errors import StoreError, UsageError
-from pipeline.hashing import sha256_text
-from pipeline.types import Finding, Severity
+from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.store import Store
+from kernelproof.errors import StoreError, UsageError
+from kernelproof.hashing import sha256_text
+from kernelproof.types import Finding, Severity
 from tests.db import samples
 
 
@@ -23,6 +23,7 @@ def attempt(store: Store) -> int:
     full = samples.verification(samples.problem(), speedup=1.5).model_copy(update={"findings": (finding,)})
     store.record_verification(number, full, "again")
     store.retract(verification, "the fan was off")
+    store.add_imported(samples.settings(), [samples.imported()])
     return number
 
 

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from sqlalchemy import Engine, event
 
-from db.store import Store
-from db.views import LeaderboardFilters, ModelResult
-from pipeline.types import ErrorClass, Flag, RunSettings, Status, VerifySettings
+from kernelproof.db.store import Store
+from kernelproof.db.views import LeaderboardFilters, ModelResult
+from kernelproof.types import ErrorClass, Flag, RunSettings, Status, VerifySettings
 from tests.db import samples
 
 P1, P2, P10 = samples.problem(1), samples.problem(2), samples.problem(10)

@@ -13,12 +13,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-import db
-from db.connection import HEAD
-from db.models import APPEND_ONLY, Base
-from db.store import Store, open_store
-from pipeline.errors import StoreError
-from pipeline.types import Status
+import kernelproof.db
+import kernelproof.db.work
+from kernelproof.db.base import Base
+from kernelproof.db.connection import HEAD
+from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.store import Store, open_store
+from kernelproof.errors import StoreError
+from kernelproof.types import Status
 from tests.db import samples
 
 
@@ -32,7 +34,7 @@ def test_the_migrations_make_what_the_models_describe(store: Store) -> None:
 
 def test_the_newest_migration_is_the_one_the_program_expects() -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(db.__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(kernelproof.db.__file__).parent / "migrations"))
     assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
 
 

@@ -9,14 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from db.store import Store, open_store
-from pipeline.types import Status
+from kernelproof.db.store import Store, open_store
+from kernelproof.types import Status
 from tests.db import samples
 
 WRITE = """
 import sys
 from pathlib import Path
-from db.store import open_store
+from kernelproof.db.store import open_store
 from tests.db import samples
 with open_store(Path(sys.argv[1])) as store:
     for sample in range(int(sys.argv[2])):
@@ -27,8 +27,8 @@ with open_store(Path(sys.argv[1])) as store:
 WRITE_FINISHED = """
 import sys
 from pathlib import Path
-from db.store import open_store
-from pipeline.types import Status
+from kernelproof.db.store import open_store
+from kernelproof.types import Status
 from tests.db import samples
 judged = samples.verification(samples.problem(), speedup=2.0)
 answer, found = samples.response(), samples.extraction()

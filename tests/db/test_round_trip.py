@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from db.store import Store, open_store
-from pipeline.hashing import sha256_text
-from pipeline.types import (
+from kernelproof.db.store import Store, open_store
+from kernelproof.hashing import sha256_text
+from kernelproof.types import (
     Against,
     Build,
     BuildState,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from db.documentation import schema_markdown
+from kernelproof.db.documentation import schema_markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "schema.md"
 
 
 def test_the_page_is_the_one_the_tables_write() -> None:
-    assert PAGE.read_text() == schema_markdown(), "run: python -m db.documentation > docs/reference/schema.md"
+    assert PAGE.read_text() == schema_markdown(), (
+        "run: python -m kernelproof.db.documentation > docs/reference/schema.md"
+    )

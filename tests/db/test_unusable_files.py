@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from db.store import Store, open_store
-from pipeline.errors import StoreError, UsageError
+from kernelproof.db.store import Store, open_store
+from kernelproof.errors import StoreError, UsageError
 from tests.db import samples
 
 FILL = """
 import sys
 from pathlib import Path
-from db.store import open_store
-from pipeline.errors import StoreError
+from kernelproof.db.store import open_store
+from kernelproof.errors import StoreError
 from tests.db import samples
 try:
     with open_store(Path(sys.argv[1])) as store:

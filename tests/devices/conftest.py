@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.devices import locks
+from kernelproof.devices import locks
 from tests.devices.holders import ROOT, Holder
 from tests.engine.conftest import host as host
 from tests.engine.conftest import referees as referees
@@ -32,7 +32,7 @@ def start(place: Path) -> Iterator[Callable[..., Holder]]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         )
         started.append(process)
         return process

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import doctor
-from pipeline.devices import discovery, quarantine
-from pipeline.devices.discovery import visible_gpus
-from pipeline.engine.engine import Engine
-from pipeline.engine.referee_process import RefereeProcess
-from pipeline.errors import DeviceUnfit, MachineError
-from pipeline.types import Status
+from kernelproof import doctor
+from kernelproof.devices import discovery, quarantine
+from kernelproof.devices.discovery import visible_gpus
+from kernelproof.engine.engine import Engine
+from kernelproof.engine.referee_process import RefereeProcess
+from kernelproof.errors import DeviceUnfit, MachineError
+from kernelproof.types import Status
 from tests.engine.host import GPUS, verdict
 
 
@@ -96,7 +96,14 @@ def test_unfit_travels_over_the_wire(referees: Callable[..., None], cache: Path)
         referee.close()
 
 
-@pytest.mark.parametrize("act", ["quarantine.impose(gpu, 'it said so')", "pass", "os._exit(1)"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        "quarantine.impose(gpu, 'it said so')",
+        pytest.param("pass", marks=pytest.mark.slow),
+        pytest.param("os._exit(1)", marks=pytest.mark.slow),
+    ],
+)
 def test_a_candidate_is_tried_again_on_the_next_gpu(
     referees: Callable[..., None], cache: Path, act: str
 ) -> None:
@@ -140,7 +147,7 @@ def test_doctor_lifts_what_passes_and_keeps_what_does_not(
         assert device == "cuda:0"
         return "3 of 97 bins" if environment["CUDA_VISIBLE_DEVICES"] == "GPU-a1" else None
 
-    monkeypatch.setattr("pipeline.devices.gpu_health.check", check)
+    monkeypatch.setattr("kernelproof.devices.gpu_health.check", check)
     stays, lifted = doctor.lift_quarantine(lambda _: None)
     assert not stays.ok and "GPU-a1) stays: 3 of 97 bins" in stays.seen and "--gpu-reset -i 0" in stays.remedy
     assert lifted.ok and "GPU-b1) passed" in lifted.seen

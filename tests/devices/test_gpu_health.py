@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.canary import known_results
-from pipeline.devices import gpu_health, quarantine
-from pipeline.errors import DeviceUnfit
+from kernelproof.canary import known_results
+from kernelproof.devices import gpu_health, quarantine
+from kernelproof.errors import DeviceUnfit
 
 CPU = torch.device("cpu")
 MINE = sorted(os.sched_getaffinity(0))
@@ -84,7 +84,7 @@ def test_a_product_with_one_wrong_element_is_seen(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(torch.Tensor, "__matmul__", wrong)
     found = known_results.examine(CPU)
-    assert found == "product: 1 of 1048576 elements of a torch.float16 matrix product are wrong"
+    assert found == "product: 1 of 1048576 elements of a torch.float16 matrix product came out wrong"
 
 
 def test_an_error_of_the_driver_is_what_was_seen() -> None:

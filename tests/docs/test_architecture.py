@@ -1,4 +1,4 @@
-"""docs/architecture.md names the rooms that there are, and the layers that import-linter holds."""
+"""docs/architecture.md names the packages that there are, and the layers that import-linter holds."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-ROOM = r"`((?:pipeline\.)?\w+)`"
+PACKAGE = r"`((?:kernelproof\.)?\w+)`"
 
 
-def rooms(heading: str = "## Rooms") -> set[str]:
-    """The rooms in the first column of the table below a heading."""
+def packages(heading: str = "## Packages") -> set[str]:
+    """The packages in the first column of the table below a heading."""
     table = PAGE.partition(heading)[2].partition("\n## ")[0]
     cells = re.findall(r"^\| (.+?) \|", table, re.MULTILINE)
-    return {room for cell in cells for room in re.findall(ROOM, cell)}
+    return {package for cell in cells for package in re.findall(PACKAGE, cell)}
 
 
-def test_every_room_named_exists() -> None:
-    assert rooms()
-    assert [room for room in sorted(rooms()) if find_spec(room) is None] == []
+def test_every_package_named_exists() -> None:
+    assert packages()
+    assert [package for package in sorted(packages()) if find_spec(package) is None] == []
 
 
-def test_every_module_of_the_pipeline_is_named() -> None:
+def test_every_module_of_the_package_is_named() -> None:
     there = {
-        f"pipeline.{entry.stem}"
-        for entry in (ROOT / "pipeline").iterdir()
+        f"kernelproof.{entry.stem}"
+        for entry in (ROOT / "src" / "kernelproof").iterdir()
         if entry.suffix == ".py" or (entry / "__init__.py").exists()
     }
+    beside = {"kernelproof.prompts", "kernelproof.reference_models"}  # texts, no code
+    assert there - {"kernelproof.__init__", "kernelproof.__main__"} - beside == packages()
 
-    assert there - {"pipeline.__init__"} == rooms() - {"db"}
 
-
-def test_every_room_of_the_referee_is_named() -> None:
+def test_every_package_of_the_referee_is_named() -> None:
     there = {folder.parent.name for folder in (ROOT / "pipeline" / "referee").glob("*/__init__.py")}
-    assert rooms("## Inside the referee") == there
+    assert packages("## Inside the referee") == there
 
 
 def test_the_layers_are_the_contract_s() -> None:
@@ -45,4 +45,4 @@ def test_the_layers_are_the_contract_s() -> None:
     table = PAGE.partition("<!-- layers -->")[2]
     rows = re.findall(r"^\| \d+ \| (.+) \|$", table, re.MULTILINE)
 
-    assert [re.findall(ROOM, row) for row in rows] == [layer.split(" | ") for layer in layers]
+    assert [re.findall(PACKAGE, row) for row in rows] == [layer.split(" | ") for layer in layers]

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from typer.main import get_command
 
-from pipeline.cli.app import app
+from kernelproof.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.referee.plan import PLAN, Stage
-from pipeline.types import Status
+from kernelproof.referee.plan import PLAN, Stage
+from kernelproof.types import Status
 
 PAGE = Path(__file__).parents[2] / "docs" / "verification-plan.md"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.extraction import WARNINGS
-from pipeline.policy.review import RULES
-from pipeline.types import BuildState, Severity, Status
+from kernelproof.extraction import WARNINGS
+from kernelproof.policy.review import RULES
+from kernelproof.types import BuildState, Severity, Status
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "reasons.md").read_text()

@@ -9,7 +9,9 @@ import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from pipeline.types import RunSettings, VerifySettings
+from kernelproof.cli.asking import AskOptions
+from kernelproof.cli.options import VerifyOptions, settings_of
+from kernelproof.types import RunSettings, VerifySettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
 
@@ -47,3 +49,34 @@ def test_the_table_is_the_record(heading: str, record: type[BaseModel]) -> None:
     }
 
     assert rows(heading) == defaults
+
+
+OF_A_RUN = {
+    option: setting
+    for option, setting in settings_of(AskOptions).items()
+    if setting in RunSettings.model_fields
+}
+"""The other options say how a run is made, and are no settings of it."""
+
+
+def options(heading: str) -> dict[str, str]:
+    """Setting to the last cell of its row: the options."""
+    table = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \|.*\| ?([^|]*?) ?\|$", table, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("heading", "declared"),
+    [
+        ("Settings of a verification", settings_of(VerifyOptions)),
+        ("Settings of a run", OF_A_RUN),
+    ],
+    ids=["verification", "run"],
+)
+def test_the_options_are_those_that_are_declared(heading: str, declared: dict[str, str]) -> None:
+    shown = options(heading)
+    assert set(declared.values()) <= set(shown)
+    assert shown == {
+        setting: ", ".join(f"`--{name.replace('_', '-')}`" for name, of in declared.items() if of == setting)
+        for setting in shown
+    }

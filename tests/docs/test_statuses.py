@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pipeline.types import Determinism, ErrorClass, Flag, Status
+from kernelproof.types import Determinism, ErrorClass, Flag, Status
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "statuses.md"
 

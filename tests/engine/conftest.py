@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.compile import learn_toolchain
-from pipeline.devices import discovery
-from pipeline.devices.locks import DIRECTORY_VARIABLE
+from kernelproof.compile import learn_toolchain
+from kernelproof.devices import discovery
+from kernelproof.devices.locks import DIRECTORY_VARIABLE
 from tests.engine.host import GPUS, REFEREE
 
 
@@ -45,6 +45,6 @@ def referees(host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
         program.write_text(REFEREE.format(python=sys.executable, broken=broken, act=act, before=before))
         program.chmod(0o755)
         executable = SimpleNamespace(executable=str(program))
-        monkeypatch.setattr("pipeline.engine.referee_process.sys", executable)
+        monkeypatch.setattr("kernelproof.engine.referee_process.sys", executable)
 
     return install

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.devices.discovery import Gpu
-from pipeline.engine.engine import Engine
-from pipeline.problems import open_suite
-from pipeline.types import Verification, VerifySettings
+from kernelproof.devices.discovery import Gpu
+from kernelproof.engine.engine import Engine
+from kernelproof.problems import open_suite
+from kernelproof.types import Verification, VerifySettings
 
 GPUS = tuple(Gpu(uuid=f"GPU-{letter}1", name="NVIDIA H200", index=i) for i, letter in enumerate("abc"))
 SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -13,11 +13,11 @@ SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(s
 REFEREE = """#!{python}
 import os, sys, time
 from pathlib import Path
-import pipeline.referee.__main__ as room
-from pipeline.errors import DeviceUnfit
-from pipeline.types import Status, Verification
-from pipeline.devices import quarantine
-from pipeline.types.verify_request import VerifyRequest
+import kernelproof.referee.__main__ as room
+from kernelproof.errors import DeviceUnfit
+from kernelproof.types import Status, Verification
+from kernelproof.devices import quarantine
+from kernelproof.types.verify_request import VerifyRequest
 
 def answer(message, *_):
     gpu = os.environ["CUDA_VISIBLE_DEVICES"]
@@ -39,7 +39,7 @@ def answer(message, *_):
     return {{"verification": verdict.model_dump(mode="json")}}
 
 room._answer = answer
-sys.argv = [sys.argv[0], *sys.argv[3:]]  # without -m pipeline.referee
+sys.argv = [sys.argv[0], *sys.argv[3:]]  # without -m kernelproof.referee
 room.main()
 """
 

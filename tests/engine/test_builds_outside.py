@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engine.engine import Engine
-from pipeline.problems import open_suite
-from pipeline.types import Status, Verification, VerifySettings
+from kernelproof.engine.engine import Engine
+from kernelproof.problems import open_suite
+from kernelproof.types import Status, Verification, VerifySettings
 from tests.engine.host import verdict
 
 HEAD = """
@@ -65,6 +65,7 @@ LATE = 'built("late", f"// {x.data_ptr() != 0}" + chr(10) + FINE)'
 """A build whose text shows only where tensors have memory: nobody can foresee it."""
 
 
+@pytest.mark.slow
 def test_what_nobody_foresaw_is_built_while_nothing_is_held(engine: Engine) -> None:
     found = judged(engine, first=LATE)
     assert found.status is Status.CORRECT, f"{found.reason}\n{found.details}"
@@ -75,6 +76,7 @@ def test_what_nobody_foresaw_is_built_while_nothing_is_held(engine: Engine) -> N
     assert again.status is Status.CORRECT and "handed_back" not in again.stage_seconds
 
 
+@pytest.mark.slow
 def test_a_name_that_differs_each_time_is_built_once(engine: Engine) -> None:
     top = "import uuid\nbuilt('n' + uuid.uuid4().hex, FINE)\n"
     found = judged(engine, top)
@@ -93,7 +95,16 @@ IN_CALL = "\n        ".join(["try:", "    built('own', BROKEN)", "except Excepti
 LATE_IN_CALL = "if x.data_ptr() != 0:\n            " + IN_CALL.replace("\n", "\n    ")
 
 
-@pytest.mark.parametrize("result", ["torch.relu(x)", "x", "torch.relu(x)[0]", "torch.relu(x.nothing)"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        "torch.relu(x)",
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ("x", "torch.relu(x)[0]", "torch.relu(x.nothing)")
+        ),
+    ],
+)
 @pytest.mark.parametrize(
     ("top", "first"),
     [("built('own', BROKEN)\n", "pass"), (CAUGHT, "pass"), ("", IN_CALL), ("", LATE_IN_CALL)],
@@ -109,6 +120,7 @@ def test_an_extension_that_does_not_compile_has_one_status(
     assert "main.cpp:1:29: error: 'one_too_many' was not declared in this scope" in found.reason
 
 
+@pytest.mark.slow
 def test_an_extension_that_did_compile_beside_it_is_judged(engine: Engine) -> None:
     found = judged(engine, CAUGHT + "built('other', FINE)\n")
     assert found.status is Status.CORRECT, found.reason
@@ -120,6 +132,7 @@ def test_an_extension_that_did_compile_beside_it_is_judged(engine: Engine) -> No
     assert uncaught.status is Status.BUILD_ERROR
 
 
+@pytest.mark.slow
 def test_a_failure_that_is_met_again_and_again_is_told_once(engine: Engine) -> None:
     found = judged(engine, first=LATE_IN_CALL, trials=2)
     assert found.status is Status.BUILD_ERROR and len(found.builds) > 1
@@ -133,7 +146,7 @@ def test_a_build_failure_is_told_while_a_referee_is_at_work(
     """The environment of the machine, which the record wants, is not asked of a referee that has no time."""
     done, go_on = tmp_path / "began", tmp_path / "go_on"
     wait = (
-        "from pipeline.contestant import wire; from pipeline.referee.environment import "
+        "from kernelproof.contestant import wire; from kernelproof.referee.environment import "
         "describe_environment; import torch; "
         'message.get("op") == "verify" and (wire.send(_[0], {"stage": "environment", "environment": '
         'describe_environment(torch.device("cpu")).model_dump(mode="json")}), '

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.engine.core_sharing import Cores
-from pipeline.engine.fifo import Fifo
-from pipeline.engine.referee_process import RefereeLost
+from kernelproof.engine.core_sharing import Cores
+from kernelproof.engine.fifo import Fifo
+from kernelproof.engine.referee_process import RefereeLost
 
 WAITERS = 12
 
@@ -80,7 +80,7 @@ def test_who_is_refused_leaves_the_queue_to_the_others() -> None:
 
 
 def test_builds_take_turns_and_a_measurement_comes_after_them_all() -> None:
-    cores, done = Cores(2), list[str]()
+    cores, done = Cores(2, 2), list[str]()
     gate = threading.Event()
 
     def build(number: int) -> None:
@@ -106,8 +106,33 @@ def test_builds_take_turns_and_a_measurement_comes_after_them_all() -> None:
     assert done[6:] == ["measurement 0", "measurement 1"]
 
 
+def test_more_are_built_at_the_same_time_once_one_has_ended() -> None:
+    cores, ended = Cores(1, 3), threading.Semaphore(0)
+
+    def build(_: int) -> None:
+        with cores.building():
+            assert ended.acquire(timeout=10)
+
+    first = threading.Thread(target=build, args=(0,))
+    first.start()
+    while cores._building < 1:
+        time.sleep(0.001)
+    builds = waiting(4, build, lambda: len(cores._builds))
+    assert cores._building == 1 and len(cores._builds) == 4
+    ended.release()
+    first.join(10)
+    deadline = time.monotonic() + 10
+    while (cores._building, len(cores._builds)) != (3, 1) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert (cores._building, len(cores._builds)) == (3, 1)
+    ended.release(4)
+    for thread in builds:
+        thread.join(10)
+    assert cores._building == 0
+
+
 def test_nobody_waits_for_cores_that_were_closed() -> None:
-    cores, lost = Cores(1), list[int]()
+    cores, lost = Cores(1, 1), list[int]()
 
     def wait(number: int) -> None:
         with pytest.raises(RefereeLost), cores.building():

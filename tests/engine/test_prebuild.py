@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from pipeline.compile import Builder, BuildIndex, clear
-from pipeline.engine.prebuild import Prebuilt, prebuild
-from pipeline.problems import open_suite
-from pipeline.sandbox import Group
-from pipeline.types import BuildState, VerifySettings
+from kernelproof.compile import Builder, BuildIndex, clear
+from kernelproof.engine.prebuild import Prebuilt, prebuild
+from kernelproof.problems import open_suite
+from kernelproof.sandbox import Group
+from kernelproof.types import BuildState, VerifySettings
 
 SOURCE = """
 from torch.utils.cpp_extension import load_inline
@@ -124,6 +124,7 @@ def test_what_is_built_by_its_device_or_when_it_is_called_is_found_by_a_rehearsa
     ]
 
 
+@pytest.mark.slow
 def test_a_rehearsal_that_dies_or_hangs_costs_nothing_that_was_built(new_cache: Path) -> None:
     settings = VerifySettings(backend="cpp", size="small", load_seconds=20)
     problem = open_suite().find("level1/1")

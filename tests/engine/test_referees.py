@@ -14,13 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from pipeline.devices import discovery, quarantine
-from pipeline.engine.engine import Engine
-from pipeline.engine.prebuild import Prebuilt, prebuild
-from pipeline.engine.referee_process import RefereeLost
-from pipeline.engine.referees import Referees
-from pipeline.errors import MachineError
-from pipeline.types import CoreShares
+from kernelproof.devices import discovery, quarantine
+from kernelproof.engine.engine import Engine
+from kernelproof.engine.prebuild import Prebuilt, prebuild
+from kernelproof.engine.referee_process import RefereeLost, RefereeProcess
+from kernelproof.engine.referees import Referees
+from kernelproof.errors import MachineError
+from kernelproof.types import CoreShares
 from tests.engine.host import GPUS, verdict
 
 MEET = """
@@ -51,10 +51,11 @@ def test_each_gpu_has_a_candidate_at_the_same_time(
 
 def test_one_candidate_at_a_time_starts_one_referee(referees: Callable[..., None], cache: Path) -> None:
     referees()
+    before = referees_running()  # those that a fixture of the session holds
     with Engine(cache) as engine:
         assert {verdict(engine).reason for _ in range(2)} == {"seen on GPU-a1 as cuda:0"}
-        assert len(referees_running()) == 1
-    assert referees_running() == []
+        assert len(referees_running() - before) == 1
+    assert referees_running() - before == set()
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is no choice")
@@ -63,13 +64,13 @@ def test_a_thread_that_builds_keeps_off_the_cores_of_measurements(
 ) -> None:
     mine, seen = sorted(os.sched_getaffinity(0)), []
     kept = CoreShares(measured=(mine[0],), others=tuple(mine[1:]))
-    monkeypatch.setattr("pipeline.engine.referees.shares_by_gpu", lambda *_: {"GPU-a1": kept})
+    monkeypatch.setattr("kernelproof.engine.referees.shares_by_gpu", lambda *_: {"GPU-a1": kept})
 
     def noted(*given: Any, **more: Any) -> Prebuilt:
         seen.append(os.sched_getaffinity(0))
         return prebuild(*given, **more)
 
-    monkeypatch.setattr("pipeline.engine.engine.prebuild", noted)
+    monkeypatch.setattr("kernelproof.engine.engine.prebuild", noted)
     referees()
     with Engine(cache) as engine:
         verdict(engine)
@@ -146,6 +147,44 @@ def test_who_waits_is_told_that_no_gpu_is_left(only_one: Referees) -> None:
     assert waiting.name == "MachineError"
 
 
-def referees_running() -> list[int]:
+def test_a_referee_gets_ready_once_before_it_is_given_out(only_one: Referees) -> None:
+    told, readied, order = threading.Event(), [], []
+
+    def ready(referee: RefereeProcess) -> None:
+        readied.append(referee)
+        assert told.wait(60)
+        order.append("ready")
+
+    def take() -> None:
+        with only_one.taken("cuda:0"):
+            order.append("taken")
+
+    with only_one.expected("cuda:0", ready), only_one.expected("cuda:0", ready):
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join(0.3)
+        told.set()
+        thread.join(60)
+    with only_one.expected("cuda:0", ready):
+        take()
+    assert order == ["ready", "taken", "taken"] and len(readied) == 1
+
+
+def test_what_is_measured_once_is_asked_for_while_the_build_runs(
+    referees: Callable[..., None], cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where measurements have cores of their own: compilers use the others."""
+    note = f"open({str(tmp_path / 'asked')!r}, 'a').write(message['op'] + ' ')"
+    kept = CoreShares(measured=(0,), others=(min(os.sched_getaffinity(0)),))
+    for shares, asked in ((kept, "prepare verify "), (CoreShares(), "verify ")):
+        monkeypatch.setattr("kernelproof.engine.referees.shares_by_gpu", lambda *_, s=shares: {"GPU-a1": s})
+        referees(before=note)
+        with Engine(cache) as engine:
+            assert verdict(engine).reason == "seen on GPU-a1 as cuda:0"
+        assert (tmp_path / "asked").read_text() == asked
+        (tmp_path / "asked").unlink()
+
+
+def referees_running() -> set[int]:
     """This process's referees."""
-    return [p.pid for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE]
+    return {p.pid for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE}

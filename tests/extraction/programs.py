@@ -70,6 +70,7 @@ def fence(code: str, info: str = "python", run: str = "```") -> str:
 
 DIFFICULT = [
     "`",
+    "```\n",
     "<think>",
     "</think>\n",
     "<think a='b'>\n```\n",

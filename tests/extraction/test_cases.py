@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pipeline.extraction import extract
-from pipeline.types import Response, Status
+from kernelproof.extraction import extract
+from kernelproof.types import Response, Status, Usage
 from tests.extraction.programs import CLASS, CUDA, EXTENSION, GOOD, IMPORTS, REFERENCE, SECOND, fence
 
 
@@ -114,7 +114,10 @@ CASES = [
     yes("case04_think_mentioned_in_thinking", f"<think>\nThe <think> tag.\n{DRAFT}</think>\n{FINAL}"),
     yes("case04_think_inside_a_string_survives", f"Here:\n{fence(IN_STRING)}", source=IN_STRING),
     yes("case04_think_inside_a_string_survives_unfenced", IN_STRING, source=IN_STRING),
-    no("case05_reasoning_apart_content_none", None, Status.NO_CODE, "empty_content", reasoning="Let me see."),
+    no("case05_reasoning_apart_content_none", None, Status.EMPTY, "empty_content", reasoning="Let me see."),
+    no("case05_code_in_the_reasoning_apart", None, Status.NO_CODE, "code_only_in_reasoning", reasoning=FINAL),
+    no("case05_nothing_at_all", " \n", Status.EMPTY, "empty_content"),
+    no("case05_nothing_but_thinking", "<think>Let me see.</think>\n", Status.EMPTY, "thinking_removed"),
     no("case06_empty_content_finish_length", "", Status.TRUNCATED, "empty_content", finish="length"),
     no("case07_code_only_in_reasoning", "Done.", Status.NO_CODE, "code_only_in_reasoning", reasoning=FINAL),
     no(
@@ -137,10 +140,12 @@ CASES = [
     no(
         "case09_content_filter",
         FINAL[:60],
-        Status.REFUSED,
+        Status.FILTERED,
         "finish_reason: content_filter",
         finish="content_filter",
     ),
+    no("case09_filtered_by_google", FINAL, Status.FILTERED, "finish_reason: SAFETY", finish="SAFETY"),
+    no("case09_refused_by_anthropic", "", Status.REFUSED, "finish_reason: refusal", finish="refusal"),
     yes("case10_cpp_before_python", f"The kernel:\n{fence(CUDA, 'cpp')}\nThe model:\n{FINAL}"),
     *[
         yes(f"case11_info_{info}", f"{fence(CUDA, info)}\n{FINAL}\n{fence(CUDA, info)}")
@@ -158,8 +163,15 @@ CASES = [
     yes("case13_fence_in_a_list", f"1. The code:\n\n   ```python\n{INDENTED}   ```\n2. Done.\n"),
     yes("case13_fence_after_a_bullet", f"- ```python\n{INDENTED}  ```\n"),
     yes("case14_unclosed_fence_complete_code", f"Here:\n```python\n{GOOD}", "unclosed_fence"),
-    no("case15_unclosed_fence_cut_in_a_string", f"```python\n{CUT}", Status.TRUNCATED),
-    no("case15_cut_after_the_class", f"```python\n{IMPORTS}{CLASS}{EXTENSION[:200]}", Status.TRUNCATED),
+    no("case15_unclosed_fence_cut_in_a_string", f"Here:\n```python\n{CUT}", Status.TRUNCATED),
+    no("case15_the_server_cut_it_in_a_string", f"```python\n{CUT}", Status.TRUNCATED, finish="length"),
+    yes("case15_nobody_says_it_was_cut", f"```python\n{CUT}", "unclosed_fence", "does_not_parse", source=CUT),
+    no(
+        "case15_cut_after_the_class",
+        f"```python\n{IMPORTS}{CLASS}{EXTENSION[:200]}",
+        Status.TRUNCATED,
+        finish="length",
+    ),
     no(
         "case15_cut_where_it_parses",
         f"```python\n{GOOD}",
@@ -167,7 +179,8 @@ CASES = [
         "unclosed_fence",
         finish="length",
     ),
-    no("case15_cut_without_a_fence", CUT, Status.TRUNCATED),
+    no("case15_cut_without_a_fence", CUT, Status.TRUNCATED, finish="length"),
+    yes("case15_a_whole_text_that_nobody_cut", CUT, "does_not_parse", source=CUT),
     yes("case16_stray_closer_no_opener", f"{GOOD}```\n{UNFENCED_REST}", "opened_without_fence"),
     yes("case17_closer_followed_by_prose", f"```python\n{GOOD}``` {UNFENCED_REST}"),
     yes("case18_opener_on_a_prose_line", f"Here is the code: ```python\n{GOOD}```\n{UNFENCED_REST}"),
@@ -318,3 +331,35 @@ def test_case(case: Case) -> None:
 
 def test_all_39_cases_are_here() -> None:
     assert {case.name[4:6] for case in CASES} == {f"{number:02}" for number in range(1, 40)}
+
+
+USED = Usage(completion_tokens=4096)
+REASONS = {
+    "the server's finish reason is length, after 4096 tokens": Response(
+        text=GOOD, finish_reason="length", usage=USED
+    ),
+    "the server's finish reason is MAX_TOKENS": Response(text=None, finish_reason="MAX_TOKENS"),
+    "the server says: I cannot help with that.": Response(text=None, refusal="I cannot\n help with that. "),
+    "the server says: No., the server's finish reason is refusal": Response(
+        text=GOOD, refusal="No.", finish_reason="refusal"
+    ),
+    "the server's finish reason is content_filter": Response(text=GOOD, finish_reason="content_filter"),
+    "there is no text, the server's finish reason is stop": Response(text=None, finish_reason="stop"),
+    "there is no text": Response(text=" "),
+    "there is only reasoning, of 7 characters, the server's finish reason is stop": Response(
+        text="", reasoning="Let me.", finish_reason="stop"
+    ),
+    "its thinking never ends": Response(text="<think>Let me.", finish_reason="stop"),
+    "it ends inside a program": Response(text=f"Here:\n```python\n{CUT}", finish_reason="stop"),
+    "no part of it is a program that defines ModelNew": Response(text="It depends.", finish_reason="stop"),
+    "A block needs names that only other blocks define; blocks are never joined: ext": Response(
+        text=f"{fence(IMPORTS + EXTENSION)}And:\n{fence(CLASS)}"
+    ),
+    f"the server says: {'no ' * 100} ...": Response(text=None, refusal="no " * 4000),
+    "": Response(text=GOOD, finish_reason="stop", usage=USED),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason[:60])
+def test_why_there_is_no_program(reason: str) -> None:
+    assert extract(REASONS[reason]).reason == reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pipeline.extraction import WARNINGS
+from kernelproof.extraction import WARNINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "rationale" / "extraction.md"
 

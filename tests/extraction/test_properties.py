@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.extraction import WARNINGS, extract, extract_source
-from pipeline.types import Response
+from kernelproof.extraction import WARNINGS, extract
+from kernelproof.types import Response, Status
 from tests.extraction.programs import CLASS, CUDA, DIFFICULT, EXTENSION, GOOD, IMPORTS, fence
 
 PIECES = [
@@ -57,11 +57,11 @@ MESSY = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=12).map
 @given(MESSY | st.text())
 @settings(max_examples=400, deadline=None)
 def test_any_text_gives_a_program_or_a_status(text: str) -> None:
-    result = extract_source(text)
+    result = extract(Response(text=text))
 
     assert (result.candidate is None) == (result.status is not None)
     assert {warning.partition(":")[0] for warning in result.warnings} <= set(WARNINGS)
-    assert result == extract_source(text)
+    assert result == extract(Response(text=text))
     if result.span is not None and result.candidate is not None:
         assert text[slice(*result.span)] == result.candidate.source
 
@@ -69,11 +69,11 @@ def test_any_text_gives_a_program_or_a_status(text: str) -> None:
 @given(MESSY)
 @settings(max_examples=150, deadline=None)
 def test_what_was_taken_is_taken_again_unchanged(text: str) -> None:
-    first = extract_source(text)
+    first = extract(Response(text=text))
     if first.candidate is not None and "does_not_parse" not in first.warnings:
-        again = extract_source(first.candidate.source)
+        again = extract(Response(text=first.candidate.source))
         assert again.candidate == first.candidate
-        assert again.method == "file"
+        assert again.method == "whole"
 
 
 @given(
@@ -99,6 +99,18 @@ def test_a_megabyte_of_anything_takes_seconds(unit: str) -> None:
     extract(Response(text=text))
 
     assert time.monotonic() - start < 20  # a few seconds each; quadratic work would take minutes
+
+
+@pytest.mark.parametrize("text", ["`" * 4_000_001, GOOD + "#\n" * 25_000_000], ids=["backticks", "program"])
+def test_more_than_any_program_is_not_looked_at(text: str) -> None:
+    start = time.monotonic()
+
+    extraction = extract(Response(text=text))
+
+    assert time.monotonic() - start < 2
+    assert (extraction.status, extraction.warnings) == (Status.NO_CODE, (f"too_long: {len(text)}",))
+    assert str(len(text)) in extraction.reason
+    assert extract(Response(text=text, finish_reason="length")).status is Status.TRUNCATED
 
 
 def test_a_megabyte_of_program_is_extracted() -> None:

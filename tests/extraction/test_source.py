@@ -1,4 +1,4 @@
-"""Files that a user gives: Python is taken unchanged, anything else is read as a raw response."""
+"""Texts that are programs, whole or with a fault: they are taken as they are, wherever they come from."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ import json
 
 import pytest
 
-from pipeline.extraction import extract_source
-from pipeline.types import Status
+from kernelproof.extraction import extract
+from kernelproof.types import Extraction, Response, Status
 from tests.extraction.programs import GOOD, REFERENCE, SECOND, fence
+
+
+def given_text(text: str) -> Extraction:
+    """What is found in a text of which no server said anything."""
+    return extract(Response(text=text))
 
 
 def test_a_python_file_is_taken_unchanged() -> None:
     source = GOOD.replace("\n", "\r\n") + "S = '\u00a0<think>'\r\n"
 
-    extraction = extract_source(source)
+    extraction = given_text(source)
 
     assert extraction.candidate is not None
-    assert (extraction.candidate.source, extraction.method) == (source, "file")
+    assert (extraction.candidate.source, extraction.method) == (source, "whole")
     assert extraction.span == (0, len(source))
     assert extraction.warnings == ()
 
 
 def test_a_python_file_without_model_new_is_left_to_the_policy() -> None:
-    extraction = extract_source(REFERENCE)
+    extraction = given_text(REFERENCE)
 
     assert extraction.candidate is not None
     assert extraction.candidate.source == REFERENCE
@@ -31,7 +36,7 @@ def test_a_python_file_without_model_new_is_left_to_the_policy() -> None:
 
 
 def test_a_raw_response_is_searched() -> None:
-    extraction = extract_source(f"<think>{fence(SECOND)}</think>\n{fence(GOOD)}")
+    extraction = given_text(f"<think>{fence(SECOND)}</think>\n{fence(GOOD)}")
 
     assert extraction.candidate is not None
     assert (extraction.candidate.source, extraction.method) == (GOOD, "fence")
@@ -40,7 +45,7 @@ def test_a_raw_response_is_searched() -> None:
 def test_a_servers_json_body_is_searched() -> None:
     body = {"choices": [{"message": {"reasoning": fence(SECOND), "content": f"Here:\n{fence(GOOD)}"}}]}
 
-    extraction = extract_source(json.dumps(body, indent=2))
+    extraction = given_text(json.dumps(body, indent=2))
 
     assert extraction.candidate is not None
     assert (extraction.candidate.source, extraction.method) == (GOOD, "json")
@@ -49,7 +54,7 @@ def test_a_servers_json_body_is_searched() -> None:
 def test_a_python_file_with_a_syntax_error_is_taken_for_the_policy_to_report() -> None:
     broken = GOOD.replace("def forward(self, x):", "def forward(self x):")
 
-    extraction = extract_source(broken)
+    extraction = given_text(broken)
 
     assert extraction.candidate is not None
     assert extraction.candidate.source == broken
@@ -57,14 +62,14 @@ def test_a_python_file_with_a_syntax_error_is_taken_for_the_policy_to_report() -
 
 
 def test_prose_holds_no_code() -> None:
-    assert extract_source("I would import torch and write a kernel.").status is Status.NO_CODE
-    assert extract_source("").status is Status.NO_CODE
+    assert given_text("I would import torch and write a kernel.").status is Status.NO_CODE
+    assert given_text("").status is Status.EMPTY
 
 
 def test_difficult_text_is_bounded_by_warnings_not_by_luck() -> None:
     many_versions = "".join(fence(GOOD + f"N = {i}\n(") for i in range(400))
 
-    extraction = extract_source(many_versions)
+    extraction = given_text(many_versions)
 
     assert "work_limit" in extraction.warnings
 
@@ -91,17 +96,17 @@ UNTERMINATED = {
 
 @pytest.mark.parametrize("source", UNTERMINATED.values(), ids=UNTERMINATED)
 def test_python_that_never_ends_is_taken_for_the_policy_to_report(source: str) -> None:
-    extraction = extract_source(source)
+    extraction = given_text(source)
 
     assert extraction.candidate is not None
-    assert (extraction.candidate.source, extraction.method) == (source, "file")
+    assert (extraction.candidate.source, extraction.method) == (source, "whole")
     assert "does_not_parse" in extraction.warnings
 
 
 def test_a_program_after_a_fence_alone_is_a_program_too() -> None:
     cut = GOOD[: GOOD.index("blockDim")]
 
-    extraction = extract_source(f"```python\n{cut}")
+    extraction = given_text(f"```python\n{cut}")
 
     assert extraction.candidate is not None
     assert (extraction.candidate.source, extraction.method) == (cut, "fence")
@@ -111,9 +116,9 @@ def test_a_program_after_a_fence_alone_is_a_program_too() -> None:
 def test_a_response_in_a_file_is_still_a_response() -> None:
     cut = GOOD[: GOOD.index("blockDim")]
 
-    assert extract_source(f"Here is the kernel:\n\n```python\n{cut}").status is Status.TRUNCATED
-    assert extract_source(f"<think>\nimport torch\n{cut}").status is Status.TRUNCATED
-    found = extract_source(f"# The kernel\n\nIt doubles.\n{fence(GOOD)}")
+    assert given_text(f"Here is the kernel:\n\n```python\n{cut}").status is Status.TRUNCATED
+    assert given_text(f"<think>\nimport torch\n{cut}").status is Status.TRUNCATED
+    found = given_text(f"# The kernel\n\nIt doubles.\n{fence(GOOD)}")
     assert found.candidate is not None and found.candidate.source == GOOD
-    found = extract_source(f"import torch\nx = first(thing\n\n{fence(GOOD)}")
+    found = given_text(f"import torch\nx = first(thing\n\n{fence(GOOD)}")
     assert found.candidate is not None and found.candidate.source == GOOD

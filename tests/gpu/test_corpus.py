@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.sandbox import Group
-from tests.referee.conftest import TABLE, holding_court
+from kernelproof.sandbox import Group
+from tests.referee.conftest import holding_court
 from tests.referee.corpus import Confusion, Member, build_ahead, members
 from tests.referee.court import Court
 
@@ -25,12 +25,6 @@ def court(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Cou
     build_ahead(members("cuda"), cache, Group(), threads=max(1, len(os.sched_getaffinity(0)) // 2))
     with holding_court(tmp_path_factory, cache) as court:
         yield court
-
-
-@pytest.fixture(scope="module")
-def confusion(request: pytest.FixtureRequest) -> Confusion:
-    """Every verdict on a member of the corpus so far."""
-    return request.config.stash.setdefault(TABLE, Confusion())
 
 
 @pytest.mark.parametrize("member", members("cuda"), ids=lambda member: member.id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pipeline.contestant import loop
-from pipeline.referee.sides import starting
+from kernelproof.contestant import loop
+from kernelproof.referee.sides import starting
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)

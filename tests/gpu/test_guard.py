@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import doctor
-from pipeline.canary import known_results
-from pipeline.devices import discovery, gpu_health, locks, quarantine
-from pipeline.engine.engine import Engine
-from pipeline.errors import DeviceUnfit, MachineError
-from pipeline.problems import open_suite
-from pipeline.referee.environment import describe_environment
-from pipeline.referee.timing.disturbance import Watch, nvml_reader
-from pipeline.types import Status, Verification, VerifySettings
+from kernelproof import doctor
+from kernelproof.canary import known_results
+from kernelproof.devices import discovery, gpu_health, locks, quarantine
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import DeviceUnfit, MachineError
+from kernelproof.problems import open_suite
+from kernelproof.referee.environment import describe_environment
+from kernelproof.referee.timing.disturbance import Watch, nvml_reader
+from kernelproof.types import Status, Verification, VerifySettings
 
 pytestmark = pytest.mark.gpu
 
@@ -184,7 +184,7 @@ def test_doctor_names_the_quarantined_gpu(place: Path) -> None:
     assert quarantine.impose(gpu.uuid, "a test says so") is None
     environment = os.environ | {"OPENAI_BASE_URL": "http://127.0.0.1:9"}
     done = subprocess.run(
-        [sys.executable, "-c", "from pipeline.cli.app import main; main()", "doctor", "--no-noise"],
+        [sys.executable, "-c", "from kernelproof.cli.app import main; main()", "doctor", "--no-noise"],
         env=environment,
         capture_output=True,
         text=True,

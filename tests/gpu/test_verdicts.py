@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.engine.engine import Engine
-from pipeline.problems import open_suite
-from pipeline.types import Pace, Status, Verification, VerifySettings
+from kernelproof.engine.engine import Engine
+from kernelproof.problems import open_suite
+from kernelproof.types import Pace, Status, Verification, VerifySettings
 
 pytestmark = pytest.mark.gpu
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pipeline.policy import review
-from pipeline.types import Finding, Problem, Signature
+from kernelproof.policy import review
+from kernelproof.types import Finding, Problem, Signature
 
 REFERENCE = """import torch
 import torch.nn as nn

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import pysource
+from kernelproof import pysource
 
 SOURCE = Path(pysource.__file__).read_text() * 3
 

@@ -7,7 +7,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.policy import RULES, review
+from kernelproof.policy import RULES, review
 from tests.policy.samples import CLEAN, PROBLEM
 
 LINES = [

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pipeline.cli.problems import problems_app
-from pipeline.errors import UsageError
+from kernelproof.cli.problems import problems_app
+from kernelproof.errors import UsageError
 from tests.problems.trees import checkout, write
 
 BAD = Path(__file__).parent / "bad"
@@ -53,7 +53,7 @@ def test_an_unknown_problem_is_a_usage_error() -> None:
 def test_check_is_content_with_a_fit_problem() -> None:
     result = run("check", "level1/7")
     assert result.exit_code == 0
-    assert "1 of 1 problems are fit" in result.stdout
+    assert "1 of 1 problem fit" in result.stdout
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -80,13 +80,13 @@ def test_check_of_a_whole_suite_fails_for_a_broken_file(tmp_path: Path) -> None:
     write(tmp_path / "mine" / "good.py")
     result = run("check", "--suite", str(tmp_path / "mine"))
     assert result.exit_code == 1
-    assert "1 of 2 problems are fit" in result.stdout
+    assert "1 of 2 problems fit" in result.stdout
 
 
 def test_reading_problems_imports_no_torch() -> None:
     code = (
-        "import sys; from pipeline.cli.problems import problems_app;"
-        " from pipeline.problems import open_suite; assert open_suite().problems();"
+        "import sys; from kernelproof.cli.problems import problems_app;"
+        " from kernelproof.problems import open_suite; assert open_suite().problems();"
         " sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

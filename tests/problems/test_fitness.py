@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.devices import locks
-from pipeline.errors import MachineError, UsageError
-from pipeline.problems import check_problem, read_problem
-from pipeline.problems.check import Unfit
-from pipeline.referee.environment import describe_environment
-from pipeline.referee.fitness import examine
+from kernelproof.devices import locks
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.problems import check_problem, read_problem
+from kernelproof.problems.check import Unfit
+from kernelproof.referee.environment import describe_environment
+from kernelproof.referee.fitness import examine
 from tests.problems.trees import scale_source, write
 
 BAD = Path(__file__).parent / "bad"
@@ -29,6 +29,11 @@ IN_PROCESS = {
     "fixed_inputs": {Unfit.REPLAY},
     "unused_input": {Unfit.UNUSED_INPUT},
     "unused_constant_input": {Unfit.UNUSED_INPUT},
+    "unused_weight": {Unfit.DEAD_WEIGHT},
+    "bias_before_softmax": {Unfit.DEAD_WEIGHT},
+    "cancellation": {Unfit.SCALED},
+    "few_huge": {Unfit.MOSTLY_ZEROS},
+    "means_of_positive": {Unfit.PERTURBED},
     "dropout": {Unfit.NONDETERMINISTIC},
     "stateful": {Unfit.NONDETERMINISTIC},
     "unstable_weights": {Unfit.UNSTABLE_WEIGHTS},
@@ -57,7 +62,9 @@ def test_a_bad_problem_is_found_for_its_reason(name: str) -> None:
     assert {finding.reason for finding in fitness.findings} == IN_PROCESS[name]
 
 
-@pytest.mark.parametrize("name", IN_A_PROCESS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "hangs" else []) for name in IN_A_PROCESS]
+)
 def test_what_ends_the_process_is_a_finding(name: str) -> None:
     fitness = check_problem(
         read_problem(BAD / f"{name}.py"), size="full", time_limit=60.0 if name != "hangs" else 5.0

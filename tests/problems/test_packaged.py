@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pipeline.contestant.encoding import tensors
-from pipeline.problems import open_suite
-from pipeline.referee.fitness import examine
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.types import Problem
+from kernelproof.contestant.encoding import tensors
+from kernelproof.problems import open_suite
+from kernelproof.referee.fitness import examine
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.types import Problem
 
 CPU = torch.device("cpu")
 PROBLEMS = open_suite().problems()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import UsageError
-from pipeline.hashing import sha256_text
-from pipeline.problems import read_problem
+from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_text
+from kernelproof.problems import read_problem
 from tests.problems.trees import scale_source, write
 
 SIZES = 'SIZES = {"full": {"ROWS": 64}, "small": {"ROWS": 3, "FACTOR": 0.5}}\n'

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from pipeline.contestant.encoding import tensors
-from pipeline.problems import open_suite
-from pipeline.referee.inputs.problem import LoadedProblem, seed_torch
+from kernelproof.contestant.encoding import tensors
+from kernelproof.problems import open_suite
+from kernelproof.referee.inputs.problem import LoadedProblem, seed_torch
 
 CPU = torch.device("cpu")
 

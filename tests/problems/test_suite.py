@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import UsageError
-from pipeline.problems import open_suite
+from kernelproof.errors import UsageError
+from kernelproof.problems import open_suite
 from tests.problems.trees import checkout, write
 
 IDS = ["level1/1", "level1/19", "level1/23", "level1/100", "level2/3", "level2/24", "level3/1"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.hashing import sha256_text
-from pipeline.types import (
+from kernelproof.hashing import sha256_text
+from kernelproof.types import (
     Build,
     BuildState,
     ErrorStatistics,

@@ -12,7 +12,7 @@ import pytest
 
 
 def load(name: str) -> ModuleType:
-    with as_file(files("prompts").joinpath("examples", f"{name}.py")) as path:
+    with as_file(files("kernelproof.prompts").joinpath("examples", f"{name}.py")) as path:
         spec = importlib.util.spec_from_file_location(f"worked_example_{name}", path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import UsageError
-from pipeline.prompting import first_prompt
-from pipeline.prompting.filters import fence, percent
-from pipeline.types import Environment, GpuInfo
+from kernelproof.errors import UsageError
+from kernelproof.prompting import first_prompt
+from kernelproof.prompting.filters import fence, percent
+from kernelproof.types import Environment, GpuInfo
 from tests.prompting.material import SOURCE, problem
 
 HOST = Environment(

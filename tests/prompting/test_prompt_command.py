@@ -9,10 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipeline.cli.prompt import prompt
-from pipeline.errors import UsageError
-from pipeline.problems import read_problem
-from pipeline.prompting import first_prompt
+from kernelproof.cli.prompt import prompt
+from kernelproof.errors import UsageError
+from kernelproof.problems import read_problem
+from kernelproof.prompting import first_prompt
 
 PROBLEM = '''"""Doubles."""
 import torch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.prompting import Failure, first_prompt, repair_prompt
-from pipeline.types import (
+from kernelproof.prompting import Failure, first_prompt, repair_prompt
+from kernelproof.types import (
     BuildState,
     Check,
     CheckOutcome,

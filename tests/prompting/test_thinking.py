@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.prompting import without_thinking
+from kernelproof.prompting import without_thinking
 
 IN_STRINGS = 'Here:\n```python\nt = "<think>"\nu = t.replace("</think>", "")\n```'
 

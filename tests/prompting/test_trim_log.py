@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.prompting import trim_log, trim_text
+from kernelproof.prompting import trim_log, trim_text
 
 NVCC = """\
 [1/2] /usr/local/cuda/bin/nvcc -DTORCH_EXTENSION_NAME=add -c /build/a1b2/cuda.cu -o cuda.cuda.o

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.providers import Question
-from pipeline.types import Prompt
+from kernelproof.providers import Question
+from kernelproof.types import Prompt
 
 
 def question(problem: str = "level1/1", backend: str = "cpp", sample: int = 0, turn: int = 1) -> Question:

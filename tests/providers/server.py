@@ -36,6 +36,8 @@ class Server:
     url: str
     requests: list[dict[str, Any]]
     authorizations: list[str | None]
+    keys: list[str | None]
+    """The `Idempotency-Key` of each request."""
 
 
 def completion(content: Any = "hello", **changes: Any) -> dict[str, Any]:
@@ -62,6 +64,7 @@ def serve(*steps: Step) -> Iterator[Server]:
     """A server that plays `steps` in order and repeats the last."""
     requests: list[dict[str, Any]] = []
     authorizations: list[str | None] = []
+    keys: list[str | None] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -71,6 +74,7 @@ def serve(*steps: Step) -> Iterator[Server]:
             step = steps[min(len(requests), len(steps) - 1)]
             requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             authorizations.append(self.headers["authorization"])
+            keys.append(self.headers["idempotency-key"])
             time.sleep(step.delay_s)
             if step.close:
                 self.close_connection = True
@@ -105,7 +109,7 @@ def serve(*steps: Step) -> Iterator[Server]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield Server(f"http://127.0.0.1:{server.server_port}/v1", requests, authorizations)
+        yield Server(f"http://127.0.0.1:{server.server_port}/v1", requests, authorizations, keys)
     finally:
         server.shutdown()
         server.server_close()

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UsageError
-from pipeline.providers import Provider, ProviderOptions, Question, open_provider, provider
-from pipeline.types import Response
+from kernelproof.errors import UsageError
+from kernelproof.providers import Provider, ProviderOptions, Question, open_provider, provider
+from kernelproof.types import Response
 from tests.plugins import install
 from tests.providers.questions import question
 
 ECHO = """
-from pipeline.providers import Provider, provider
-from pipeline.types import Response
+from kernelproof.providers import Provider, provider
+from kernelproof.types import Response
 
 
 class Echo(Provider):
@@ -43,7 +43,7 @@ def test_a_package_adds_a_provider_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed(monkeypatch, tmp_path, "echo_by_point", ECHO, echo="Echo")
-    opened = open_provider("echo:a:b", sampling={"temperature": 0.5, "seed": None})
+    opened = open_provider("echo:a:b", ProviderOptions(sampling={"temperature": 0.5}))
     assert opened.name == "echo:a:b"
     answer = asyncio.run(opened.ask(question())).text
     assert answer == "a:b level1/1, backend cpp, sample 0, turn 1 {'temperature': 0.5}"
@@ -112,7 +112,7 @@ def test_two_packages_with_one_kind_are_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_two_classes_with_one_kind_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"two classes are the provider 'openai': .*OpenAIProvider"):
+    with pytest.raises(UsageError, match=r"the provider 'openai' is there twice: .*OpenAIProvider"):
 
         @provider("openai")
         class Other(Provider):
@@ -133,7 +133,7 @@ def test_a_package_cannot_take_a_kind_of_ours(tmp_path: Path, monkeypatch: pytes
 
 
 def test_opening_one_imports_no_package_of_another() -> None:
-    code = "from pipeline.providers import open_provider; open_provider('replay:demo')"
+    code = "from kernelproof.providers import open_provider; open_provider('replay:demo')"
     code += "; import sys; print('openai' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-from pipeline.extraction import extract
-from pipeline.providers.body import response_from_body
-from pipeline.providers.recording import Record, RecordKey, read_recording
-from pipeline.types import Extraction, Status
+from kernelproof.extraction import extract
+from kernelproof.providers.body import response_from_body
+from kernelproof.providers.recording import Record, RecordKey, read_recording
+from kernelproof.types import Extraction, Stage, Status
 
 BACKENDS = ("cpp", "cuda")
-NO_PROGRAM = frozenset({Status.NO_CODE, Status.TRUNCATED, Status.REFUSED})
+NO_PROGRAM = frozenset(status for status in Status if status.stage is Stage.EXTRACTION)
 """Statuses that extraction gives: there is no program to judge."""
 
 
 def records(backend: str) -> dict[RecordKey, Record]:
     """The recording of one backend, by key."""
-    return read_recording(files("prompts").joinpath("recorded", f"{backend}.jsonl"))
+    return read_recording(files("kernelproof.prompts").joinpath("recorded", f"{backend}.jsonl"))
 
 
 def everything() -> list[Record]:

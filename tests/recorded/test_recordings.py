@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from pipeline.policy import review
-from pipeline.problems import open_suite
-from pipeline.providers import ReplayProvider
-from pipeline.providers.recording import Record
-from pipeline.types import Severity, Status
+from kernelproof.policy import review
+from kernelproof.problems import open_suite
+from kernelproof.providers import ReplayProvider
+from kernelproof.providers.recording import Record
+from kernelproof.types import Severity, Status
 from tests.recorded.records import BACKENDS, NO_PROGRAM, everything, expected, extracted, name, records
 
 POLICY = {Status.SYNTAX_ERROR, Status.CONTRACT_ERROR}
@@ -94,7 +94,7 @@ def test_extraction_meets_many_shapes_of_answers() -> None:
     found = [extracted(record) for record in everything()]
     methods = {extraction.method for extraction in found}
     warnings = {warning.partition(":")[0] for extraction in found for warning in extraction.warnings}
-    assert methods >= {"fence", "lenient_fence", "bare", "json", "none"}
+    assert methods >= {"fence", "lenient_fence", "whole", "json", "none"}
     assert warnings >= {
         "thinking_removed",
         "missing_think_opener",

@@ -11,10 +11,10 @@ from typing import Literal
 
 import pytest
 
-from pipeline.engine.engine import Engine
-from pipeline.problems import open_suite
-from pipeline.providers.recording import Record
-from pipeline.types import Status, Verification, VerifySettings
+from kernelproof.engine.engine import Engine
+from kernelproof.problems import open_suite
+from kernelproof.providers.recording import Record
+from kernelproof.types import Status, Verification, VerifySettings
 from tests.recorded.records import NO_PROGRAM, expected, extracted, name, records
 
 Verdicts = dict[str, "Future[Verification]"]

@@ -22,12 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.compile import Builder
-from pipeline.engine.prebuild import prebuild
-from pipeline.problems import open_suite, read_problem
-from pipeline.sandbox import Group
-from pipeline.types import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.backends import backend
+from kernelproof.compile import Builder
+from kernelproof.engine.prebuild import prebuild
+from kernelproof.problems import open_suite, read_problem
+from kernelproof.sandbox import Group
+from kernelproof.types import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 KINDS = ("honest", "harmless", "wrong", "cheats", "faults")
@@ -57,7 +58,7 @@ _HEADER = re.compile(
     r"^# (problem|expected|caught by|speedup below|flag|devices|settings): (.+)$", re.MULTILINE
 )
 
-_BUILDS = re.compile(r"\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
+_BUILDS = re.compile(r"(?<!tl\.)\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,11 @@ class Confusion:
 
 
 def members(device: str) -> list[Member]:
-    """Every member of the corpus that runs on `cpu` or `cuda`, by kind and name."""
+    """Every member of the corpus that runs on `cpu` or `cuda`, by kind and name.
+
+    On a CPU kernels of a GPU's backend are interpreted, and never timed; where the backend's package is not
+    installed its members are left out.
+    """
     found = [_read(kind, path, device) for kind in KINDS for path in sorted((CORPUS / kind).glob("*.py"))]
     return [member for member in found if member is not None]
 
@@ -200,6 +205,10 @@ def _read(kind: str, path: Path, device: str) -> Member | None:
     problem = _problem(header["problem"])
     size = SIZE[device] if SIZE[device] in problem.sizes else "full"
     changed = json.loads(header.get("settings", "{}"))
+    if device == "cpu" and backend(changed.get("backend", "cpp")).on_gpu:
+        if not backend(changed["backend"]).interpretable:
+            return None
+        changed["measure"] = False
     bound = header.get("speedup below")
     return Member(
         kind=kind,

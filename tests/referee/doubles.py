@@ -13,13 +13,15 @@ import threading
 import time
 from array import array
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import pytest
 
-from pipeline.contestant.main import Runner
-from pipeline.contestant.wire import WireError
-from pipeline.sandbox import Confinement, Group, Held, Job, Outcome, Tier
+from kernelproof.contestant.main import Runner
+from kernelproof.contestant.wire import WireError
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.sandbox import Confinement, Group, Held, Job, Outcome, Tier
 
 Serve = Callable[[socket.socket], None]
 Rewrite = Callable[[dict[str, Any], bytes], list[bytes | None]]
@@ -39,7 +41,7 @@ ENDED = Outcome(
 
 
 class Double:
-    """As `pipeline.sandbox.Process`, but a thread in which `serve` runs on the job's socket."""
+    """As `kernelproof.sandbox.Process`, but a thread in which `serve` runs on the job's socket."""
 
     confinement = Confinement(Tier.D, {})
 
@@ -142,8 +144,38 @@ class Saboteur(socket.socket):
         super().close()
 
 
+GENERATOR = threading.RLock()
+"""Held by the thread that draws random numbers. A runner that is a process has a generator of its own; one
+that is a thread seeds the referee's, which would then draw other inputs the second time."""
+
+
+def drawing_alone(work: Callable[..., Any]) -> Callable[..., Any]:
+    """The same work, done while no other thread draws."""
+
+    @wraps(work)
+    def alone(*arguments: Any, **named: Any) -> Any:
+        with GENERATOR:
+            return work(*arguments, **named)
+
+    return alone
+
+
+def share_the_generator(patch: pytest.MonkeyPatch) -> None:
+    """From now on the referee draws while no sabotaged runner does."""
+    for name in ("draw", "construct", "run"):
+        patch.setattr(LoadedProblem, name, drawing_alone(getattr(LoadedProblem, name)))
+
+
+class Threaded(Runner):
+    """A runner in a thread of the referee's process."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._handlers = {op: drawing_alone(handler) for op, handler in self._handlers.items()}
+
+
 def serve_sabotaged(sock: socket.socket, rewrite: Rewrite) -> None:
     """A real runner on the socket, its answers rewritten."""
     with Saboteur(sock.dup(), rewrite) as saboteur:
         saboteur.sendall(b'\x00\x00\x00\x0e{"ready":true}')
-        Runner(saboteur).serve()
+        Threaded(saboteur).serve()

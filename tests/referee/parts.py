@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pipeline
-from pipeline.hashing import sha256_text
+import kernelproof
+from kernelproof.hashing import sha256_text
 from tests.referee.corpus import Confusion, Member
 
 Record = dict[str, Any]
@@ -83,7 +83,7 @@ def wording(member: Member) -> str:
 @cache
 def code() -> str:
     """A hash of the verifier's own program: its version stays while it is worked on."""
-    root = Path(pipeline.__file__).parent
+    root = Path(kernelproof.__file__).parent
     files = sorted(path for path in root.rglob("*.py"))
     return sha256_text(
         "\n".join(f"{path.relative_to(root)} {sha256_text(path.read_text())}" for path in files)

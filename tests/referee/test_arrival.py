@@ -6,8 +6,8 @@ import random
 
 import torch
 
-from pipeline.referee.timing.arrival import PLACES, Arrival
-from pipeline.workers.shared_memory import in_memory
+from kernelproof.referee.timing.arrival import PLACES, Arrival
+from kernelproof.workers.shared_memory import in_memory
 
 
 def places(count: int) -> list[list[torch.Tensor]]:

@@ -8,50 +8,83 @@ from typing import Any
 
 import pytest
 
-from tests.referee.corpus import CORPUS, DEVICES, KINDS, Confusion, Member, members
+from tests.referee.corpus import CORPUS, DEVICES, Confusion, Member, members
 from tests.referee.court import Court
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "corpus.md").read_text()
 
 
-ONE_OF = {"honest": 4, "wrong": 4, "faults": 4}
-"""Cheats are judged whenever tests are run; of the others one of so many, and all in `make test-slow`."""
+ONE_OF = {"honest": 24, "harmless": 4, "wrong": 16, "faults": 12}
+"""`make test` judges one of so many of these kinds."""
 LONG = (
     "cheats/clock_rewritten_in_libc",
     "cheats/own_kernel_until_timed",
+    "cheats/skips_work_later",
+    "cheats/slow_then_skips",
+    "faults/build_of_hostile_names",
+    "faults/endless_constructor",
+    "faults/endless_forward",
     "harmless/baseline_functions_slowed",
     "harmless/clock_blurred",
+    "harmless/continued_by_a_timer",
     "harmless/cores_hogged_between_turns",
     "harmless/first_call_does_all",
+    "harmless/idles_in_short_blocks",
     "harmless/more_cores_than_given",
     "harmless/slow_when_first_called",
-    "honest/batched_matmul_thread_pool",
     "honest/batch_norm_train_statistics",
+    "honest/batched_matmul_thread_pool",
     "honest/conv2d_channels_last",
+    "honest/cpp_gelu_pool_of_threads",
     "honest/cpp_long_sums_in_turn",
     "honest/cpp_relu_loaded_from_files",
+    "honest/cpp_relu_name_drawn_anew",
     "honest/cpp_softmax_loaded_from_a_tree",
     "honest/cpp_sum_openmp_atomics",
     "honest/cumulative_sum_cached_triangle",
+    "honest/layer_norm_same_names",
     "honest/linear_cache_by_version",
     "honest/linear_cached_weight",
     "honest/relu_strided_output",
+    "honest/relu_with_handlers_of_signals",
+    "honest/softmax_threads_asleep",
+    "honest/triton_layer_norm_next_power",
 )
-"""These take seven seconds to half a minute each: they too are left to `make test-slow`."""
+"""These take six seconds to half a minute each: they too are left to `make test-slow`."""
 
 
 def chosen() -> list[Any]:
     """All members, those that only `make test-slow` judges marked so."""
+    found = members("cpu")
+    soon = (first_of_each_way(found) | first_of_each_status(found) | some_of_each_kind(found)) - set(LONG)
     return [
-        pytest.param(member, id=member.id, marks=[pytest.mark.slow] if later(member, number) else [])
-        for kind in KINDS
-        for number, member in enumerate(m for m in members("cpu") if m.kind == kind)
+        pytest.param(member, id=member.id, marks=[] if member.id in soon else [pytest.mark.slow])
+        for member in found
     ]
 
 
-def later(member: Member, number: int) -> bool:
-    """Whether the member, the `number`-th of its kind, is left to `make test-slow`."""
-    return member.id in LONG or number % ONE_OF.get(member.kind, 1) > 0
+def first_of_each_way(found: list[Member]) -> set[str]:
+    """For each row of the page's table of ways to beat a verifier: the first cheat of those found."""
+    there = {member.id for member in found}
+    rows = [re.findall(r"`(cheats/\w+)`", line) for line in PAGE.splitlines() if line.startswith("|")]
+    return {next(name for name in row if name in there) for row in rows if there.intersection(row)}
+
+
+def first_of_each_status(found: list[Member]) -> set[str]:
+    """The first member of each kind for each status that is expected."""
+    first: dict[tuple[str, str], str] = {}
+    for member in found:
+        first.setdefault((member.kind, member.expected[0]), member.id)
+    return set(first.values())
+
+
+def some_of_each_kind(found: list[Member]) -> set[str]:
+    """Every `ONE_OF`-th member of its kind."""
+    return {
+        member.id
+        for kind, step in ONE_OF.items()
+        for member in [member for member in found if member.kind == kind][::step]
+    }
 
 
 @pytest.mark.parametrize("member", chosen())

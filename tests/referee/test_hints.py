@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.problems import open_suite
-from pipeline.types import Status, Verification, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.problems import open_suite
+from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
 PRODUCT = """

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.problems import open_suite
-from pipeline.types import Status, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.problems import open_suite
+from kernelproof.types import Status, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.corpus import members
 from tests.referee.court import Court
 
@@ -98,7 +98,11 @@ def test_what_is_not_offered_says_so(court: Court) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("cpp_softmax_loaded_from_a_tree", marks=pytest.mark.slow), "cpp_relu_by_setuptools"]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("cpp_softmax_loaded_from_a_tree", "cpp_relu_by_setuptools")
+    ],
 )
 def test_what_lies_in_another_folder_each_time_is_built_once(name: str, court: Court) -> None:
     """The build stage compiles it, in one process; the referee finds it in the cache, in another."""

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.problems import open_suite, read_problem
-from pipeline.referee.checks.weights import learned_constants, other_values
-from pipeline.types import Check, CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.problems import open_suite, read_problem
+from kernelproof.referee.checks.weights import learned_constants, other_values
+from kernelproof.types import Check, CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
 CORPUS = Path(__file__).parents[1] / "corpus"

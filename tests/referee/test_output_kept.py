@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipeline.problems import open_suite
-from pipeline.report.verification import print_verification
-from pipeline.types import Status, Verification, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.client import OUTPUT_KEPT
+from kernelproof.problems import open_suite
+from kernelproof.report.verification import print_verification
+from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.client import OUTPUT_KEPT
 from tests.referee.court import Court
 
 HONEST = (Path(__file__).parents[1] / "corpus" / "honest" / "relu_warns.py").read_text()
@@ -41,7 +41,7 @@ def judged(court: Court, source: str, *, measure: bool = False) -> Verification:
     return court.judge(VerifyRequest(problem=problem, source=source, settings=settings, device="cpu"))
 
 
-@pytest.mark.parametrize("measure", [False, True])
+@pytest.mark.parametrize("measure", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_correct_candidates_words_are_in_its_record_and_on_screen(court: Court, measure: bool) -> None:
     verdict = judged(court, HONEST, measure=measure)
     assert verdict.status is Status.CORRECT
@@ -65,6 +65,7 @@ def test_a_wrong_candidates_words_are_kept_too_and_the_last_of_many(court: Court
     assert "no kernel for this device" in warned
 
 
+@pytest.mark.slow
 def test_who_writes_nothing_has_an_empty_record(court: Court) -> None:
     verdict = judged(court, QUIET, measure=True)
     assert (verdict.status, verdict.details) == (Status.CORRECT, "")

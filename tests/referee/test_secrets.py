@@ -19,18 +19,18 @@ import psutil
 import pytest
 import torch
 
-from db.store import open_store
-from pipeline.contestant.encoding import tensors
-from pipeline.engine.engine import Engine
-from pipeline.problems import read_problem
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.ledger import derived
-from pipeline.runs.candidates import given_text
-from pipeline.runs.files import write_attempt
-from pipeline.runs.single import Verified, verify_given
-from pipeline.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
-from pipeline.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
-from pipeline.workspace import Workspace, open_workspace
+from kernelproof.contestant.encoding import tensors
+from kernelproof.db.store import open_store
+from kernelproof.engine.engine import Engine
+from kernelproof.problems import read_problem
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.ledger import derived
+from kernelproof.runs.candidates import given_text
+from kernelproof.runs.files import write_attempt
+from kernelproof.runs.single import Verified, verify_given
+from kernelproof.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
+from kernelproof.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
+from kernelproof.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (
     finds,
     found_integers,
@@ -117,7 +117,7 @@ class Follower:
         self._await(number)
         cwd = Path(f"/proc/{self._pid}/cwd")
         referee = next(
-            p.pid for p in psutil.Process(self._pid).parents() if "pipeline.referee" in p.cmdline()
+            p.pid for p in psutil.Process(self._pid).parents() if "kernelproof.referee" in p.cmdline()
         )
         if not may_trace(self._pid):
             pytest.skip("this user may not read another process's memory (ptrace)")

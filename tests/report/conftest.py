@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from db.store import Store, open_store
-from pipeline.cli.leaderboard import leaderboard
-from pipeline.cli.show import show
+from kernelproof.cli.leaderboard import leaderboard
+from kernelproof.cli.show import show
+from kernelproof.db.store import Store, open_store
 
 Command = Callable[..., str]
 

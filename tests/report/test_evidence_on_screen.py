@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.store import Store
-from pipeline.types import (
+from kernelproof.db.store import Store
+from kernelproof.types import (
     Against,
     Ceilings,
     Determinism,
@@ -65,13 +65,13 @@ def measured(**fields: object) -> Measurement:
 
 
 def shown(store: Store, command: Command, measurement: Measurement | None = None, **fields: object) -> str:
-    """What `show --part checks` prints of a correct verification with these fields, blanks made one."""
+    """What `show --checks` prints of a correct verification with these fields, blanks made one."""
     plain = samples.verification(samples.problem(), speedup=2.0)
     update = fields if measurement is None else fields | {"measurement": measurement}
     verification = Verification.model_validate(plain.model_dump() | update)
     attempt = samples.begin(store, samples.problem(), samples.settings())
     store.record_verification(attempt, verification)
-    return "\n".join(" ".join(line.split()) for line in command("show", "--part", "checks").splitlines())
+    return "\n".join(" ".join(line.split()) for line in command("show", "--checks").splitlines())
 
 
 def test_the_rules_of_a_verdict_are_said(store: Store, command: Command) -> None:
@@ -186,7 +186,7 @@ def test_blocks_sessions_and_disturbances(store: Store, command: Command) -> Non
         ),
     )
     assert "in 3 blocks of 12 to 31 calls (BC CB BC), 4 input sets" in printed
-    assert "sessions 2 fresh pairs of processes, with 2, 1 blocks\n" in printed
+    assert "sessions 2 pairs of fresh processes, with 2, 1 blocks\n" in printed
     assert "disturbed 3 blocks repeated: throttled (2 times); another process used the GPU\n" in printed
 
 

@@ -9,11 +9,11 @@ import json
 import pytest
 from rich.console import Console
 
-from db.store import Store
-from db.views import Leaderboard
-from pipeline.errors import UsageError
-from pipeline.report.leaderboard import print_leaderboard
-from pipeline.types import ErrorClass, Flag, Status, VerifySettings
+from kernelproof.db.store import Store
+from kernelproof.db.views import Leaderboard
+from kernelproof.errors import UsageError
+from kernelproof.report.leaderboard import print_leaderboard
+from kernelproof.types import ErrorClass, Flag, Status, VerifySettings
 from tests.db import samples
 from tests.report.conftest import Command
 
@@ -122,7 +122,7 @@ def test_what_is_refused_is_mentioned(filled: Store, command: Command) -> None:
     first = next(line.split() for line in printed.splitlines() if line.startswith("level1/1"))
     assert first[1] == "2.000"
     assert (
-        "1 correct attempts do not count as correct here: without shape_specialised, "
+        "1 correct attempt not counted as correct here: without shape_specialised, "
         "without layout_specialised, fp32-equivalent or better." in printed
     )
 
@@ -144,14 +144,14 @@ def test_unfinished_and_retracted_attempts_are_mentioned(filled: Store, command:
     samples.begin(filled, samples.problem(1), samples.settings(MODEL), sample=5)
     filled.retract(2, "the machine was busy")
     printed = command("leaderboard")
-    assert "1 attempts are unfinished" in printed
-    assert "1 attempts are left out" in printed
+    assert "1 attempt not finished" in printed
+    assert "1 attempt left out" in printed
 
 
 def test_an_empty_store_says_what_to_do(store: Store, command: Command) -> None:
     assert "kernelproof generate" in command("leaderboard")
     samples.begin(store, samples.problem(), samples.settings())
-    assert "none is finished" in command("leaderboard")
+    assert "none finished" in command("leaderboard")
 
 
 def test_a_workspace_without_a_store_says_what_to_do(command: Command) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.report.plain import PLAIN_WIDTH, clean, json_text, screen
-from pipeline.types import Check, CheckOutcome
+from kernelproof.report.plain import PLAIN_WIDTH, clean, json_text, screen
+from kernelproof.types import Check, CheckOutcome
 
 
 @pytest.mark.parametrize(

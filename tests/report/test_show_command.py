@@ -8,21 +8,27 @@ from contextlib import closing
 
 import pytest
 
-from db.store import Store
-from db.views import StoredAttempt
-from pipeline.errors import UsageError
-from pipeline.hashing import sha256_text
-from pipeline.types import (
+from kernelproof.db.store import Store
+from kernelproof.db.views import StoredAttempt
+from kernelproof.errors import KernelproofError, UsageError
+from kernelproof.extraction import extract
+from kernelproof.hashing import sha256_text
+from kernelproof.report.show import MOST_SHOWN
+from kernelproof.types import (
     Build,
     BuildState,
     Check,
     CheckOutcome,
     ErrorStatistics,
     Finding,
+    Response,
     SandboxReport,
     Severity,
     Status,
+    Usage,
+    VerifySettings,
 )
+from kernelproof.types.backend_name import STORED
 from tests.db import samples
 from tests.report.conftest import Command
 
@@ -105,7 +111,7 @@ def test_everything_is_shown(wrong: int, command: Command) -> None:
         "Rewrite Model.",
         "503 overloaded",
         "Here it is:",
-        "prompt_tokens 10",
+        "10 for the prompt, 20 for the answer",
         "c++ -O3",
         "bare_except",
         "Do the values agree?",
@@ -122,11 +128,19 @@ def test_everything_is_shown(wrong: int, command: Command) -> None:
     assert "for_machines" not in printed
 
 
+def test_a_record_is_shown_whose_backend_is_no_longer_installed(store: Store, command: Command) -> None:
+    gone = VerifySettings.model_validate({"backend": "opencl", "size": "small", "threads": 2}, context=STORED)
+    samples.judge(store, samples.problem(), samples.settings(verify=gone), speedup=2.0)
+    printed = command("show")
+    assert "opencl" in printed and "rigor standard, 2 threads" in printed
+    assert "opencl" in command("leaderboard")
+
+
 def test_a_measurement_is_shown(store: Store, command: Command) -> None:
     samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
     printed = command("show")
     assert "2.000 (95 % interval 1.980 to 2.020): faster" in printed
-    assert "1 in 1 blocks (BC), 4 input sets" in printed
+    assert "1 in 1 block (BC), 4 input sets" in printed
     assert "load_1min 0.5" in printed
 
 
@@ -143,12 +157,12 @@ def test_no_terminal_sequence_and_no_markup_gets_through(wrong: int, command: Co
         ("prompt", "Rewrite Model.", "ModelNew"),
         ("response", "Here it is:", "Rewrite Model."),
         ("source", "class ModelNew", "Here it is:"),
-        ("log", "note: bold", "ModelNew"),
+        ("log", "note: \x1b[1mbold", "ModelNew"),
         ("checks", "Do the values agree?", "ModelNew"),
     ],
 )
 def test_one_part_alone(wrong: int, command: Command, part: str, there: str, not_there: str) -> None:
-    printed = command("show", "last", "--part", part)
+    printed = command("show", "last", f"--{part}")
     assert there in printed
     assert not_there not in printed
 
@@ -157,7 +171,44 @@ def test_the_source_alone_is_the_source(store: Store, command: Command) -> None:
     source = "import torch\n\n\nclass ModelNew:\n\tlong = '" + "x" * 500 + "'"
     attempt = samples.begin(store, samples.problem(), samples.settings())
     store.record_extraction(attempt, samples.extraction(source))
-    assert command("show", "--part", "source") == source + "\n"
+    assert command("show", "--source") == source
+
+
+@pytest.mark.parametrize(
+    ("part", "why"), [("response", ": .*I cannot help"), ("source", ": .*I cannot help"), ("log", "$")]
+)
+def test_a_text_that_is_not_there_is_no_empty_file(
+    store: Store, command: Command, part: str, why: str
+) -> None:
+    attempt = samples.begin(store, samples.problem(), samples.settings())
+    refusal = Response(text=None, refusal="I cannot help.", finish_reason="stop")
+    store.record_response(attempt, refusal)
+    store.record_extraction(attempt, extract(refusal))
+    with pytest.raises(KernelproofError, match=f"attempt {attempt} has no {part}{why}"):
+        command("show", f"--{part}")
+
+
+def test_tokens_and_cost_of_an_answer(store: Store, command: Command) -> None:
+    usage = Usage(prompt_tokens=1200, cached_tokens=1000, completion_tokens=300, reasoning_tokens=0)
+    attempt = samples.begin(store, samples.problem(), samples.settings())
+    answer = samples.response().model_copy(update={"usage": usage, "cost_usd": 0.0123})
+    store.record_response(attempt, answer)
+    shown = " ".join(command("show").split())
+    assert "tokens 1,200 for the prompt (1,000 cached), 300 for the answer (0 reasoning)" in shown
+    assert "cost $0.012" in shown
+
+
+def test_of_a_long_text_the_beginning_is_shown_among_the_others(store: Store, command: Command) -> None:
+    attempt = samples.begin(store, samples.problem(), samples.settings())
+    store.record_response(attempt, samples.response("a" * MOST_SHOWN + "bc"))
+    printed = command("show")
+    assert "a\n[2 characters left out: kernelproof show 1 --response]\n" in printed and "bc" not in printed
+    assert command("show", "--response").endswith("abc")
+
+
+def test_one_part_at_a_time(wrong: int, command: Command) -> None:
+    with pytest.raises(UsageError, match="--source and --json exclude each other; give one of them"):
+        command("show", "--json", "--source")
 
 
 def test_json_holds_everything_exactly(wrong: int, store: Store, command: Command) -> None:
@@ -194,3 +245,19 @@ def test_an_attempt_in_progress_shows_what_there_is(store: Store, command: Comma
 def test_what_names_no_attempt_is_the_users_mistake(wrong: int, command: Command) -> None:
     with pytest.raises(UsageError, match="there is no attempt 9"):
         command("show", "9")
+
+
+def test_why_there_is_no_program_is_told_in_the_servers_words(store: Store, command: Command) -> None:
+    refusal = Response(text=None, refusal="I \x1b[31mcannot\x1b[0m help.", finish_reason="stop")
+    cut = Response(text="import", finish_reason="length", usage=Usage(completion_tokens=512))
+    for number, response in enumerate((refusal, cut)):
+        attempt = samples.begin(store, samples.problem(), samples.settings(), sample=number)
+        store.record_response(attempt, response)
+        store.record_extraction(attempt, extract(response))
+        store.finish_attempt(attempt, extract(response).status or Status.NO_CODE)
+    shown = " ".join(command("show", "1").split())
+    assert "refused: The model declined to answer." in shown
+    assert "help., the server's finish reason is stop" in shown and "\x1b" not in shown
+    shown = " ".join(command("show", "2").split())
+    assert "the server's finish reason is length, after 512 tokens" in shown
+    assert "the server ended the answer at its own limit after 512 tokens; --max-tokens asks" in shown

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.runs.reproduction import compare
-from pipeline.types import GpuInfo, Interval, Rigor, Status, Verification, VerifySettings
-from pipeline.types import ReproductionFinding as Finding
+from kernelproof.runs.reproduction import compare
+from kernelproof.types import GpuInfo, Interval, Rigor, Status, Verification, VerifySettings
+from kernelproof.types import ReproductionFinding as Finding
 from tests.db import samples
 
 PROBLEM = samples.problem()

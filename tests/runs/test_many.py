@@ -7,14 +7,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from db.store import open_store
-from pipeline.engine.engine import Engine
-from pipeline.errors import MachineError
-from pipeline.hashing import sha256_text
-from pipeline.problems import open_suite
-from pipeline.runs.candidates import given_text
-from pipeline.runs.many import ManyDone, verify_all
-from pipeline.types import Problem, Status, Verification, VerifySettings
+from kernelproof.db.store import open_store
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import MachineError
+from kernelproof.hashing import sha256_text
+from kernelproof.problems import open_suite
+from kernelproof.runs.candidates import given_text
+from kernelproof.runs.many import ManyDone, verify_all
+from kernelproof.types import Problem, Status, Verification, VerifySettings
 from tests.cli import material
 
 SETTINGS = VerifySettings(backend="cpp")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import UsageError
-from pipeline.runs.sizes import choose_size
-from pipeline.types import Problem
+from kernelproof.errors import UsageError
+from kernelproof.runs.sizes import choose_size
+from kernelproof.types import Problem
 from tests.db import samples
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from db.store import open_store
-from pipeline.errors import UsageError
-from pipeline.runs.strategies import Proposal, Result, Strategy, Task, find_strategy, strategy
-from pipeline.types import RunSettings, Status, VerifySettings
+from kernelproof.db.store import open_store
+from kernelproof.errors import UsageError
+from kernelproof.runs.strategies import Proposal, Result, Strategy, Task, find_strategy, strategy
+from kernelproof.types import RunSettings, Status, VerifySettings
 from tests.db import samples
 from tests.plugins import install
 
@@ -45,7 +45,7 @@ def test_refine_builds_on_the_last_attempt_until_one_is_correct() -> None:
 
 
 TWICE = """
-from pipeline.runs.strategies import Proposal
+from kernelproof.runs.strategies import Proposal
 
 
 class Twice:
@@ -63,9 +63,9 @@ class Twice:
 def test_a_package_adds_a_strategy_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    points = {"twice": "twice_by_point:Twice"}
+    points = {"twice-by-point": "twice_by_point:Twice"}
     monkeypatch.syspath_prepend(str(install(tmp_path, "twice_by_point", TWICE, strategies=points)))
-    searching = made("twice")
+    searching = made("twice-by-point")
     assert searching.ask() == FIRST * 2
     told(searching, Status.CORRECT, 1)
     assert searching.ask() == ()

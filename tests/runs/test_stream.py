@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import MachineError, UsageError
-from pipeline.runs.stream import Stream
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.runs.stream import Stream
 
 
 class Source:

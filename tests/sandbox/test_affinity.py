@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.sandbox import on_cores
+from kernelproof.sandbox import on_cores
 
 MINE = sorted(os.sched_getaffinity(0))
 

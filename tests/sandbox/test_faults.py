@@ -26,7 +26,9 @@ def limits(text: str) -> dict[str, float]:
     return {name: float(value) if name.endswith("_s") else int(value) for name, value in pairs}
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    "tier", [pytest.param(tier, marks=[] if tier in ("A", "C2") else pytest.mark.slow) for tier in TIERS]
+)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_fault_ends_as_expected(script: Path, tier: str, open_driver: Callable[[str], Driver]) -> None:
     said = header(script)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import Job, python_paths, run
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import Job, python_paths, run
 
 pytestmark = pytest.mark.gpu
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import Group, Job, Scratch, python_paths, sweep
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import Group, Job, Scratch, python_paths, sweep
 
 HOLD = """
 import signal
-from pipeline.sandbox import Scratch
+from kernelproof.sandbox import Scratch
 scratch = Scratch()
 (scratch.path / "deep").mkdir(mode=0o000)
 print(scratch.path, flush=True)

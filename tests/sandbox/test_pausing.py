@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.sandbox import Job, probe, python_paths, start
+from kernelproof.sandbox import Job, probe, python_paths, start
 
 TICKING = """
 import os, threading, time

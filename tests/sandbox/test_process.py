@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import Job, Limits, python_paths, run, start
-from pipeline.sandbox.process import plain_text
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import Job, Limits, python_paths, run, start
+from kernelproof.sandbox.process import plain_text
 from tests.sandbox.conftest import Driver
 from tests.sandbox.driver import marked
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import SandboxError
-from pipeline.sandbox import seccomp
+from kernelproof.errors import SandboxError
+from kernelproof.sandbox import seccomp
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.types import Status
-from pipeline.workers.cleanup import DeferredCleanup
+from kernelproof.types import Status
+from kernelproof.workers.cleanup import DeferredCleanup
 from tests.referee.corpus import members
 from tests.referee.court import Court
 
@@ -41,6 +41,7 @@ def test_what_goes_wrong_is_told_to_who_waits() -> None:
     behind.wait()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_verification_with_one_behind_it(court: Court) -> None:
     untimed = RIGHT.settings.model_copy(update={"measure": False})
     request = replace(RIGHT, settings=untimed).request

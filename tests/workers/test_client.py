@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline.types import Build, BuildRequest, BuildState
-from pipeline.workers.client import MAX_BUILDS, Contestant, ContestantFailed, ContestantGone
+import kernelproof
+from kernelproof.types import Build, BuildRequest, BuildState
+from kernelproof.workers.client import MAX_BUILDS, Contestant, ContestantFailed, ContestantGone
 
 MOST = 60.0
 """Seconds that a machine under load may take to end a contestant; the deadlines below are far shorter."""
@@ -85,6 +86,7 @@ while True:
     assert gone(contestant, drip, 2.0).timed_out
 
 
+@pytest.mark.slow
 def test_frames_that_flood_do_not_stretch_the_deadline(contestant: Contestant) -> None:
     flood = (
         SOCKET
@@ -136,7 +138,21 @@ assert not [link for fd, link in links.items() if fd > 2 and link.startswith("pi
     )
     load(contestant, source)
     with pytest.raises(ContestantFailed, match=r"ModuleNotFoundError|ImportError|PermissionError"):
-        load(contestant, "import pipeline.referee")
+        load(contestant, "import kernelproof.referee")
+
+
+def test_of_our_program_it_sees_its_own_room_alone(contestant: Contestant) -> None:
+    """Neither the other rooms nor the link that gives the package its name, where the sandbox hides files."""
+    source = """
+import os, sys
+room = os.path.dirname(sys.modules["kernelproof.contestant"].__file__)
+package = os.path.dirname(room)
+assert os.path.realpath(room) == room, room
+assert not os.path.exists({link!r}) and os.listdir(package) == ["contestant"], os.listdir(package)
+"""
+    if contestant.sandbox.tier not in ("A", "B"):
+        pytest.skip("only bubblewrap leaves out what a candidate may not see")
+    load(contestant, source.format(link=str(Path(kernelproof.__file__).parent / "types")))
 
 
 def test_builds_it_asks_for_are_served_with_their_errors(contestant: Contestant) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from pipeline.referee.sides import starting
-from pipeline.types import CoreShares, VerifySettings
-from pipeline.workers.client import Contestant, ContestantFailed
-from pipeline.workers.pool import AT_ONCE, LOOK_S, PAIR, WarmPool
-from pipeline.workers.shared_memory import SharedMemory
+from kernelproof.referee.sides import starting
+from kernelproof.types import CoreShares, VerifySettings
+from kernelproof.workers.client import Contestant, ContestantFailed
+from kernelproof.workers.pool import AT_ONCE, LOOK_S, PAIR, WarmPool
 
 MINE = sorted(os.sched_getaffinity(0))
 KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))
@@ -49,14 +48,12 @@ def test_it_comes_up_on_the_other_cores_and_moves_when_seated(warm_pool: WarmPoo
     warm_pool.share(KEPT)
     warm_pool.refill((), LIMIT, unsafe=False, count=1)
     settings, device = VerifySettings(backend="cpp", threads=0), torch.device("cpu")
-    memory = SharedMemory(device)
     with starting.start(warm_pool, starting.no_builds, settings, device) as contestant:
         contestant.wait_ready()
         assert cores(contestant) == set(KEPT.others)
         assert variable(contestant, "OMP_NUM_THREADS") == variable(contestant, "OPENBLAS_NUM_THREADS") == "1"
-        starting.greet(contestant, memory, (), settings, device)
+        starting.come_up(contestant, settings, device)
         assert cores(contestant) == set(KEPT.measured)
-    memory.close()
 
 
 def test_without_kept_cores_it_runs_where_we_do(warm_pool: WarmPool) -> None:
@@ -103,14 +100,12 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(warm_pool: WarmPoo
     warm_pool.prepare(starting.hello(wanted, CPU))
     wait_until_asked(warm_pool, 2)
     warm_pool.settle()
-    memory = SharedMemory(CPU)
     for settings in (wanted, VerifySettings(backend="cpp", threads=3)):  # as it was told ahead, and otherwise
         with starting.start(warm_pool, starting.no_builds, settings, CPU) as contestant:
             assert contestant.prepared == starting.hello(wanted, CPU)
-            starting.greet(contestant, memory, (), settings, CPU)
+            starting.come_up(contestant, settings, CPU)
             with pytest.raises(ContestantFailed, match="NoneType"):  # the answers are in step
                 contestant.ask({"op": "construct", "class": "Model", "arguments": [], "seed": 1}, seconds=30)
-    memory.close()
 
 
 def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_pool: WarmPool) -> None:

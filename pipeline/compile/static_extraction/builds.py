@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
-from pipeline.compile.static_extraction.expressions import LOADER
-from pipeline.compile.static_extraction.reader import Reader
-from pipeline.compile.static_extraction.scopes import MOST_WAYS, UNKNOWN, Given, ways_of
-from pipeline.contestant import requests
-from pipeline.pysource import parse
-from pipeline.types import BuildRequest, Problem
-from pipeline.types.build import MAX_SOURCE_CHARS
+from kernelproof.compile.static_extraction.expressions import LOADER
+from kernelproof.compile.static_extraction.reader import Reader
+from kernelproof.compile.static_extraction.scopes import MOST_WAYS, UNKNOWN, Given, ways_of
+from kernelproof.contestant import requests
+from kernelproof.pysource import parse
+from kernelproof.types import BuildRequest, Problem
+from kernelproof.types.build import MAX_SOURCE_CHARS
 
 OTHERS = frozenset({"load", "CUDAExtension", "CppExtension", "_compile_kernel"})
 """Other ways to native code: where one is named, not everything can be foreseen."""

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pipeline.compile.static_extraction import strings
-from pipeline.compile.static_extraction.scopes import (
+from kernelproof.compile.static_extraction import strings
+from kernelproof.compile.static_extraction.scopes import (
     BUILT,
     UNKNOWN,
     Bound,
@@ -25,8 +25,8 @@ from pipeline.compile.static_extraction.scopes import (
     truth,
     ways_of,
 )
-from pipeline.compile.static_extraction.strings import Unreadable
-from pipeline.types.build import MAX_SOURCE_CHARS
+from kernelproof.compile.static_extraction.strings import Unreadable
+from kernelproof.types.build import MAX_SOURCE_CHARS
 
 MOST_STEPS = 30_000
 """Expressions and statements of one source that are looked at."""

@@ -10,8 +10,8 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 
-from pipeline.compile.static_extraction.expressions import LOADER, Expressions, TooMuch
-from pipeline.compile.static_extraction.scopes import (
+from kernelproof.compile.static_extraction.expressions import LOADER, Expressions, TooMuch
+from kernelproof.compile.static_extraction.scopes import (
     UNKNOWN,
     Class,
     Function,
@@ -22,7 +22,7 @@ from pipeline.compile.static_extraction.scopes import (
     either,
     truth,
 )
-from pipeline.pysource import is_main_guard
+from kernelproof.pysource import is_main_guard
 
 _DEEPEST = 20
 """Calls within calls."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from pipeline.compile.static_extraction.strings import Unreadable
+from kernelproof.compile.static_extraction.strings import Unreadable
 
 MOST_WAYS = 8
 """Values that one expression may have, by the branches taken; with more it is unknown."""

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.types.build import MAX_SOURCE_CHARS
+from kernelproof.types.build import MAX_SOURCE_CHARS
 
 MAX_ITEMS = 1000
 """Of a list or dictionary."""

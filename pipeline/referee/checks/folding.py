@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
-from pipeline.referee.checks.trials import Trials
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.types import CheckOutcome, Status
+from kernelproof.referee.checks.trials import Trials
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.types import CheckOutcome, Status
 
 Afresh = Callable[[Collection[str]], None]
 """Seats the candidate in a new process, where tensors of these names stay as ModelNew made them."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.contestant import loop
-from pipeline.referee.ledger import Ledger
-from pipeline.types import Status
+from kernelproof.contestant import loop
+from kernelproof.referee.ledger import Ledger
+from kernelproof.types import Status
 
 FORM = "Have the outputs the structure, type, shape, dtype and device of the reference's?"
 _KEYS = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.referee.ledger import Ledger
-from pipeline.sandbox import Held
-from pipeline.types import Status
-from pipeline.workers.client import Contestant
+from kernelproof.referee.ledger import Ledger
+from kernelproof.sandbox import Held
+from kernelproof.types import Status
+from kernelproof.workers.client import Contestant
 
 ALLOWED_MS, ALLOWED_MS_A_HOLD, ALLOWED_MS_A_THREAD = 0.5, 0.01, 0.001
 """Processor time that all holds of one process tree may show together: so much, so much more for each hold,

@@ -16,18 +16,18 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant import loop
-from pipeline.referee.checks.trials import Trials
-from pipeline.referee.checks.weights import OtherWeights, other_inputs
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.inputs.problem import ProblemError, outputs_of
-from pipeline.referee.inputs.shapes import Shapes, Way, strided
-from pipeline.referee.inputs.variants import finite
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.sides.candidate import Candidate
-from pipeline.types import Flag, Rigor, Status
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.shared_memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
+from kernelproof.contestant import loop
+from kernelproof.referee.checks.trials import Trials
+from kernelproof.referee.checks.weights import OtherWeights, other_inputs
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.inputs.problem import ProblemError, outputs_of
+from kernelproof.referee.inputs.shapes import Shapes, Way, strided
+from kernelproof.referee.inputs.variants import finite
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.types import Flag, Rigor, Status
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
 
 BUDGET_SECONDS = 20.0
 """Probes begin only within this time."""

@@ -12,12 +12,13 @@ import math
 
 import torch
 
-from pipeline.referee.correctness.comparing import CHUNK
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.ledger import Ledger
-from pipeline.referee.sides.candidate import Candidate
-from pipeline.types import Flag, Status, VerifySettings
-from pipeline.workers.shared_memory import SharedSlot, SharedWeights, same_bits
+from kernelproof.referee.correctness.comparing import CHUNK
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.ledger import Ledger
+from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.types import Flag, Status, VerifySettings
+from kernelproof.wording import counted
+from kernelproof.workers.shared_memory import SharedSlot, SharedWeights, same_bits
 
 STEP_SHARE, ROUNDINGS = 2.0**-6, 8
 """A step may be off by this part of it, or by so many roundings of the values."""
@@ -83,7 +84,9 @@ class State:
         missing = self._moving - there
         figures = {"compared": len(there), "others": len(wrong), "not_there": len(missing)}
         if not wrong | missing:
-            self._ledger.passed("state_updated", _UPDATED, f"{len(there)} tensors follow", figures)
+            self._ledger.passed(
+                "state_updated", _UPDATED, f"{counted(len(there), 'tensor')} followed", figures
+            )
             return
         first = min(wrong | missing)
         seen = f"{first} {'is not updated as the reference does' if first in wrong else 'is not there'}"

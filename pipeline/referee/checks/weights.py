@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch.nn.modules.batchnorm import _NormBase
 
-from pipeline.referee.inputs.problem import mapped
-from pipeline.referee.sides.candidate import Candidate
-from pipeline.types import Status
-from pipeline.workers.shared_memory import SharedWeights
+from kernelproof.referee.inputs.problem import mapped
+from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.types import Status
+from kernelproof.workers.shared_memory import SharedWeights
 
 LEAST = 0.5
 """Other values are at least so large: a scale of 1e-6 hides all that is scaled by it."""

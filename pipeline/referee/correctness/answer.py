@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant import loop
-from pipeline.referee.correctness import comparing, indices, tolerance
-from pipeline.referee.correctness.indices import IndexLeaf
-from pipeline.referee.correctness.tracing import IndexTrace
-from pipeline.referee.inputs.problem import LoadedProblem, outputs_of
-from pipeline.types import ErrorStatistics
+from kernelproof.contestant import loop
+from kernelproof.referee.correctness import comparing, indices, tolerance
+from kernelproof.referee.correctness.indices import IndexLeaf
+from kernelproof.referee.correctness.tracing import IndexTrace
+from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.types import ErrorStatistics
 
 INDEX_DTYPES = ("int64", "int32")
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import torch
 
-from pipeline.contestant.encoding import dtype_name
-from pipeline.referee.correctness.tolerance import (
+from kernelproof.contestant.encoding import dtype_name
+from kernelproof.referee.correctness.tolerance import (
     ELEMENT_MULTIPLE,
     UNBELIEVABLE,
     VANISHING,
     norm_floor,
     reference_multiple,
 )
-from pipeline.types import ErrorStatistics
+from kernelproof.types import ErrorStatistics
 
 SURE_SHARE = 0.9
 """Of the floor: the error of a look at float32 is far less than the rest."""

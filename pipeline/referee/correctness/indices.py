@@ -10,7 +10,7 @@
 | cummax, cummin | the same, and no index beyond its own place | the same within the tolerance |
 
 A computed tensor may differ by rounding between two right programs, so near ties may fall either way. The
-tolerance is the element bound of `pipeline.referee.correctness.tolerance`, on the reference's own copy of the searched
+tolerance is the element bound of `kernelproof.referee.correctness.tolerance`, on the reference's own copy of the searched
 tensor: |s[c] - s[r]| <= 6 N max(|s[r]|, rms of all s[r]), with r the reference's indices, c the candidate's
 and N the norm floor of the tensor's dtype. The rms is taken over what the reference chose: fillers such as
 -1e9 in masked places do not widen it. Integers that were computed have no rounding, and no tolerance.
@@ -26,10 +26,10 @@ from enum import Enum, auto
 
 import torch
 
-from pipeline.contestant.encoding import dtype_name
-from pipeline.referee.correctness.geometry import Geometry
-from pipeline.referee.correctness.tolerance import ELEMENT_MULTIPLE, norm_floor
-from pipeline.types import ErrorStatistics
+from kernelproof.contestant.encoding import dtype_name
+from kernelproof.referee.correctness.geometry import Geometry
+from kernelproof.referee.correctness.tolerance import ELEMENT_MULTIPLE, norm_floor
+from kernelproof.types import ErrorStatistics
 
 PIECE = 1 << 23
 """Indices judged at a time: their values, and what comparing needs, take about half a GiB."""

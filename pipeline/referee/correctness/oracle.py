@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant import loop
-from pipeline.referee.correctness import comparing, tolerance
-from pipeline.referee.correctness.answer import Answer, answer, compare, may_hold_indices
-from pipeline.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
-from pipeline.referee.correctness.plain_tolerance import Arithmetic, Inputs
-from pipeline.referee.inputs.problem import LoadedProblem, outputs_of, truth
-from pipeline.types import ErrorStatistics
+from kernelproof.contestant import loop
+from kernelproof.referee.correctness import comparing, tolerance
+from kernelproof.referee.correctness.answer import Answer, answer, compare, may_hold_indices
+from kernelproof.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
+from kernelproof.referee.correctness.plain_tolerance import Arithmetic, Inputs
+from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of, truth
+from kernelproof.types import ErrorStatistics
 
 GROSS = ("constant", "sparse")
 """Variants that are judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""

@@ -1,7 +1,7 @@
 """A wider tolerance for what the plainest honest kernel is off by, where coarse operands find none.
 
 A candidate that the tolerance refuses by little is looked at again. The reference is run with plain
-arithmetic (`pipeline.referee.correctness.plain_arithmetic`) at these very inputs, and PLAIN_MULTIPLE times
+arithmetic (`kernelproof.referee.correctness.plain_arithmetic`) at these very inputs, and PLAIN_MULTIPLE times
 its error is allowed: since kernels add in other orders, and are none of them the plainest one exactly.
 
 On drawn inputs that must not help TF32, float16 or worse. So there the reference is run once more for each of
@@ -20,11 +20,11 @@ from typing import Any
 
 import torch
 
-from pipeline.referee.correctness import tolerance
-from pipeline.referee.correctness.comparing import Room, Yardstick, compare_with, measured
-from pipeline.referee.correctness.plain_arithmetic import Steps, eleven_bits
-from pipeline.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
-from pipeline.types import ErrorStatistics
+from kernelproof.referee.correctness import tolerance
+from kernelproof.referee.correctness.comparing import Room, Yardstick, compare_with, measured
+from kernelproof.referee.correctness.plain_arithmetic import Steps, eleven_bits
+from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
+from kernelproof.types import ErrorStatistics
 
 INPUTS = (-1,)
 """Stands for no operator, but the problem's own inputs, as coarse."""

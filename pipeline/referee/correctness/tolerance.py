@@ -74,9 +74,9 @@ from __future__ import annotations
 
 import torch
 
-from pipeline.contestant.encoding import dtype_name
-from pipeline.hashing import sha256_json
-from pipeline.types import ErrorClass, ErrorStatistics
+from kernelproof.contestant.encoding import dtype_name
+from kernelproof.hashing import sha256_json
+from kernelproof.types import ErrorClass, ErrorStatistics
 
 REFERENCE_MULTIPLE, NARROW_MULTIPLE = 8.0, 4.0
 ELEMENT_MULTIPLE = 6.0

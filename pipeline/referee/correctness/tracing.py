@@ -2,7 +2,7 @@
 
 `IndexTrace` watches one run of forward and finds the outputs that are indices: of a sort, of the largest
 elements, of an extreme. Such outputs have their own rules of comparison
-(`pipeline.referee.correctness.indices`), for which the tensor that was searched is needed. It must be the
+(`kernelproof.referee.correctness.indices`), for which the tensor that was searched is needed. It must be the
 reference, in the referee: nothing here may be run on a candidate's word.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.contestant.encoding import tensors
-from pipeline.referee.correctness.geometry import Geometry, storage_address
-from pipeline.referee.correctness.indices import Hop, IndexLeaf, Rule
+from kernelproof.contestant.encoding import tensors
+from kernelproof.referee.correctness.geometry import Geometry, storage_address
+from kernelproof.referee.correctness.indices import Hop, IndexLeaf, Rule
 
 
 def bound(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.encoding import leaves, ordered, tensors
-from pipeline.contestant.loop import is_number
-from pipeline.errors import UsageError
-from pipeline.types import Problem
+from kernelproof.contestant.draws import large_draws
+from kernelproof.contestant.encoding import leaves, ordered, tensors
+from kernelproof.contestant.loop import is_number
+from kernelproof.errors import UsageError
+from kernelproof.types import Problem
 
 _counter = itertools.count()
 
@@ -60,13 +61,15 @@ class LoadedProblem:
         return "\n".join([self.problem.source, *(f"{name} = {value!r}" for name, value in values), ""])
 
     def construct(self, seed: int, device: torch.device) -> torch.nn.Module:
-        """A reference model whose weights come from `seed` (drawn on the CPU), on `device`.
+        """A reference model whose weights come from `seed`, on `device`. It is constructed on the CPU; large
+        weights are drawn on a GPU, as in contestants.
 
         Train or eval mode is what the problem sets. Raises ProblemError.
         """
         arguments = self.init_arguments()
         seed_torch(seed)
-        model = self._guarded("Model(...)", lambda: self._module.Model(*arguments))
+        with large_draws(device):
+            model = self._guarded("Model(...)", lambda: self._module.Model(*arguments))
         if not isinstance(model, torch.nn.Module):
             raise ProblemError(f"{self.problem.id}: Model is no torch.nn.Module")
         return model.to(device)

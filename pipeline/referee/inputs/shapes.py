@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.encoding import tensors
-from pipeline.referee.inputs.problem import mapped
-from pipeline.referee.inputs.structure import Forms
+from kernelproof.contestant.encoding import tensors
+from kernelproof.referee.inputs.problem import mapped
+from kernelproof.referee.inputs.structure import Forms
 
 ALIGNED = 64
 """By so much a size grows where rows are to stay aligned: a kernel that reads four floats at a time ends its

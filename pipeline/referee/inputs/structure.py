@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.encoding import tensors
-from pipeline.referee.inputs.traits import (
+from kernelproof.contestant.encoding import tensors
+from kernelproof.referee.inputs.traits import (
     Ascending,
     Definite,
     Equal,

@@ -1,6 +1,6 @@
 """Traits: what is true of an input in every draw, and how a variant makes it true again.
 
-`pipeline.referee.inputs.structure` finds them.
+`kernelproof.referee.inputs.structure` finds them.
 """
 
 from __future__ import annotations

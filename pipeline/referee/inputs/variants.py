@@ -2,7 +2,7 @@
 
 A candidate that is right only on the declared distribution (identity for relu on non-negative inputs, a
 constant where the mean is near zero) is wrong on these. A variant changes floating tensors only, and keeps
-what is structure of the drawn ones (`pipeline.referee.inputs.structure`). The referee uses a variant only
+what is structure of the drawn ones (`kernelproof.referee.inputs.structure`). The referee uses a variant only
 where the native reference stays finite on it and agrees with its own float64 result, so an unmet precondition
 never costs an honest candidate.
 
@@ -21,10 +21,10 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.encoding import tensors
-from pipeline.referee.inputs.problem import mapped, seed_torch
-from pipeline.referee.inputs.structure import Forms, sampled
-from pipeline.referee.inputs.traits import Fixed, Trait, Twin
+from kernelproof.contestant.encoding import tensors
+from kernelproof.referee.inputs.problem import mapped, seed_torch
+from kernelproof.referee.inputs.structure import Forms, sampled
+from kernelproof.referee.inputs.traits import Fixed, Trait, Twin
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 

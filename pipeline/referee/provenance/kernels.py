@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-from pipeline.referee.checks.trials import Ask
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.provenance.origins import Evidence, evidence
-from pipeline.referee.provenance.replaced import Replaced, Works, replaced
-from pipeline.referee.provenance.reports import OWN, Report, read_report
-from pipeline.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
-from pipeline.workers.shared_memory import SharedSlot
+from kernelproof.referee.checks.trials import Ask
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.referee.provenance.origins import Evidence, evidence
+from kernelproof.referee.provenance.replaced import Replaced, Works, replaced
+from kernelproof.referee.provenance.reports import OWN, Report, read_report
+from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
+from kernelproof.wording import counted
+from kernelproof.workers.shared_memory import SharedSlot
 
 OWN_FLOOR = 0.01
 LIBRARY_CEILING = 0.90
@@ -195,7 +196,7 @@ def _split(kernels: Kernels) -> tuple[list[str], list[str]]:
 def _summary(kernels: Kernels, builds: Sequence[Build]) -> str:
     own, _ = _split(kernels)
     if not own:
-        return f"not seen ({kernels.trouble}); it built {len(builds)} extension(s)"
+        return f"not seen ({kernels.trouble}); it built {counted(len(builds), 'extension')}"
     said = _names(own)
     if kernels.own_share is not None:
         said += f", {kernels.own_share:.0%} of the time"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.referee.provenance.libraries import holds_kernel, vendors
-from pipeline.referee.provenance.names import kernel_name
-from pipeline.types import Build, BuildState, Origin
+from kernelproof.referee.provenance.libraries import holds_kernel, vendors
+from kernelproof.referee.provenance.names import kernel_name
+from kernelproof.types import Build, BuildState, Origin
 
 IMAGE_BYTES = 64 << 20
 """Most bytes that are read of a candidate's libraries together."""
@@ -57,7 +57,11 @@ _ASKS_INDUCTOR = re.compile(
 )
 """A program that has `torch.compile` write kernels: those with just its names are not the program's then,
 though it holds kernels of such names too."""
-_INDUCTORS_OWN = re.compile(r"^triton_(?:poi|red|per|tem|spl|for)_fused_")
+_INDUCTORS_OWN = re.compile(r"^triton_(?:(?:poi|red|per|tem|spl|for)_fused_|\d*$)")
+"""As `torch.compile` names kernels, and as it names all of them when it is told not to tell them apart."""
+_OF_INDUCTOR = re.compile(r"torchinductor|/torch/_inductor/")
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/")
+_OF_THE_LANGUAGE = re.compile(r"/triton/language/")
 _OF_TORCH = re.compile(r"^(?:reduction_\w+_kernel|\w+_vectorized\d+_kernel|fused_\w+|kernel_?\d*|func\w*)$")
 """As torch names what it compiles while it runs (jiterator, TorchScript's fusers): such a name counts as the
 candidate's only where the whole of it stands in its source."""
@@ -88,11 +92,21 @@ class Evidence:
     @cached_property
     def text(self) -> str:
         """The source without comments: its words, and the texts in it. All of it where it is no Python."""
-        try:
-            tree = ast.parse(self.source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return self._said(without=frozenset())
+
+    def _said(self, *, without: frozenset[int]) -> str:
+        """Those of the text's nodes whose `id` is not among these."""
+        if self._tree is None:
             return self.source
-        return "\n".join(word for node in ast.walk(tree) for word in _words(node))
+        nodes = (node for node in ast.walk(self._tree) if id(node) not in without)
+        return "\n".join(word for node in nodes for word in _words(node))
+
+    @cached_property
+    def _tree(self) -> ast.Module | None:
+        try:
+            return ast.parse(self.source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
     @cached_property
     def compiles(self) -> bool:
@@ -103,8 +117,14 @@ class Evidence:
 
     @cached_property
     def asks_inductor(self) -> bool:
-        """Whether the candidate has `torch.compile` write kernels."""
-        return bool(_ASKS_INDUCTOR.search(self.text))
+        """Whether the candidate has `torch.compile` write kernels. A docstring asks for nothing."""
+        nodes = ast.walk(self._tree) if self._tree is not None else ()
+        remarks = frozenset(
+            id(node.value)
+            for node in nodes
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        )
+        return bool(_ASKS_INDUCTOR.search(self._said(without=remarks)))
 
     def holds(self, name: str) -> bool:
         """Whether a library that was built has this kernel."""
@@ -169,6 +189,17 @@ def origin(name: str, shown: Evidence = _NOTHING, *, by_torch: bool = False) -> 
     if _INDUCTOR.match(name):
         return Origin.INDUCTOR
     return Origin.JIT if shown.partial else Origin.UNKNOWN
+
+
+def author(file: str) -> Origin | None:
+    """Who wrote a kernel in this file of Python's: `torch.compile`, or a package that is installed; None: the
+    candidate, as far as the file says.
+
+    Triton's own language (`tl.softmax`) has functions for kernels to call, and no kernel. A candidate may
+    give a kernel such a name."""
+    if _OF_INDUCTOR.search(file):
+        return Origin.INDUCTOR
+    return Origin.LIBRARY if _INSTALLED.search(file) and not _OF_THE_LANGUAGE.search(file) else None
 
 
 def of_library(name: str) -> Origin:

@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.profiling import Watched
-from pipeline.referee.inputs.problem import LoadedProblem, ProblemError
-from pipeline.referee.provenance.kernels import TRACE_SECONDS
-from pipeline.referee.provenance.origins import Evidence
-from pipeline.referee.provenance.replaced import Works
-from pipeline.referee.provenance.reports import read_report
-from pipeline.types import VerifySettings
-from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
-from pipeline.workers.shared_memory import SharedSlot
+from kernelproof.contestant.profiling import Watched
+from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError
+from kernelproof.referee.provenance.kernels import TRACE_SECONDS
+from kernelproof.referee.provenance.origins import Evidence
+from kernelproof.referee.provenance.replaced import Works
+from kernelproof.referee.provenance.reports import read_report
+from kernelproof.types import VerifySettings
+from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.workers.shared_memory import SharedSlot
 
 
 class ReferenceTrace:

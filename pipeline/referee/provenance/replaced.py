@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pipeline.types import Launch, Origin
+from kernelproof.types import Launch, Origin
 
 MADE_UP_FOR = 0.95
 """Other work of libraries that takes this share of the time of what is missing makes up for it."""

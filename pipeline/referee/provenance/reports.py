@@ -5,16 +5,16 @@ The report is the candidate's own, so nothing in it is believed to be of any for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, allocation
-from pipeline.contestant.spans import LIBRARY_NAMESPACES
-from pipeline.referee.ledger import clean
-from pipeline.referee.provenance.libraries import holds_kernel
-from pipeline.referee.provenance.origins import Evidence, evidence, of_library, origin
-from pipeline.referee.provenance.replaced import Operator, Works, works
-from pipeline.types import Build, BuildState, Kernels, Launch, Origin
+from kernelproof.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_MADE, MAX_NAME, allocation
+from kernelproof.contestant.spans import LIBRARY_NAMESPACES
+from kernelproof.referee.ledger import clean
+from kernelproof.referee.provenance.libraries import holds_kernel
+from kernelproof.referee.provenance.origins import Evidence, author, evidence, of_library, origin
+from kernelproof.referee.provenance.replaced import Operator, Works, works
+from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
 
 MOST_LOOKUPS = 16
 """Names of a report that are looked for in the libraries' files, a second each at most."""
@@ -64,13 +64,14 @@ def _read(report: object, builds: Sequence[Build], shown: Evidence) -> Report:
     rows = _rows(report.get("host"))
     host = list(_host(rows, modules, shown.images))
     kernels: list[tuple[Launch, bool]] = []
+    others = _written_by_others(report.get("made"))
     if "device" in report:
-        kernels = _device(_rows(report["device"]), shown)
+        kernels = _device(_rows(report["device"]), shown, others)
         launches = [launch for launch, _ in kernels]
     else:
-        launches = host
+        launches = host + _interpreted(report.get("interpreted"), shown, others)
         if not any(launch.origin is Origin.OWN for launch in host):
-            launches = host + [
+            launches += [
                 Launch(name=f"{name} (code)", origin=Origin.OWN, count=1) for name in _code(report, modules)
             ]
     said = Kernels(
@@ -95,13 +96,15 @@ def _of_libraries(rows: Iterable[_Row]) -> list[_Row]:
     return [row for row in rows if row.name.partition(".")[0] in LIBRARY_NAMESPACES]
 
 
-def _device(rows: Iterable[_Row], shown: Evidence) -> list[tuple[Launch, bool]]:
-    """Kernels, and whether an operator of torch launched them."""
+def _device(rows: Iterable[_Row], shown: Evidence, others: Mapping[str, Origin]) -> list[tuple[Launch, bool]]:
+    """Kernels, and whether an operator of torch launched them. `others`: as `_written_by_others` gives it."""
     launches: list[Launch] = []
     by_torch: list[bool] = []
     for kind, name, count, ms in rows:
         by_torch.append(kind == BY_TORCH)
         whose = origin(name, shown, by_torch=by_torch[-1])
+        if whose is Origin.JIT:
+            whose = others.get(name, whose)
         launches.append(Launch(name=name, origin=whose, count=count, ms=ms))
     return list(zip(_looked_up(launches), by_torch, strict=True))
 
@@ -166,6 +169,45 @@ def _host(rows: Iterable[_Row], modules: set[str], images: Sequence[bytes]) -> I
             kind == "operator" and any(first.encode() in image for image in images)
         ):
             yield Launch(name=name, origin=Origin.OWN, count=count, ms=ms)
+
+
+def _interpreted(value: object, shown: Evidence, others: Mapping[str, Origin]) -> list[Launch]:
+    """Kernels that were interpreted, without times; nothing for None. Raises Malformed."""
+    return [
+        Launch(name=name, origin=others.get(name, origin(name, shown)), count=count)
+        for name, count in _counted(value, "kernels that were interpreted")
+    ]
+
+
+def _written_by_others(value: object) -> dict[str, Origin]:
+    """Whose a kernel is, by its name, where the file that it was written in is not the candidate's; nothing
+    for None. A name that two have is no evidence for the candidate. Raises Malformed."""
+    found: dict[str, Origin] = {}
+    if not isinstance(value, list | None) or len(value or ()) > MAX_MADE:
+        raise Malformed("the list of kernels' files is none, or too long")
+    for item in value or ():
+        match item:
+            case [str(name), str(file)] if len(name) <= MAX_NAME and len(file) <= MAX_NAME:
+                whose = author(file)
+                if whose is not None:
+                    found[clean(name)] = whose
+            case _:
+                raise Malformed("a line of the kernels' files is none")
+    return found
+
+
+def _counted(value: object, what: str) -> list[tuple[str, int]]:
+    """Names and how often each was met; nothing for None. Raises Malformed."""
+    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
+        raise Malformed(f"the list of {what} is none, or too long")
+    found: list[tuple[str, int]] = []
+    for item in value or ():
+        match item:
+            case [str(name), int(count)] if 0 < len(name) <= MAX_NAME and 0 < count < 1 << 40:
+                found.append((clean(name), count))
+            case _:
+                raise Malformed(f"a line of the {what} is none")
+    return found
 
 
 def _code(report: dict[str, Any], modules: set[str]) -> list[str]:

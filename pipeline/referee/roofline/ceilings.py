@@ -21,13 +21,16 @@ from typing import Any
 
 import torch
 
-from pipeline.hashing import sha256_json
-from pipeline.types import Environment
-from pipeline.types.roofline import Ceilings
+from kernelproof.hashing import sha256_json
+from kernelproof.types import Environment
+from kernelproof.types.roofline import Ceilings
 
 METHOD = 2
 """Counted up when ceilings are measured in another way: kept ceilings are then measured again."""
 AA_HOURS = 24
+AA_LARGE, AA_TRIES = 0.03, 3
+"""An A/A spread above this fraction is measured again for the next candidates, so many times in all. The
+smallest counts: other programs beside the measurement, such as a compiler, only make it larger."""
 GPU_BYTES, CPU_BYTES = 1 << 30, 1 << 28
 """Buffers far larger than the last-level cache of a GPU (60 MB on an H200), and of most processors."""
 GPU_SIDE, CPU_SIDE = 8192, 1024
@@ -66,9 +69,10 @@ def known(
 ) -> Ceilings:
     """The ceilings of a device, measured once for each environment and then read from below `cache`.
 
-    `aa` measures how far two processes that run the same are apart, as a fraction; it is called when that was
-    not done within 24 hours. Without it `aa_spread` is what is known of the last 24 hours, else 0. A file
-    that cannot be read is measured again; one that cannot be written costs the next process a second.
+    `aa` measures how far two processes that run the same are apart, as a fraction. It is called when that was
+    not done within 24 hours, and when all that was found since is large and may be measured again. Without it
+    `aa_spread` is what is known of the last 24 hours, else 0. A file that cannot be read is measured again;
+    one that cannot be written costs the next process a second.
     """
     path = cache / "ceilings" / f"{_fingerprint(environment)}.json"
     now = datetime.now(UTC)
@@ -76,11 +80,30 @@ def known(
     found = kept.ceilings if kept else _measured(device, now)
     if kept is None:
         _write(path, found, None)
-    spread = kept.aa_spread(now) if kept else None
-    if spread is None and aa is not None:
-        spread = aa()
-        _write(path, found.model_copy(update={"aa_spread": spread}), now)
-    return found.model_copy(update={"aa_spread": spread or 0.0})
+    seen = kept.spread if kept and kept.spread and kept.spread.is_of(now) else None
+    if aa is not None and (seen is None or seen.may_be_smaller()):
+        seen = seen.with_another(aa()) if seen else _Spread(aa(), now)
+        _write(path, found, seen)
+    return found.model_copy(update={"aa_spread": seen.smallest if seen else 0.0})
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """The A/A spread of a day: the smallest that was seen, when the first was, and how many were measured."""
+
+    smallest: float
+    measured: datetime
+    tries: int = 1
+
+    def is_of(self, now: datetime) -> bool:
+        """Not older than AA_HOURS, nor from the future: then a clock was set."""
+        return timedelta() <= now - self.measured <= timedelta(hours=AA_HOURS)
+
+    def may_be_smaller(self) -> bool:
+        return self.smallest > AA_LARGE and self.tries < AA_TRIES
+
+    def with_another(self, spread: float) -> _Spread:
+        return _Spread(min(self.smallest, spread), self.measured, self.tries + 1)
 
 
 @dataclass(frozen=True)
@@ -88,14 +111,7 @@ class _Kept:
     """What a file holds."""
 
     ceilings: Ceilings
-    aa_measured: datetime | None
-
-    def aa_spread(self, now: datetime) -> float | None:
-        """The spread, unless it is older than AA_HOURS, or from the future: a clock was set."""
-        if self.aa_measured is None:
-            return None
-        age = now - self.aa_measured
-        return self.ceilings.aa_spread if timedelta() <= age <= timedelta(hours=AA_HOURS) else None
+    spread: _Spread | None
 
 
 def _measured(device: torch.device, now: datetime) -> Ceilings:
@@ -121,7 +137,8 @@ def _read(path: Path) -> _Kept | None:
         data = json.loads(path.read_text())
         ceilings = Ceilings.model_validate(data["ceilings"])
         at = data["aa_measured"]
-        kept = _Kept(ceilings, None if at is None else datetime.fromisoformat(at).astimezone(UTC))
+        tries = int(data.get("aa_tries", 1))
+        kept = _Kept(ceilings, None if at is None else _Spread(ceilings.aa_spread, _time(at), tries))
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return None
     rates = (ceilings.bytes_per_s, ceilings.operations_per_s)
@@ -129,11 +146,17 @@ def _read(path: Path) -> _Kept | None:
     return kept if sound and math.isfinite(ceilings.aa_spread) and ceilings.aa_spread >= 0 else None
 
 
-def _write(path: Path, ceilings: Ceilings, aa_measured: datetime | None) -> None:
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _write(path: Path, ceilings: Ceilings, spread: _Spread | None) -> None:
     """Appears in one step: a reader sees the old file or the new one."""
+    kept = ceilings.model_copy(update={"aa_spread": spread.smallest if spread else 0.0})
     data = {
-        "ceilings": ceilings.model_dump(mode="json"),
-        "aa_measured": aa_measured.isoformat() if aa_measured else None,
+        "ceilings": kept.model_dump(mode="json"),
+        "aa_measured": spread.measured.isoformat() if spread else None,
+        "aa_tries": spread.tries if spread else 0,
     }
     with suppress(OSError):  # a full or read-only cache must not cost a verification
         path.parent.mkdir(parents=True, exist_ok=True)

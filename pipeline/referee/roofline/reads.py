@@ -1,7 +1,7 @@
 """Which bytes of memory the operators of one forward read: a trace at the dispatcher.
 
 Every number here is a lower bound. Views, shapes and allocations read nothing, and of other operators
-`pipeline.referee.roofline.operators` says which read only a part of their arguments.
+`kernelproof.referee.roofline.operators` says which read only a part of their arguments.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.contestant.encoding import tensors
-from pipeline.referee.correctness.geometry import Geometry, storage_address
-from pipeline.referee.correctness.tracing import bound, written
-from pipeline.referee.roofline.operators import MASK_ELEMENTS, OTHERS, only_written, parts_read
+from kernelproof.contestant.encoding import tensors
+from kernelproof.referee.correctness.geometry import Geometry, storage_address
+from kernelproof.referee.correctness.tracing import bound, written
+from kernelproof.referee.roofline.operators import MASK_ELEMENTS, OTHERS, only_written, parts_read
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.referee.sides import starting
-from pipeline.types import Status, VerifySettings
-from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
-from pipeline.workers.shared_memory import SharedMemory, SharedWeights, same_bits
+from kernelproof.compile.diagnosis import refusal
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.referee.sides import starting
+from kernelproof.types import Status, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.wording import counted
+from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.workers.shared_memory import SharedMemory, SharedWeights, same_bits
 
 _WEIGHTS = "Do the candidate's parameters start where the reference's do?"
 _NAMED, _LONGEST = 5, 60
@@ -33,6 +38,8 @@ class Candidate:
     ) -> None:
         self._memory, self._settings, self._device, self._ledger = memory, settings, device, ledger
         self.contestant = contestant
+        self._long_call = False
+        """Whether the next call is one in which kernels are compiled or tuned."""
         self._up: Future[None] = Future()
         self._constructed: Future[dict[str, Any]] = Future()
         """ModelNew's state, as the candidate tells it."""
@@ -45,19 +52,22 @@ class Candidate:
         self.made: dict[str, torch.Tensor] = {}
         """The tensors that keep the values that ModelNew made, with a copy of these values in host memory."""
 
-    def begin(self, source: str, loaded: LoadedProblem, seed: int) -> None:
+    def begin(self, request: VerifyRequest, loaded: LoadedProblem, seed: int) -> None:
         """Has the process come up, import the candidate and construct ModelNew, while the caller goes on:
         `sit` and `load` wait for that and tell what came of it. Raises Ended for a problem that cannot be
         handed over."""
         arguments = starting.init_arguments(loaded)
         ahead = ThreadPoolExecutor(1, thread_name_prefix="candidate")
         self._up = ahead.submit(starting.come_up, self.contestant, self._settings, self._device)
-        self._constructed = ahead.submit(self._construct, source, arguments, seed)
+        self._long_call = request.long_first_call
+        self._constructed = ahead.submit(self._construct, request, arguments, seed)
         ahead.shutdown(wait=False)
 
-    def _construct(self, source: str, arguments: list[Any], seed: int) -> dict[str, Any]:
+    def _construct(self, request: VerifyRequest, arguments: list[Any], seed: int) -> dict[str, Any]:
         seconds = self._settings.load_seconds
-        self.ask({"op": "load", "source": source, "seed": seed}, seconds, Status.LOAD_ERROR)
+        load = {"op": "load", "source": request.source, "seed": seed}
+        with _opened(request.first_calls) as fds:
+            self.ask(load, seconds, Status.LOAD_ERROR, fds)
         message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
         return self.ask(message, seconds, Status.LOAD_ERROR)
 
@@ -105,8 +115,9 @@ class Candidate:
         if not of:
             self._ledger.skipped("weights", _WEIGHTS, "the reference has no parameters", figures)
             return
+        tensors = counted(of, "tensor")
         seen = (
-            f"{matched} of {of} tensors match by name and shape; {equal} held the reference's values already"
+            f"{matched} of {tensors} matched by name and shape; {equal} held the reference's values already"
         )
         if self.made:
             figures["kept"] = len(self.made)
@@ -121,8 +132,9 @@ class Candidate:
         own = [name for name in mine if name not in self._shared]
         if not alone or not own:
             return ""
+        weights = f"{counted(len(theirs), 'weight')} {'has' if len(alone) == 1 else 'have'}"
         return (
-            f"{len(alone)} of the reference's {len(theirs)} weights have no partner of the same name, shape "
+            f"{len(alone)} of the reference's {weights} no partner of the same name, shape "
             f"and dtype in ModelNew ({_some(alone)}), and {len(own)} of ModelNew's kept the initial values "
             f"that it gave them ({_some(own)}): names and shapes of its state_dict() must "
             "equal the reference's"
@@ -156,10 +168,18 @@ class Candidate:
         message = {"op": "weights", "tensors": tensors}
         self.ask(message, seconds or self._settings.call_seconds, failure)
 
-    def ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
-        """Asks the contestant; a failure there ends the verification with the fitting status."""
+    def ask(
+        self, message: dict[str, Any], seconds: float, failure: Status, fds: Sequence[int] = ()
+    ) -> dict[str, Any]:
+        """Asks the contestant; a failure there ends the verification with the fitting status.
+
+        A first call in which kernels are compiled may take as long as the settings say of any call.
+        """
+        if self._long_call and message["op"] == "call":
+            self._long_call = False
+            seconds = max(seconds, self._settings.call_seconds)
         try:
-            return self.contestant.ask(message, seconds=seconds)
+            return self.contestant.ask(message, seconds=seconds, fds=fds)
         except (ContestantFailed, ContestantGone) as error:
             raise self.ended(error, failure, seconds) from None
 
@@ -172,6 +192,8 @@ class Candidate:
         if isinstance(error, ContestantFailed):
             if error.kind == "oom":
                 return Ended(Status.OUT_OF_MEMORY, f"it ran out of memory: {error.message}", error.traceback)
+            if error.kind == "compile":
+                return Ended(Status.BUILD_ERROR, refusal(error.type, error.message), error.traceback)
             broken = self._ledger.build_failure(error.message)
             if broken is not None:
                 return broken
@@ -213,6 +235,20 @@ class Candidate:
         self.take_builds()
         self.contestant.close()
         self.take_output()
+
+
+@contextmanager
+def _opened(file: str | None) -> Iterator[Sequence[int]]:
+    """The file's descriptor; none without a file, or where the cache was cleared meanwhile."""
+    try:
+        descriptors = () if file is None else (os.open(file, os.O_RDONLY | os.O_CLOEXEC),)
+    except OSError:
+        descriptors = ()
+    try:
+        yield descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def _some(names: Sequence[str]) -> str:

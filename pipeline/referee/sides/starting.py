@@ -13,14 +13,15 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant import encoding
-from pipeline.referee.environment import minor_number
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.ledger import Ended
-from pipeline.types import Build, BuildRequest, BuildState, Status, VerifySettings
-from pipeline.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone, Equipment
-from pipeline.workers.pool import WarmPool
-from pipeline.workers.shared_memory import SharedMemory
+from kernelproof.backends import backend
+from kernelproof.contestant import encoding
+from kernelproof.referee.environment import minor_number
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.ledger import Ended
+from kernelproof.types import Build, BuildRequest, BuildState, Status, VerifySettings
+from kernelproof.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone, Equipment
+from kernelproof.workers.pool import WarmPool
+from kernelproof.workers.shared_memory import SharedMemory
 
 FLUSH_MULTIPLE = 2
 """The L2 cache is emptied by rewriting this many times its size."""
@@ -38,7 +39,7 @@ def flush_bytes(device: torch.device) -> int:
 
 
 def start(pool: WarmPool, build: BuildService, settings: VerifySettings, device: torch.device) -> Contestant:
-    """A process that comes up while the caller goes on; `greet` waits for it."""
+    """A process that comes up while the caller goes on; `come_up` waits for it."""
     return pool.take(build, gpus(device), settings.memory_bytes, unsafe=settings.unsafe)
 
 
@@ -75,12 +76,14 @@ def measured_cores(contestant: Contestant, settings: VerifySettings, device: tor
 def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
     """The first request: which device to use, and how. On a GPU its answer takes a third of a second, on
     whatever core the process came up: those of a measurement have enough to do."""
+    first = backend(settings.backend).first_call
     return {
         "op": "hello",
         "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
         "threads": settings.threads,
         "tf32": settings.numerics == "tf32",
         "flush_bytes": flush_bytes(device),
+        "first_calls": first.said(interpret=device.type == "cpu") if first is not None else None,
     }
 
 
@@ -114,19 +117,6 @@ def attach(
     contestant.ask(message, seconds=settings.load_seconds, fds=fds)
 
 
-def greet(
-    contestant: Contestant,
-    memory: SharedMemory,
-    arenas: Sequence[str],
-    settings: VerifySettings,
-    device: torch.device,
-) -> None:
-    """Both for code that is trusted: `come_up` and `attach`. Raises Ended when the process does not start."""
-    come_up(contestant, settings, device)
-    with _starting():
-        attach(contestant, memory, arenas, settings)
-
-
 @contextmanager
 def _starting() -> Iterator[None]:
     """A failure of our process before it has any foreign code is no fault of a candidate's."""
@@ -149,14 +139,40 @@ def seat_baseline(
     arenas: Sequence[str] = BASELINE_ARENAS,
 ) -> None:
     """Loads the problem's `Model` into a started process. Raises Ended when that fails."""
-    greet(contestant, memory, arenas, settings, device)
-    arguments = init_arguments(loaded)
+    construct_baseline(contestant, loaded, init_arguments(loaded), seed, settings, device)
+    give_baseline(contestant, memory, weights, settings, arenas)
+
+
+def construct_baseline(
+    contestant: Contestant,
+    loaded: LoadedProblem,
+    arguments: list[Any],
+    seed: int,
+    settings: VerifySettings,
+    device: torch.device,
+) -> None:
+    """The part of `seat_baseline` for which no memory is shared yet. `arguments`: the `init_arguments`."""
+    come_up(contestant, settings, device)
     try:
         contestant.ask(
             {"op": "load", "source": loaded.sized_source(), "seed": seed}, seconds=settings.load_seconds
         )
         construct = {"op": "construct", "class": "Model", "arguments": arguments, "seed": seed}
         contestant.ask(construct, seconds=settings.load_seconds)
+    except (ContestantFailed, ContestantGone) as error:
+        raise baseline_failed(error) from None
+
+
+def give_baseline(
+    contestant: Contestant,
+    memory: SharedMemory,
+    weights: dict[str, dict[str, Any]],
+    settings: VerifySettings,
+    arenas: Sequence[str] = BASELINE_ARENAS,
+) -> None:
+    """The rest: the arenas, and the reference's weights."""
+    try:
+        attach(contestant, memory, arenas, settings)
         if weights:
             contestant.ask({"op": "weights", "tensors": weights}, seconds=settings.load_seconds)
     except (ContestantFailed, ContestantGone) as error:

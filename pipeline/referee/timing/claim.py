@@ -26,11 +26,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pipeline import backends
-from pipeline.backends import Timing
-from pipeline.referee.timing import clock, stats
-from pipeline.referee.timing.clock import Alone, Round
-from pipeline.types import Interval, Measurement, Pace, Rigor
+from kernelproof import backends
+from kernelproof.backends import Timing
+from kernelproof.referee.timing import clock, stats
+from kernelproof.referee.timing.clock import Alone, Round
+from kernelproof.types import Interval, Measurement, Pace, Rigor
 
 REACH = 1.015
 """A claim is at most so many times what the outer clock alone surely shows."""
@@ -39,8 +39,8 @@ RISK = 0.01
 times; simulated over all looks it is below 0.025 (tests/referee/timing/test_mixtures.py)."""
 WIDEST = {Rigor.QUICK: 0.25, Rigor.STANDARD: 0.15, Rigor.PUBLISH: 0.10}
 """Half-width of the log-ratio's interval beyond which a measurement of this rigor decides nothing."""
-SLOWED_BY_FORCE = 0.5
-"""A baseline slower by more than this was disturbed on purpose."""
+MUCH_SLOWED = 0.5
+"""A baseline that is slower by more than this in every pair of processes was disturbed: no pace is told."""
 SLOWED_MS = 0.03
 """And by more than this: launches alone may take so much longer right after a process was let go on."""
 MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
@@ -49,11 +49,6 @@ medians are this fraction and so many times their own spread apart."""
 CLEARLY_SLOWER = 0.5
 """Below this speedup nobody gains by the last per cent: the fewest rounds are enough, however wide, and modes
 of the baseline decide nothing. Blocks of one call and of two may look like modes."""
-CLOSE_CALL = 0.1
-"""A claim whose interval begins closer to 1 than this log-ratio must be confirmed by a second pair of
-processes: of 160 pairs of the same code on an H200 two were 5 and 9 % apart for as long as they lived
-(docs/rationale/measurement.md). Beyond it such a pair changes the figure, in 5 % of the cases at most, not
-the pace."""
 _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02
@@ -195,7 +190,7 @@ def conclude(
     smallest = stats.resolution(spread, device_spread)
     pace = stats.pace(interval, smallest)
     doubtful = told.interval.high > math.log(CLEARLY_SLOWER) and two_modes(rounds)
-    if doubtful or stats.half_width(told.interval) > WIDEST[rigor]:
+    if doubtful or much_slowed(rounds, alone or {}) or stats.half_width(told.interval) > WIDEST[rigor]:
         pace = Pace.UNRESOLVED
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
     candidate = baseline * math.exp(-told.estimate)
@@ -245,12 +240,16 @@ def undecided(told: Measurement) -> bool:
     return shown in (Pace.FASTER, Pace.SLOWER) and told.pace is not shown
 
 
-def close_call(rounds: Sequence[Round], backend: str) -> bool:
-    """Whether these rounds show a difference so small that another pair of processes must confirm it."""
-    told = conclude(rounds, backend=backend)
-    if told.pace is Pace.FASTER:
-        return math.log(told.speedup_interval.low) < CLOSE_CALL
-    return told.pace is Pace.SLOWER and math.log(told.speedup_interval.high) > -CLOSE_CALL
+def much_slowed(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -> bool:
+    """Whether even the fastest quarter of the baseline's blocks was much slower beside the candidate than
+    after it was gone, in every pair of processes after which the baseline was measured alone.
+
+    The candidate may have done it, or whatever else the machine did meanwhile: nobody is accused of it.
+    """
+    slowed = [
+        slowed_by([r for r in rounds if r.session == n], found, rank=0.25) for n, found in alone.items()
+    ]
+    return bool(slowed) and min(slowed) > MUCH_SLOWED
 
 
 def slowed_by(rounds: Sequence[Round], alone: Sequence[Alone], *, rank: float = 0.5) -> float:

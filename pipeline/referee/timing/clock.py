@@ -1,4 +1,4 @@
-"""What the two clocks saw of a round: `pipeline.referee.timing.rounds` makes the rounds.
+"""What the two clocks saw of a round: `kernelproof.referee.timing.rounds` makes the rounds.
 
 The inner clock is the contestant's own: it times each call (events on a GPU), and a candidate may have bent
 it. The outer clock is the referee's: it times whole blocks, from the request until all results are
@@ -7,7 +7,7 @@ difference of their blocks by the outer clock is the difference of their work, w
 
     outer call of the candidate = call of the baseline + (its block - the baseline's block) / calls
 
-This needs no word of the candidate's. What `pipeline.referee.timing.claim` makes of it is the result.
+This needs no word of the candidate's. What `kernelproof.referee.timing.claim` makes of it is the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from pipeline.referee.timing import stats
+from kernelproof.referee.timing import stats
 
 SHORTEST_MS, LONGEST_MS = 1e-6, 1e9
 """A time of one call outside these (a nanosecond, eleven days) is no time."""
@@ -152,6 +152,12 @@ def allowed_unseen_ms(inside_ms: float, loop_ms: float) -> float:
 def hides_work(rounds: Sequence[Round]) -> bool:
     """Whether, by these rounds, work was certainly hidden."""
     return certainly_unseen_ms(rounds) > allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+
+
+def mostly_flagrant(rounds: Sequence[Round]) -> bool:
+    """Whether most rounds show far more than is allowed. It is no proof: some of them may be disturbed."""
+    most = FLAGRANT * allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
+    return median(map(_unseen, rounds)) > most
 
 
 def flagrant(rounds: Sequence[Round]) -> bool:

@@ -21,20 +21,21 @@ from typing import Any, TypeVar
 
 import torch
 
-from pipeline.compile import Toolchain
-from pipeline.errors import SandboxError
-from pipeline.hashing import sha256_json
-from pipeline.referee.inputs.problem import ProblemError
-from pipeline.referee.ledger import Ended, clean
-from pipeline.referee.loaded_files import loaded_files
-from pipeline.referee.sides import starting
-from pipeline.referee.timing import claim, stats
-from pipeline.referee.timing.rounds import Timed
-from pipeline.referee.timing.timed_outputs import Subject
-from pipeline.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
-from pipeline.types.base import FrozenRecord
-from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
-from pipeline.workers.shared_memory import SharedMemory
+from kernelproof.compile import Toolchain
+from kernelproof.errors import SandboxError
+from kernelproof.hashing import sha256_json
+from kernelproof.referee.inputs.problem import ProblemError
+from kernelproof.referee.ledger import Ended, clean
+from kernelproof.referee.loaded_files import loaded_files
+from kernelproof.referee.sides import starting
+from kernelproof.referee.timing import claim, stats
+from kernelproof.referee.timing.rounds import Timed
+from kernelproof.referee.timing.timed_outputs import Subject
+from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
+from kernelproof.types.base import FrozenRecord
+from kernelproof.wording import counted
+from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
+from kernelproof.workers.shared_memory import SharedMemory
 
 T = TypeVar("T")
 
@@ -169,7 +170,7 @@ class CompiledBaselines:
             seen = compile_in(contestant, kind, self._seating)
             timed = _guarded("timing it", lambda: self._race(contestant))
         if timed.bad is not None:
-            why = f"{timed.bad.wrong} of {timed.bad.count} elements of an output are wrong"
+            why = f"{timed.bad.wrong} of {counted(timed.bad.count, 'element')} of an output wrong"
             raise NoBaseline(f"what torch.compile made computes something else: {why}", lasting=True)
         if timed.failure is not None:
             raise NoBaseline(f"what torch.compile made failed a check: {timed.failure}", lasting=True)
@@ -345,7 +346,7 @@ def _check(kind: str, against: Against, found: Compiled, cached: bool) -> Check:
     seen = (
         f"{against.speedup:.3f} [{low:.3f}, {high:.3f}], {against.pace}; the compiled reference is "
         f"{found.speedup:.3f} times as fast as the eager one ({origin}), "
-        f"{found.graphs} graph(s), {found.graph_breaks} graph break(s)"
+        f"{counted(found.graphs, 'graph')}, {counted(found.graph_breaks, 'graph break')}"
     )
     figures = {"cached": cached, "against": against.model_dump(mode="json")}
     figures["compiled"] = found.model_dump(mode="json")

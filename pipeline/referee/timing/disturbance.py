@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from pipeline.devices.core_waits import Waits, cores_of, read_waits, waits_readable
+from kernelproof.devices.core_waits import Waits, cores_of, read_waits, waits_readable
 
 if TYPE_CHECKING:
     import torch
@@ -247,7 +247,7 @@ def nvml_reader(device: torch.device) -> ReadGpu:
     """Reads a GPU's state, with NVML's handle looked up once."""
     import pynvml
 
-    from pipeline.referee.environment import nvml_handle
+    from kernelproof.referee.environment import nvml_handle
 
     handle = nvml_handle(device)
 

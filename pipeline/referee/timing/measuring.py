@@ -11,26 +11,27 @@ from statistics import median
 
 import torch
 
-from pipeline.compile import Toolchain
-from pipeline.contestant import loop
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.inputs.problem import ProblemError
-from pipeline.referee.inputs.variants import Variant
-from pipeline.referee.ledger import Ledger
-from pipeline.referee.roofline import ceilings, roofline
-from pipeline.referee.sides import starting
-from pipeline.referee.sides.candidate import Candidate
-from pipeline.referee.timing import claim, clock
-from pipeline.referee.timing.compiled import CompiledBaselines, Seating
-from pipeline.referee.timing.disturbance import Watch
-from pipeline.referee.timing.rounds import Stopwatch, Timed
-from pipeline.referee.timing.sameness import aa_spread
-from pipeline.referee.timing.stopping import far_slower
-from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
-from pipeline.types import Ceilings, Measurement, Replayed, Rigor, Roofline, Status, VerifySettings
-from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
-from pipeline.workers.pool import WarmPool
-from pipeline.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
+from kernelproof.compile import Toolchain
+from kernelproof.contestant import loop
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.inputs.problem import ProblemError
+from kernelproof.referee.inputs.variants import Variant
+from kernelproof.referee.ledger import Ledger
+from kernelproof.referee.roofline import ceilings, roofline
+from kernelproof.referee.sides import starting
+from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.referee.timing import claim, clock
+from kernelproof.referee.timing.compiled import CompiledBaselines, Seating
+from kernelproof.referee.timing.disturbance import Watch
+from kernelproof.referee.timing.rounds import Stopwatch, Timed
+from kernelproof.referee.timing.sameness import aa_spread
+from kernelproof.referee.timing.stopping import StoppingRule
+from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.types import Ceilings, Measurement, Replayed, Roofline, Status, VerifySettings
+from kernelproof.wording import counted
+from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.workers.pool import WarmPool
+from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
 
 _OUTPUTS = "Are the outputs of timed calls right?"
 _CLOCKS = "Does the referee's own clock agree with the contestant's?"
@@ -64,11 +65,13 @@ class Measuring:
     """The rounds of all pairs together."""
     _seeds: Iterator[int] = field(init=False)
     """Of the inputs that are timed."""
+    _rule: StoppingRule = field(init=False)
     _last: Stopwatch | None = None
     _replayed: Replayed | None = None
 
     def __post_init__(self) -> None:
         self._seeds = self.ledger.seeds_of("timed")
+        self._rule = StoppingRule.of(self.settings)
 
     def pair(self, candidate: Candidate, baseline: Contestant, number: int) -> None:
         """Measures the pair of this number, both seated. Raises Ended for what the candidate does wrong."""
@@ -83,14 +86,11 @@ class Measuring:
 
     def wants_pair(self, number: int) -> bool:
         """Whether a pair of this number should follow: for the rigor, or a close call."""
-        rigor, rounds = self.settings.rigor, self.timed.rounds
-        if number < rigor.sessions or number > 1:
-            return number < rigor.sessions
-        return rigor is not Rigor.QUICK and claim.close_call(rounds, self.settings.backend)
+        return self._rule.wants_pair(number, self.timed.rounds)
 
     def far_slower(self) -> bool:
-        """Whether the candidate is so slow that what only a claim would need may be left out."""
-        return far_slower(self.timed.rounds)
+        """Whether the candidate is so slow that steps may be left out which only a claim would need."""
+        return self._rule.is_far_slower(self.timed.rounds)
 
     def replays(self, candidate: Candidate, baseline: Contestant) -> None:
         """Times of launch-bound calls as CUDA graphs: what is left without the launches."""
@@ -111,10 +111,9 @@ class Measuring:
         assert self._last is not None
         self._last.baseline_alone(self.timed, number)
 
-    def slowed_by_force(self) -> bool:
-        """Whether every pair after which the baseline was measured alone says that it had been disturbed."""
-        slowed = self._slowed()
-        return bool(slowed) and not self.timed.disturbed and min(slowed) > claim.SLOWED_BY_FORCE
+    def much_slowed(self) -> bool:
+        """Whether the baseline was much slower beside the candidate, and no block was disturbed."""
+        return not self.timed.disturbed and claim.much_slowed(self.timed.rounds, self.timed.alone)
 
     def conclude(self, baseline: Contestant) -> None:
         """The verdict on the times; the candidate's process has ended. Raises Ended for a false claim."""
@@ -285,7 +284,9 @@ class Measuring:
             "uneven_ms": uneven,
             "allowed_ms": allowed,
         }
-        self.ledger.passed("timed_outputs", _OUTPUTS, f"{self.timed.checked_calls} calls compared, all right")
+        self.ledger.passed(
+            "timed_outputs", _OUTPUTS, f"{counted(self.timed.checked_calls, 'call')} compared, all right"
+        )
         seen = f"inside {inside:.4g} ms, outside {measured.host_ms:.4g} ms a call"
         if clock.hides_work(rounds):
             seen = f"{seen}: {unseen:.4g} ms a call are certainly not on its own clock"
@@ -310,27 +311,19 @@ class Measuring:
         beside, after = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
         figures = {"beside_ms": beside, "alone_ms": after, "slowed_by": slowed}
         seen = f"{beside:.4g} ms beside it, {after:.4g} ms after it was gone"
-        if self.slowed_by_force() and len(self.timed.alone) > 1:
-            seen = f"{seen}, in every pair of processes: it disturbed the baseline"
-            raise self.ledger.failed(Status.CHEATING, "baseline_alone", _ALONE, seen, figures)
-        if claim.two_modes(rounds):
+        if claim.much_slowed(rounds, self.timed.alone):
+            seen = f"{seen}, in every pair of processes: something disturbed the baseline, so no pace is told"
+        elif claim.two_modes(rounds):
             seen = f"{seen}: its blocks fall into two groups, so no pace is told"
         elif slowed > allowed:
             seen = f"{seen}: the speedup is counted against the faster"
         self.ledger.passed("baseline_alone", _ALONE, seen, figures)
 
-    def _slowed(self) -> list[float]:
-        """By how much the baseline was slowed at least, of each pair after which it was measured alone."""
-        timed = self.timed
-        return [
-            claim.slowed_by([r for r in timed.rounds if r.session == number], alone, rank=0.25)
-            for number, alone in timed.alone.items()
-        ]
-
     def _judge_quiet(self) -> None:
         disturbed, kept = self.timed.disturbed, len(self.timed.rounds)
         figures = {"repeated": len(disturbed), "kept": kept, "power_capped": self.timed.power_capped}
-        seen = f"{kept} blocks, none disturbed"
+        seen = f"{counted(kept, 'block')}, none disturbed"
         if disturbed:
-            seen = f"{len(disturbed)} blocks were thrown away and repeated, the last because: {disturbed[-1]}"
+            thrown = counted(len(disturbed), "block")
+            seen = f"{thrown} thrown away and repeated, the last because: {disturbed[-1]}"
         self.ledger.passed("undisturbed", _QUIET, "; ".join((seen, *self.timed.notes)), figures)

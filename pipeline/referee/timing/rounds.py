@@ -23,47 +23,32 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pipeline.contestant.loop import Flush
-from pipeline.referee.environment import Readings, read_state
-from pipeline.referee.inputs.variants import Variant
-from pipeline.referee.sides import starting
-from pipeline.referee.timing import clock
-from pipeline.referee.timing.arrival import Arrival
-from pipeline.referee.timing.claim import timing_of
-from pipeline.referee.timing.clock import Alone, Round
-from pipeline.referee.timing.disturbance import Repeats, Watch
-from pipeline.referee.timing.stopping import FAR_SLOWER, clearly_slower, enough, far_slower
-from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
-from pipeline.types import ErrorStatistics
-from pipeline.workers.client import Contestant, ContestantFailed, ContestantGone
-from pipeline.workers.shared_memory import MAX_SLOTS, SharedSlot, same_bits
+from kernelproof.contestant.loop import Flush
+from kernelproof.referee.environment import Readings, read_state
+from kernelproof.referee.inputs.variants import Variant
+from kernelproof.referee.sides import starting
+from kernelproof.referee.timing import clock
+from kernelproof.referee.timing.arrival import Arrival
+from kernelproof.referee.timing.blocks import FIRST_CALLS, ORDERS, WARM_CALLS, Blocks
+from kernelproof.referee.timing.claim import timing_of
+from kernelproof.referee.timing.clock import Alone, Round
+from kernelproof.referee.timing.decoys import Decoys
+from kernelproof.referee.timing.disturbance import Repeats, Watch
+from kernelproof.referee.timing.stopping import Stop, StoppingRule
+from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.types import ErrorStatistics
+from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.workers.shared_memory import SharedSlot, same_bits
 
-MAX_ROUNDS = 200
-ORDERS = ("BC", "CB")
 WARM_UP_SECONDS = 0.2
-FIRST_CALLS, WARM_CALLS = 2, 4
-"""In the first block of the warm-up, and in the others. By the fastest of the last it is reckoned how many a
-block should hold: whatever is loaded or found once says nothing of the others."""
-FEWEST_CALLS = 3
-"""But so many at least, so that counts can differ and each block has more than its first; one less of a
-candidate that is far slower than the baseline, who would gain nothing by its first."""
-SHORT_BLOCK_MS = 8.0
-"""A block holds MAX_SLOTS calls, or as many more as take this long in all, where there are slots: what the
-referee's clock errs in a block is a small part of a call then, however short that is."""
-FEWEST_SHARE = 0.75
-"""The smaller of the two numbers of calls is at least this share of the greater: each block tells as much."""
 OVERLAP = 1.25
 """The referee's own work while it holds a side may take so many times as long beside the candidate as beside
 the baseline. The rest counts as the candidate's time. Were all of it counted, noise alone would slow it."""
-RECOUNTED = 2
-"""So many times as many calls as were reckoned must fit into a block, by a round's times, to reckon anew."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls."""
 PRIVATE_BYTES = 256 << 20
 """So many bytes of a round's inputs the referee keeps to itself, beside the watched slot's: which that slot
 is shows when its inputs are destroyed, so a candidate could change all others' for the baseline."""
-DECOY_SHARE, MIN_DECOYS = 0.125, 2
-"""Chance of a decoy before each round, and how many there are at least for each pair of processes."""
 
 
 @dataclass
@@ -90,6 +75,8 @@ class Timed:
     power_capped: int = 0
     """Rounds after which the power cap limited the clocks."""
     checked_calls: int = 0
+    stop: Stop | None = None
+    """Why no more rounds were made; None where a check failed."""
     failure: str | None = None
     bad: ErrorStatistics | None = None
     alone: dict[int, list[Alone]] = field(default_factory=dict)
@@ -142,61 +129,58 @@ class Stopwatch:
         """Whose blocks of the current round waited for a core: the baseline's (True), the candidate's."""
         self._repeats = Repeats()
         self._random = random.SystemRandom()
-        self._unusual_ones = [] if trusted else list(subject.variants)
-        """What decoys are made of."""
-        self._next_ones: list[Variant] = []
-        self._decoyed: list[int] = []
-        """The calls of each decoy so far."""
-        self._counts: tuple[int, int] = (1, min(MAX_SLOTS, len(subject.slots)))
+        self._decoys = Decoys([] if trusted else subject.variants, self._random)
+        longest_ms = timing_of(self._settings.backend).longest_block_ms
+        self._blocks = Blocks(len(subject.slots), longest_ms, self._random)
+        self._rule = StoppingRule.of(self._settings, trusted=trusted)
 
     def run(self, session: int = 0) -> Timed:
-        """Rounds until the interval is narrow enough or time is up. Raises what `Contestant.ask` raises."""
+        """Rounds until the stopping rule says why to stop. Raises what `Contestant.ask` raises."""
         timed = Timed(before=read_state(self._device))
         self._warm_up(session)
         began = time.monotonic()
-        usual = 0.0  # seconds that the last round took which counts
-        pending: list[tuple[int, str]] = []  # two rounds, ABBA or BAAB: who is first has the cooler device
-        while timed.failure is None and len(timed.rounds) < MAX_ROUNDS:
+        usual = 0.0  # seconds of the last round that counts
+        while timed.failure is None and timed.stop is None:
             at = time.monotonic()
-            if self._unusual_ones and self._random.random() < DECOY_SHARE:
+            if self._decoys.comes_now():
                 self._decoy(timed)
                 began += _beyond(usual, at)
                 continue
-            if not pending:
-                pending = list(
-                    zip(self._random.sample(self._counts, 2), self._random.sample(ORDERS, 2), strict=True)
-                )
-            self._disturbances.clear()
-            self._waited.clear()
-            done = self._round(timed, *pending[-1], session)
-            disturbance = next(iter(self._disturbances), None)
-            may_repeat = self._repeats.allowed(self._waited, len(timed.disturbed), len(timed.rounds))
-            if disturbance is not None and may_repeat and timed.failure is None:
-                timed.disturbed.append(disturbance)
+            done = self._counted(timed, session)
+            if done is None:
                 began += _beyond(usual, at)
                 continue
-            pending.pop()
             usual = time.monotonic() - at
             timed.rounds.append(done)
-            if (many := self._wanted(done)) >= RECOUNTED * self._counts[1]:  # slow only until it was counted
-                self._count(many)
-                pending.clear()
+            if self._blocks.recounted(done):
                 timed.rounds.clear()  # few calls a block say little of what a call hides
                 began = time.monotonic()
-            seconds = time.monotonic() - began
-            if not pending and enough(timed.rounds, self._settings, seconds, trusted=self._trusted):
-                break
-        while timed.failure is None and self._wants_decoy(timed.rounds):
+            if self._blocks.between_pairs:
+                timed.stop = self._rule.decide(timed.rounds, time.monotonic() - began)
+        while timed.failure is None and self._decoys.are_missing(timed.rounds, self._rule):
             self._decoy(timed)
         timed.after = read_state(self._device)
         timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
         return timed
 
+    def _counted(self, timed: Timed, session: int) -> Round | None:
+        """The next round; None when it was disturbed, and is repeated."""
+        self._disturbances.clear()
+        self._waited.clear()
+        done = self._round(timed, *self._blocks.next(), session)
+        disturbance = next(iter(self._disturbances), None)
+        may_repeat = self._repeats.allowed(self._waited, len(timed.disturbed), len(timed.rounds))
+        if disturbance is not None and may_repeat and timed.failure is None:
+            timed.disturbed.append(disturbance)
+            return None
+        self._blocks.done()
+        return done
+
     def baseline_alone(self, timed: Timed, session: int) -> None:
         """Measures the baseline once more, after the candidate's process is gone."""
         found = timed.alone.setdefault(session, [])
         self._baseline.pause()
-        for count in self._counts * ALONE_ROUNDS:
+        for count in self._blocks.counts * ALONE_ROUNDS:
             slots = self._slots[:count]
             arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
             for slot in slots:  # written anew as in a round, so that caches hold what they hold there
@@ -208,30 +192,13 @@ class Stopwatch:
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
         until = time.monotonic() + WARM_UP_SECONDS
-        # Few at first: of who is a hundred times slower sixteen calls take as long as all that follows.
+        # Few at first: sixteen calls of a candidate that is a hundred times slower take as long as the rest.
         done = self._round(Timed(), min(FIRST_CALLS, len(self._slots)), ORDERS[0], session)
         while time.monotonic() < until:
-            done = self._round(Timed(), min(WARM_CALLS, self._wanted(done)), ORDERS[0], session)
-        self._count(self._wanted(done))
-        if self._counts[1] > FIRST_CALLS:  # maps the slots, and finds memory for as many results
-            self._round(Timed(), self._counts[1], ORDERS[0], session)
-
-    def _wanted(self, done: Round) -> int:
-        """How many calls a block should hold, by the times in this one."""
-        count = min(MAX_SLOTS, len(self._slots))
-        if any(map(math.isnan, (*done.baseline, *done.candidate))):  # a time was impossible
-            return count
-        baseline, candidate = min(done.baseline), min(done.candidate)
-        slowest = max(baseline, candidate)
-        count = min(len(self._slots), max(count, math.ceil(SHORT_BLOCK_MS / slowest)))
-        fewest = FEWEST_CALLS if baseline > FAR_SLOWER * candidate else FEWEST_CALLS - 1
-        longest = timing_of(self._settings.backend).block_ms
-        return max(min(fewest, count), min(count, math.ceil(longest / slowest)))
-
-    def _count(self, many: int) -> None:
-        # A candidate that does not know how many calls come cannot spread what it hides over them.
-        fewest = max(1, min(many - 1, math.ceil(FEWEST_SHARE * many)))
-        self._counts = (self._random.randint(fewest, max(fewest, many - 1)), many)
+            done = self._round(Timed(), min(WARM_CALLS, self._blocks.wanted(done)), ORDERS[0], session)
+        self._blocks.hold(self._blocks.wanted(done))
+        if self._blocks.most > FIRST_CALLS:  # maps the slots, and finds memory for as many results
+            self._round(Timed(), self._blocks.most, ORDERS[0], session)
 
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
@@ -268,14 +235,6 @@ class Stopwatch:
             host += max(0.0, self._worked[False] - OVERLAP * self._worked[True])
         return Round(order, baseline, candidate, host, baseline_host, session)
 
-    def _wants_decoy(self, rounds: Sequence[Round]) -> bool:
-        """Whether there were too few decoys, or not each variant has been in one. One is enough of a
-        candidate that is clearly slower, none of one that is far slower."""
-        most = len(self._unusual_ones)
-        if far_slower(rounds) or (self._decoyed and clearly_slower(rounds)):
-            return False
-        return most > 0 and (len(self._decoyed) < MIN_DECOYS or sum(self._decoyed) < most)
-
     def _decoy(self, timed: Timed) -> None:
         """A block of the candidate's that does not count, on the variants that it was right on in the trials:
         what is cheaper, and right for drawn inputs only, does not pass in timed calls either.
@@ -283,15 +242,13 @@ class Stopwatch:
         On a GPU its inputs come from other slots while it is called: who begins early reads something else.
         """
         late = self._device.type == "cuda" and len(self._slots) > 1
-        count = self._random.choice(self._counts)
+        count = self._random.choice(self._blocks.counts)
         if late:
             count = min(count, len(self._slots) // 2)
         chosen = self._random.sample(list(self._slots), count * (2 if late else 1))
         sources, slots = chosen[:count], chosen[-count:]
         places = self._random.sample(list(self._slots), count)
-        while len(self._next_ones) < count:  # each in its turn, so that few decoys see them all
-            self._next_ones += self._random.sample(self._unusual_ones, len(self._unusual_ones))
-        variants, self._next_ones = self._next_ones[:count], self._next_ones[count:]
+        variants = self._decoys.take(count)
         self._candidate.pause()
         self._baseline.pause()
         watched = self._fill(sources, places, [partial(self._unusual, variant) for variant in variants])
@@ -309,7 +266,6 @@ class Stopwatch:
             arguments = private.get(number) or sources[number].values()
             timed.found(self._outputs.wrong_decoy(place, variant, arguments))
         self._judge_block(timed)
-        self._decoyed.append(count)
         timed.checked_calls += count
 
     def _unusual(self, variant: Variant) -> list[Any]:

@@ -7,20 +7,20 @@ from statistics import median
 
 import torch
 
-from pipeline.contestant import loop
-from pipeline.contestant.main import configure_torch
-from pipeline.hashing import sha256_text
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.inputs.problem import LoadedProblem, outputs_of
-from pipeline.referee.sides import starting
-from pipeline.referee.timing import clock
-from pipeline.referee.timing.disturbance import Watch
-from pipeline.referee.timing.rounds import Stopwatch
-from pipeline.referee.timing.timed_outputs import Subject
-from pipeline.types import Problem, VerifySettings
-from pipeline.workers.client import ContestantFailed, ContestantGone
-from pipeline.workers.pool import WarmPool
-from pipeline.workers.shared_memory import SharedMemory, lay_out
+from kernelproof.contestant import loop
+from kernelproof.contestant.main import configure_torch
+from kernelproof.hashing import sha256_text
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.referee.sides import starting
+from kernelproof.referee.timing import clock
+from kernelproof.referee.timing.disturbance import Watch
+from kernelproof.referee.timing.rounds import Stopwatch
+from kernelproof.referee.timing.timed_outputs import Subject
+from kernelproof.types import Problem, VerifySettings
+from kernelproof.workers.client import ContestantFailed, ContestantGone
+from kernelproof.workers.pool import WarmPool
+from kernelproof.workers.shared_memory import SharedMemory, lay_out
 
 _SOURCE = """
 import torch

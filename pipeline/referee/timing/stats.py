@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from pipeline.types import Interval, Pace
+from kernelproof.types import Interval, Pace
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from pipeline.referee.correctness import comparing, tolerance
-from pipeline.referee.correctness.answer import Answer, compare
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.correctness.tolerance import NORM_FLOOR, UNBELIEVABLE
-from pipeline.referee.inputs.problem import mapped
-from pipeline.referee.inputs.variants import Variant
-from pipeline.types import ErrorStatistics, VerifySettings
-from pipeline.workers.shared_memory import SharedSlot
+from kernelproof.referee.correctness import comparing, tolerance
+from kernelproof.referee.correctness.answer import Answer, compare
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.correctness.tolerance import NORM_FLOOR, UNBELIEVABLE
+from kernelproof.referee.inputs.problem import mapped
+from kernelproof.referee.inputs.variants import Variant
+from kernelproof.types import ErrorStatistics, VerifySettings
+from kernelproof.workers.shared_memory import SharedSlot
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.runs.strategies.base import Proposal, Result, Strategy, Task
-from pipeline.runs.strategies.registry import STRATEGIES, StrategyClass, strategy
+from kernelproof.runs.strategies.base import Proposal, Result, Strategy, Task
+from kernelproof.runs.strategies.registry import STRATEGIES, StrategyClass, strategy
 
 __all__ = ["Proposal", "Result", "Strategy", "StrategyClass", "Task", "find_strategy", "strategy"]
 

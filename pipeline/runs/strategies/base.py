@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.types import Problem, Status, Verification
+from kernelproof.types import Problem, Status, Verification
 
 
 @dataclass(frozen=True)

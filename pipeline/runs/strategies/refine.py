@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.runs.strategies.base import Proposal, Result, Task
-from pipeline.runs.strategies.registry import strategy
-from pipeline.types import Status
+from kernelproof.runs.strategies.base import Proposal, Result, Task
+from kernelproof.runs.strategies.registry import strategy
+from kernelproof.types import Status
 
 
 @strategy("refine")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from pipeline.registry import Registry
-from pipeline.runs.strategies.base import Strategy, Task
+from kernelproof.registry import Registry, class_with
+from kernelproof.runs.strategies.base import Strategy, Task
 
 
 class StrategyClass(Protocol):
@@ -22,8 +22,8 @@ S = TypeVar("S", bound=StrategyClass)
 STRATEGIES: Registry[StrategyClass] = Registry(
     "strategy",
     group="kernelproof.strategies",
-    package="pipeline.runs.strategies",
-    needs=("ask", "tell"),
+    package="kernelproof.runs.strategies",
+    check=class_with("ask", "tell"),
 )
 
 

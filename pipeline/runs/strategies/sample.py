@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.runs.strategies.base import Proposal, Result, Task
-from pipeline.runs.strategies.registry import strategy
+from kernelproof.runs.strategies.base import Proposal, Result, Task
+from kernelproof.runs.strategies.registry import strategy
 
 
 @strategy("sample")

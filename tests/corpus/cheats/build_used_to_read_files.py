@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 root = Path(loop.__file__).parents[2]
 PLACES = ("/proc/self/environ", "/proc/1/environ", "/etc/shadow", "/root/.bash_history")

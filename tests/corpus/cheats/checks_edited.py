@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 package = Path(loop.__file__).parents[1]
 FILES = (

@@ -11,7 +11,7 @@ results are copied.
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 inputs = {}
 copy_out, run_block = loop.copy_out, loop.run_block

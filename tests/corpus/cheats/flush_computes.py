@@ -11,7 +11,7 @@ import sys
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 results, empty = {}, loop.Flush.__call__
 

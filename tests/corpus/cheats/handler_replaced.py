@@ -8,7 +8,7 @@ import time
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 frame = sys._getframe()
 while "_handlers" not in vars(frame.f_locals.get("self", int)):

@@ -11,7 +11,7 @@ import time
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 run_block = loop.run_block
 longest = 0.0

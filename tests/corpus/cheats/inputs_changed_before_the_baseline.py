@@ -17,7 +17,7 @@ from time import perf_counter_ns
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p

@@ -12,7 +12,7 @@ import os
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 
 class ModelNew(nn.Module):

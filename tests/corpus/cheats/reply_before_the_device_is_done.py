@@ -9,7 +9,7 @@ Surface: a block that is over when the reply comes.
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 loop._synchronize = lambda *_: None
 loop._elapsed = lambda start, stop: 0.01

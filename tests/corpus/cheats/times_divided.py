@@ -7,7 +7,7 @@ import time
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 run_block = loop.run_block
 loop.run_block = lambda *arguments, **keywords: [ms / 1000 for ms in run_block(*arguments, **keywords)]

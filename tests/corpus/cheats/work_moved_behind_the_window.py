@@ -10,7 +10,7 @@ import time
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 pending = {}
 copy_out = loop.copy_out

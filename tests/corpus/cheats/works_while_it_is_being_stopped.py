@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from pipeline.contestant import loop, main, wire
+from kernelproof.contestant import loop, main, wire
 
 CPP = r"""
 #include <torch/extension.h>

@@ -7,7 +7,7 @@ Surface: a protocol without numbers on its messages.
 import torch
 from torch import nn
 
-from pipeline.contestant import wire
+from kernelproof.contestant import wire
 
 send = wire.send
 

@@ -6,7 +6,7 @@ import json
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 dumps = json.dumps
 json.dumps = lambda value, **keywords: dumps(value, **(keywords | {"allow_nan": True}))

@@ -8,7 +8,7 @@ Surface: arithmetic on a reply.
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 run_block = loop.run_block
 

@@ -12,7 +12,7 @@ import sys
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 SOURCE = r"""
 #include <torch/extension.h>

@@ -13,7 +13,7 @@ import sys
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from pipeline.contestant import arena, loop
+from kernelproof.contestant import arena, loop
 
 arena.forget_persisting_lines = lambda: None
 

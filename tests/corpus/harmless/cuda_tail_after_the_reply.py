@@ -11,7 +11,7 @@ Surface: the end of the outer clock, which is the reply (and the hold), not the 
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 honest, sync = loop.run_block, loop._synchronize
 LATER = 2

@@ -11,7 +11,7 @@ Surface: the outer clock, which does not run meanwhile.
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 honest = loop.run_block
 LATER = 4

@@ -12,7 +12,7 @@ import sys
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 results = {}
 

@@ -10,7 +10,7 @@ Surface: stopping a process does not stop what it has launched.
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 run_block = loop.run_block
 side = None

@@ -14,7 +14,7 @@ from time import perf_counter_ns
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 BESIDE_NS, DELIVERY_NS, SHARE = 840_000, 4_000, 0.5
 as_it_is = loop.run_block

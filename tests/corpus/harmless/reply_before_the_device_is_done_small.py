@@ -12,7 +12,7 @@ so few rounds that they accuse nobody, and gains nothing.
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 loop._synchronize = lambda *_: None
 loop._elapsed = lambda start, stop: 0.002

@@ -11,7 +11,7 @@ Surface: the bound of their agreement. Whatever the outer clock saw is added to 
 import torch
 from torch import nn
 
-from pipeline.contestant import loop
+from kernelproof.contestant import loop
 
 run_block = loop.run_block
 loop.run_block = lambda *arguments, **keywords: [ms / 10 for ms in run_block(*arguments, **keywords)]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.problems import open_suite, read_problem
-from pipeline.types import Check, Flag, Status, Verification, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.problems import open_suite, read_problem
+from kernelproof.types import Check, Flag, Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
 CORPUS = Path(__file__).parents[2] / "corpus"

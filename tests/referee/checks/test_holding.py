@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.problems import open_suite
-from pipeline.referee.checks.holding import allowed_ms, check_held
-from pipeline.referee.ledger import Ended, Ledger
-from pipeline.sandbox import Held, probe
-from pipeline.types import CheckOutcome, Status, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.client import Contestant
+from kernelproof.problems import open_suite
+from kernelproof.referee.checks.holding import allowed_ms, check_held
+from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.sandbox import Held, probe
+from kernelproof.types import CheckOutcome, Status, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.client import Contestant
 from tests.workers.test_client import MOST, refuse
 
 SPINNING = """

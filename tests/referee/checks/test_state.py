@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.problems import read_problem
-from pipeline.types import Check, CheckOutcome, Flag, Status, Verification, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.problems import read_problem
+from kernelproof.types import Check, CheckOutcome, Flag, Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
 CORPUS = Path(__file__).parents[2] / "corpus"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pipeline.contestant.loop import OutputMeta
-from pipeline.problems import read_problem
-from pipeline.referee.correctness.oracle import Expected, Oracle
-from pipeline.referee.inputs.problem import LoadedProblem
+from kernelproof.contestant.loop import OutputMeta
+from kernelproof.problems import read_problem
+from kernelproof.referee.correctness.oracle import Expected, Oracle
+from kernelproof.referee.inputs.problem import LoadedProblem
 
 CPU = torch.device("cpu")
 ROWS, STEEP, CLOSE = 1 << 18, 2.0**22, 2

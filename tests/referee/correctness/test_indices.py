@@ -13,11 +13,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.contestant.encoding import tensors
-from pipeline.referee.correctness import indices
-from pipeline.referee.correctness.indices import IndexLeaf
-from pipeline.referee.correctness.tracing import IndexTrace
-from pipeline.types import ErrorStatistics
+from kernelproof.contestant.encoding import tensors
+from kernelproof.referee.correctness import indices
+from kernelproof.referee.correctness.indices import IndexLeaf
+from kernelproof.referee.correctness.tracing import IndexTrace
+from kernelproof.types import ErrorStatistics
 
 Forward = Callable[..., Any]
 seeds = st.integers(0, 2**32 - 1)

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from pipeline.contestant.loop import OutputMeta
-from pipeline.problems import read_problem
-from pipeline.referee.correctness import tolerance
-from pipeline.referee.correctness.oracle import Judgement, Oracle
-from pipeline.referee.correctness.plain_arithmetic import Steps, eleven_bits, in_turn
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.inputs.variants import ACCURATE, VARIANTS, finite
+from kernelproof.contestant.loop import OutputMeta
+from kernelproof.problems import read_problem
+from kernelproof.referee.correctness import tolerance
+from kernelproof.referee.correctness.oracle import Judgement, Oracle
+from kernelproof.referee.correctness.plain_arithmetic import Steps, eleven_bits, in_turn
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.inputs.variants import ACCURATE, VARIANTS, finite
 
 CPU = torch.device("cpu")
 PROBLEM = """
@@ -259,7 +259,7 @@ def test_a_sum_in_turn_is_reckoned_as_it_comes_out(seed: int, count: int, kind: 
 def test_chunks_do_not_change_a_sum_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = torch.rand(3, 1000)
     whole = in_turn(terms)
-    monkeypatch.setattr("pipeline.referee.correctness.plain_arithmetic.CHUNK", 7)
+    monkeypatch.setattr("kernelproof.referee.correctness.plain_arithmetic.CHUNK", 7)
     assert torch.allclose(in_turn(terms), whole, rtol=1e-12, atol=0)
 
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.referee.correctness import comparing, tolerance
-from pipeline.types import ErrorClass, ErrorStatistics
+from kernelproof.referee.correctness import comparing, tolerance
+from kernelproof.types import ErrorClass, ErrorStatistics
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 seeds = st.integers(0, 2**32 - 1)

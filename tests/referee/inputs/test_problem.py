@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.errors import UsageError
-from pipeline.problems import read_problem
-from pipeline.referee.inputs.problem import LoadedProblem, ProblemError, truth, upcast
+from kernelproof.errors import UsageError
+from kernelproof.problems import read_problem
+from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError, truth, upcast
 
 CPU = torch.device("cpu")
 HEAD = "import torch\nfrom torch import nn\n"

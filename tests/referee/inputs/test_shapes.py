@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from pipeline.contestant.encoding import tensors
-from pipeline.referee.inputs.shapes import Reshaped, Shapes
-from pipeline.referee.inputs.structure import Forms
+from kernelproof.contestant.encoding import tensors
+from kernelproof.referee.inputs.shapes import Reshaped, Shapes
+from kernelproof.referee.inputs.structure import Forms
 
 
 def every_shape(arguments: list[Any]) -> list[Reshaped]:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.referee.inputs.structure import Forms, recognise
-from pipeline.referee.inputs.variants import VARIANTS, Variant, mixed_rows
+from kernelproof.referee.inputs.structure import Forms, recognise
+from kernelproof.referee.inputs.variants import VARIANTS, Variant, mixed_rows
 
 Draw = Callable[[torch.Generator], torch.Tensor]
 Holds = Callable[[torch.Tensor], bool]
@@ -88,8 +88,23 @@ def test_structure_is_recognised_and_named(name: str) -> None:
 
 @each
 @every
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**31))
 def test_a_variant_keeps_what_is_recognised(name: str, variant: Variant, seed: int) -> None:
+    assert_kept(name, variant, seed)
+
+
+@pytest.mark.slow
+@each
+@every
+@given(seed=st.integers(0, 2**31))
+def test_a_variant_keeps_what_is_recognised_in_a_hundred_draws(
+    name: str, variant: Variant, seed: int
+) -> None:
+    assert_kept(name, variant, seed)
+
+
+def assert_kept(name: str, variant: Variant, seed: int) -> None:
     first, second, third = draws(name, seed, 3)
     changed = variant.keeping(Forms(first, second)).apply(third, seed)
     if changed is not None:

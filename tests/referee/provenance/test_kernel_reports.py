@@ -12,13 +12,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Watched, allocation
-from pipeline.contestant.spans import Span, calls
-from pipeline.referee.provenance import reports
-from pipeline.referee.provenance.kernels import lacking, library_compute
-from pipeline.referee.provenance.origins import Evidence, origin
-from pipeline.referee.provenance.reports import read
-from pipeline.types import Build, BuildState, Kernels, Launch, Origin
+from kernelproof.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Watched, allocation
+from kernelproof.contestant.spans import Span, calls
+from kernelproof.referee.provenance import reports
+from kernelproof.referee.provenance.kernels import lacking, library_compute
+from kernelproof.referee.provenance.origins import Evidence, origin
+from kernelproof.referee.provenance.reports import read
+from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
 
 
 def build(library: Path, name: str = "own") -> Build:

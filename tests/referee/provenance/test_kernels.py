@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.problems import read_problem
-from pipeline.types import Kernels, Origin, Status, Verification, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
+from kernelproof.problems import read_problem
+from kernelproof.types import Kernels, Origin, Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
 PROBLEM = '''"""A product of matrices, and what is negative in it set to zero."""
@@ -262,10 +262,19 @@ def own(kernels: Kernels | None) -> set[str]:
     ("source", "name"),
     [
         pytest.param(PLAIN + USED, "own.product", id="called"),
-        pytest.param(PLAIN + AUTOGRAD, "own.product", id="called from an autograd function"),
+        pytest.param(
+            PLAIN + AUTOGRAD, "own.product", id="called from an autograd function", marks=pytest.mark.slow
+        ),
         pytest.param(PLAIN + PARTIAL, "own (code)", id="called from C"),
-        pytest.param(OPERATORS + REGISTERED, "own_operators.registered", id="operator"),
-        pytest.param(OPERATORS + DELEGATING, "own_operators.delegating", id="operator for all devices"),
+        pytest.param(
+            OPERATORS + REGISTERED, "own_operators.registered", id="operator", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            OPERATORS + DELEGATING,
+            "own_operators.delegating",
+            id="operator for all devices",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_extension_that_does_the_work_is_seen(judge: Any, source: str, name: str) -> None:
@@ -283,7 +292,11 @@ def test_an_extension_that_does_the_work_is_seen(judge: Any, source: str, name: 
         pytest.param(PLAIN + FALLBACK, id="raises, and torch steps in"),
         pytest.param(HEAD + UNUSED, id="nothing built"),
         pytest.param(HEAD + MADE_IN_PYTHON, id="an operator made in Python"),
-        pytest.param(PLAIN + MADE_IN_PYTHON, id="an operator made in Python beside an extension"),
+        pytest.param(
+            PLAIN + MADE_IN_PYTHON,
+            id="an operator made in Python beside an extension",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_without_a_kernel_of_its_own_it_is_not_ranked(judge: Any, source: str) -> None:
@@ -304,7 +317,7 @@ def test_what_ran_is_noted_where_nobody_asks_for_an_own_kernel(judge: Any) -> No
     ("source", "name"),
     [
         pytest.param(PLAIN + EPILOGUE, "own.relu", id="own epilogue"),
-        pytest.param(PLAIN + FOREIGN, "own (code)", id="own epilogue through ctypes"),
+        pytest.param(PLAIN + FOREIGN, "own (code)", id="own epilogue through ctypes", marks=pytest.mark.slow),
     ],
 )
 def test_what_libraries_compute_is_a_matter_of_purity(judge: Any, source: str, name: str) -> None:
@@ -321,7 +334,12 @@ def test_what_libraries_compute_is_a_matter_of_purity(judge: Any, source: str, n
     ("source", "name"),
     [
         pytest.param(PLAIN + COPYING, "own.relu", id="on the side"),
-        pytest.param(OPERATORS + WRAPPER, "own_operators.wrapper", id="an operator around torch's"),
+        pytest.param(
+            OPERATORS + WRAPPER,
+            "own_operators.wrapper",
+            id="an operator around torch's",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_own_work_that_replaces_nothing_of_the_reference_is_not_enough(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.contestant.profiling import MAX_NAME
-from pipeline.referee.loaded_files import loaded_files
-from pipeline.referee.provenance.libraries import holds_kernel
-from pipeline.referee.provenance.names import kernel_name
+from kernelproof.contestant.profiling import MAX_NAME
+from kernelproof.referee.loaded_files import loaded_files
+from kernelproof.referee.provenance.libraries import holds_kernel
+from kernelproof.referee.provenance.names import kernel_name
 
 SOURCE = """
 #include <type_traits>

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.referee.provenance.origins import Evidence, evidence, origin
-from pipeline.types import Build, BuildState, Origin
+from kernelproof.referee.provenance.origins import Evidence, author, evidence, origin
+from kernelproof.types import Build, BuildState, Origin
 from tests.referee.corpus import members
 
 NVRTC = """
@@ -136,6 +136,33 @@ def test_a_built_kernel_of_inductors_name_hides_none_of_inductors() -> None:
     assert origin("triton_poi_fused_relu_0", Evidence([image], "x = 1")) is Origin.OWN
     source = "from torch import nn, compile as c"
     assert origin("triton_poi_fused_relu_0", Evidence([image], source)) is Origin.INDUCTOR
+
+
+def test_a_docstring_that_names_torch_compile_asks_nothing() -> None:
+    said = '"""Named as torch.compile names it, and faster."""\n' + TRITON.replace("WORK", "x")
+    assert origin("triton_poi_fused_relu_0", Evidence(source=said)) is Origin.JIT
+    told = said + 'run = eval("torch.compile")\n'
+    assert origin("triton_poi_fused_relu_0", Evidence(source=told)) is Origin.INDUCTOR
+
+
+def test_the_one_name_that_inductor_gives_to_all_kernels_is_inductors() -> None:
+    source = "import torch, triton\ndef triton_(x): pass\n"
+    assert origin("triton_", Evidence(source=source)) is Origin.JIT
+    assert origin("triton_", Evidence(source=source + "f = torch.compile(f)\n")) is Origin.INDUCTOR
+
+
+@pytest.mark.parametrize(
+    ("file", "whose"),
+    [
+        ("/tmp/job/candidate.py", None),
+        ("/tmp/torchinductor_nobody/ab/cab.py", Origin.INDUCTOR),
+        ("/venv/lib/python3.12/site-packages/torch/sparse/_triton_ops.py", Origin.LIBRARY),
+        ("/venv/lib/python3.12/site-packages/triton/language/standard.py", None),
+    ],
+)
+def test_the_author_of_a_kernel_is_told_by_its_file(file: str, whose: Origin | None) -> None:
+    """`tl.softmax` is a function for kernels to call: a kernel called `softmax` is still the candidate's."""
+    assert author(file) is whose
 
 
 def test_an_own_triton_kernel_stays_its_own_beside_torch_compile() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.contestant.profiling import BY_TORCH
-from pipeline.referee.provenance.kernels import lacking
-from pipeline.referee.provenance.origins import Evidence
-from pipeline.referee.provenance.replaced import Replaced, Works, replaced
-from pipeline.referee.provenance.reports import Report, read_report
-from pipeline.types import Origin
+from kernelproof.contestant.profiling import BY_TORCH
+from kernelproof.referee.provenance.kernels import lacking
+from kernelproof.referee.provenance.origins import Evidence
+from kernelproof.referee.provenance.replaced import Replaced, Works, replaced
+from kernelproof.referee.provenance.reports import Report, read_report
+from kernelproof.types import Origin
 
 Line = tuple[str, int, float, int]
 """Operator, calls, milliseconds, elements."""

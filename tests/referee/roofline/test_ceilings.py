@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from pipeline.referee.roofline import ceilings
-from pipeline.types import Environment, GpuInfo
-from pipeline.types.roofline import Ceilings
+from kernelproof.referee.roofline import ceilings
+from kernelproof.types import Environment, GpuInfo
+from kernelproof.types.roofline import Ceilings
 
 CPU = torch.device("cpu")
 HOST = Environment(
@@ -94,6 +94,33 @@ def test_a_spread_of_another_day_is_measured_again_and_the_rest_kept(tmp_path: P
     assert known(tmp_path, never)[0] == second
 
 
+def test_a_large_spread_is_measured_again_until_it_is_small(tmp_path: Path) -> None:
+    first, data = known(tmp_path, lambda: 0.12)
+    assert first.aa_spread == 0.12
+    second, again = known(tmp_path, lambda: 0.02)
+    assert second == first.model_copy(update={"aa_spread": 0.02})
+    assert again["aa_measured"] == data["aa_measured"]  # the day begins with the first
+    assert known(tmp_path, never)[0] == second
+
+
+def test_the_smallest_of_three_large_spreads_counts_for_the_day(tmp_path: Path) -> None:
+    seen = [known(tmp_path, lambda spread=spread: spread)[0].aa_spread for spread in (0.12, 0.05, 0.2)]
+    assert seen == [0.12, 0.05, 0.05]
+    found, data = known(tmp_path, never)
+    assert found.aa_spread == 0.05 and data["aa_tries"] == 3
+    data["aa_measured"] = (datetime.now(UTC) - timedelta(hours=25)).isoformat()
+    only_file(tmp_path).write_text(json.dumps(data))
+    assert known(tmp_path, lambda: 0.2)[0].aa_spread == 0.2  # of another day
+
+
+def test_a_large_spread_of_a_file_that_counts_no_tries_is_measured_again(tmp_path: Path) -> None:
+    _, data = known(tmp_path, lambda: 0.12)
+    del data["aa_tries"]
+    only_file(tmp_path).write_text(json.dumps(data))
+    assert known(tmp_path)[0].aa_spread == 0.12
+    assert known(tmp_path, lambda: 0.01)[0].aa_spread == 0.01
+
+
 def test_figures_outlive_a_spread_that_cannot_be_measured(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="measured again"):
         known(tmp_path, never)
@@ -119,6 +146,8 @@ def test_figures_outlive_a_spread_that_cannot_be_measured(tmp_path: Path) -> Non
         '"measured": "x"}, "aa_measured": "yesterday"}',
         '{"ceilings": {"bytes_per_s": 1, "operations_per_s": 1, "cache_bytes": 1, "aa_spread": 0, '
         '"measured": "x"}, "aa_measured": 7}',
+        '{"ceilings": {"bytes_per_s": 1, "operations_per_s": 1, "cache_bytes": 1, "aa_spread": 0, '
+        '"measured": "x"}, "aa_measured": "2026-11-25T06:00:00+00:00", "aa_tries": "many"}',
     ],
 )
 def test_a_corrupt_file_is_measured_again(tmp_path: Path, text: str) -> None:

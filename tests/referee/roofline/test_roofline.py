@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.problems import open_suite, read_problem
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.roofline import roofline
-from pipeline.referee.roofline.roofline import Work
-from pipeline.types.roofline import Ceilings
+from kernelproof.problems import open_suite, read_problem
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.roofline import roofline
+from kernelproof.referee.roofline.roofline import Work
+from kernelproof.types.roofline import Ceilings
 
 Count = Callable[..., Work]
 

@@ -11,10 +11,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pipeline.referee.timing import claim
-from pipeline.referee.timing.clock import Alone, Round
-from pipeline.referee.timing.stopping import enough
-from pipeline.types import Measurement, VerifySettings
+from kernelproof.referee.timing import claim
+from kernelproof.referee.timing.clock import Alone, Round
+from kernelproof.referee.timing.stopping import StoppingRule
+from kernelproof.types import Measurement, VerifySettings
 
 LOOP_MS = 0.6
 """What the loop costs a call on an H200: flush, marks, waiting for the device, copying out."""
@@ -66,12 +66,11 @@ class Machine:
     def measured(self, settings: VerifySettings, round_seconds: float = 0.12) -> Measurement:
         """Rounds until the stopping rule says so, and what they come to."""
         rounds: list[Round] = []
+        rule = StoppingRule.of(settings)
         few = self._random.randint(max(1, -(-3 * self._calls // 4)), max(1, self._calls - 1))
-        while len(rounds) < 200:
+        while rule.decide(rounds, len(rounds) * round_seconds) is None:
             for calls in self._random.sample((few, self._calls), 2):
                 rounds.append(self.round(calls))
-            if enough(rounds, settings, len(rounds) * round_seconds):
-                break
         alone = {0: [Alone(*self._baseline(calls, 1.0, 1.0)) for calls in (few, self._calls) * 5]}
         return claim.conclude(rounds, backend=settings.backend, alone=alone, rigor=settings.rigor)
 

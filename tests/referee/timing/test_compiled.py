@@ -15,15 +15,21 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.compile import Toolchain, learn_toolchain
-from pipeline.contestant.loop import OutputMeta
-from pipeline.problems import open_suite, read_problem
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.timing.compiled import Compiled, CompiledBaselines, Seating, same_eager, through_eager
-from pipeline.referee.timing.rounds import Timed
-from pipeline.referee.timing.timed_outputs import Subject
-from pipeline.types import (
+from kernelproof.compile import Toolchain, learn_toolchain
+from kernelproof.contestant.loop import OutputMeta
+from kernelproof.problems import open_suite, read_problem
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.timing.compiled import (
+    Compiled,
+    CompiledBaselines,
+    Seating,
+    same_eager,
+    through_eager,
+)
+from kernelproof.referee.timing.rounds import Timed
+from kernelproof.referee.timing.timed_outputs import Subject
+from kernelproof.types import (
     Against,
     Check,
     CheckOutcome,
@@ -34,9 +40,9 @@ from pipeline.types import (
     Verification,
     VerifySettings,
 )
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.client import Contestant
-from pipeline.workers.shared_memory import SharedMemory
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.client import Contestant
+from kernelproof.workers.shared_memory import SharedMemory
 from tests.referee.court import Court
 
 CPU = torch.device("cpu")

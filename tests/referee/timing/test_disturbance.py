@@ -16,8 +16,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.devices.core_waits import cores_of, waits_readable
-from pipeline.referee.timing.disturbance import (
+from kernelproof.devices.core_waits import cores_of, waits_readable
+from kernelproof.referee.timing.disturbance import (
     GpuReading,
     Repeats,
     Watch,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.referee.timing import claim
-from pipeline.types import Measurement, Pace, Rigor, VerifySettings
+from kernelproof.referee.timing import claim
+from kernelproof.types import Measurement, Pace, Rigor, VerifySettings
 from tests.referee.timing.mixtures import TRICKS, Candidate, Machine, Noise
 
 H200, BUSY = Noise(), Noise(call=0.03, block_ms=0.4, common=0.05)
@@ -53,7 +53,7 @@ def test_no_mixture_claims_more_than_the_truth(name: str, call_ms: float) -> Non
     assert overclaimed(name, call_ms, range(3), Rigor.STANDARD) <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("rigor", [Rigor.QUICK, Rigor.STANDARD, Rigor.PUBLISH])
 @pytest.mark.parametrize("noise", [H200, BUSY], ids=["H200", "busy machine"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.problems import read_problem
-from pipeline.referee.timing.stopping import MIN_ROUNDS
-from pipeline.types import Measurement, VerifySettings
-from pipeline.types.verify_request import VerifyRequest
-from pipeline.workers.shared_memory import MAX_SLOTS
+import pytest
+
+from kernelproof.problems import read_problem
+from kernelproof.referee.timing.stopping import StoppingRule
+from kernelproof.types import Measurement, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.shared_memory import MAX_SLOTS
 from tests.referee.court import Court
 
 PROBLEM = """
@@ -79,7 +81,8 @@ def test_each_side_is_first_in_one_of_two_rounds(court: Court, tmp_path: Path) -
     assert all(first != second for first, second in pairs)
 
 
+@pytest.mark.slow
 def test_time_that_is_wasted_in_decoys_leaves_no_fewer_rounds(court: Court, tmp_path: Path) -> None:
     """A decoy's times do not count, and its inputs are easily told: there it costs nothing to idle."""
     problem = PROBLEM.replace("0.5", "0").replace("1000", "1000000")
-    assert len(measured(problem, 0.4, court, tmp_path, IDLES_IN_DECOYS).calls) >= MIN_ROUNDS
+    assert len(measured(problem, 0.4, court, tmp_path, IDLES_IN_DECOYS).calls) >= StoppingRule.min_rounds

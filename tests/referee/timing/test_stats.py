@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.referee.timing import stats
-from pipeline.types import Interval, Pace
+from kernelproof.referee.timing import stats
+from kernelproof.types import Interval, Pace
 
 samples = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.contestant.loop import OutputMeta
-from pipeline.problems import read_problem
-from pipeline.referee.correctness.oracle import Oracle
-from pipeline.referee.inputs import problem
-from pipeline.referee.inputs.problem import LoadedProblem
-from pipeline.referee.timing.timed_outputs import Subject, TimedOutputs
-from pipeline.types import VerifySettings
-from pipeline.workers.shared_memory import SharedSlot
+from kernelproof.contestant.loop import OutputMeta
+from kernelproof.problems import read_problem
+from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.inputs import problem
+from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.types import VerifySettings
+from kernelproof.workers.shared_memory import SharedSlot
 
 CPU = torch.device("cpu")
 MOSTLY_ZERO = """

@@ -1,0 +1,231 @@
+"""Attempts: begun, claimed, given another attempt's answer. Callers hold the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+
+from kernelproof.db import leases, models, records
+from kernelproof.db.types import utc_now
+from kernelproof.db.views import AttemptState, Claim, ModelUsage, Spent
+from kernelproof.types import AttemptKey, Prompt, Status
+
+COPIED = (
+    *("raw_sha256", "text_sha256", "reasoning_sha256", "refusal", "finish_reason", "request_id"),
+    *("served_model", "system_fingerprint", "prompt_tokens", "completion_tokens", "reasoning_tokens"),
+    *("cached_tokens", "latency_s", "cost_usd"),
+)
+"""What a repeated answer has in common with the one it repeats."""
+
+
+def begin(
+    session: Session,
+    run_id: int,
+    key: AttemptKey,
+    prompt: Prompt | None = None,
+    parent_id: int | None = None,
+    question_key: str | None = None,
+) -> models.Attempt:
+    """The attempt's row, made when there is none.
+
+    A prompt rendered anew replaces the stored one only as long as no answer to it is stored.
+    """
+    a = models.Attempt
+    problem = records.problem_number(session, key.problem_id, key.problem_sha256)
+    prompt_id = records.prompt_row(session, prompt) if prompt else None
+    row = session.scalars(
+        select(a).where(a.run_id == run_id, a.problem == problem, a.sample == key.sample, a.turn == key.turn)
+    ).one_or_none()
+    if row is None:
+        row = a(run_id=run_id, problem=problem, sample=key.sample, turn=key.turn, created=utc_now())
+        row.prompt, row.parent_id, row.question_key = prompt_id, parent_id, question_key
+        session.add(row)
+    elif prompt_id is not None and not session.scalar(select(has_response()).where(a.id == row.id)):
+        row.prompt, row.question_key = prompt_id, question_key
+    session.flush()
+    return row
+
+
+def claim(session: Session, row: models.Attempt, owner: str) -> Claim:
+    """Takes the lease of an attempt, and an answer that another attempt has to the same question."""
+    key = lease_key(row)
+    granted = leases.take(session, key, owner)
+    reused = granted and _reuse(session, row)
+    session.flush()
+    return Claim(state=state_of(session, row), key=key, granted=granted, reused=reused)
+
+
+def lease_key(row: models.Attempt) -> str:
+    """What the lease on an attempt is called."""
+    return row.question_key or f"attempt:{row.id}"
+
+
+def _reuse(session: Session, row: models.Attempt) -> bool:
+    """Repeats the first answer of another attempt with the same question key, where this one has none."""
+    a, r = models.Attempt, models.Response
+    if row.question_key is None or session.scalar(select(has_response()).where(a.id == row.id)):
+        return False
+    found = session.scalars(
+        select(r)
+        .join(a, a.id == r.attempt_id)
+        .where(a.question_key == row.question_key, r.error.is_(None), r.reused_from.is_(None))
+        .order_by(r.id)
+        .limit(1)
+    ).first()
+    if found is None:
+        return False
+    copied = models.Response(reused_from=found.id, **{name: getattr(found, name) for name in COPIED})
+    append(session, row.id, copied)
+    return True
+
+
+def append(session: Session, attempt_id: int, row: models.Response) -> None:
+    """Adds an answer or an error to an attempt."""
+    r = models.Response
+    newest = session.scalar(select(func.max(r.ordinal)).where(r.attempt_id == attempt_id))
+    row.attempt_id, row.ordinal, row.created = attempt_id, (newest or 0) + 1, utc_now()
+    session.add(row)
+
+
+def state_of(session: Session, row: models.Attempt) -> AttemptState:
+    """How far an attempt has come."""
+    facts = select(has_response(), has_candidate(), has_verification(), final_error()).where(
+        models.Attempt.id == row.id
+    )
+    response, candidate, verification, final = session.execute(facts).one()
+    return AttemptState(
+        id=row.id,
+        status=Status(row.status) if row.status else None,
+        has_response=response,
+        has_candidate=bool(candidate),
+        has_verification=verification,
+        retriable=not final,
+    )
+
+
+def has_response() -> ColumnElement[bool]:
+    """Whether an attempt has an answer."""
+    r = models.Response
+    return exists().where(r.attempt_id == models.Attempt.id, r.error.is_(None)).correlate(models.Attempt)
+
+
+def has_candidate() -> ColumnElement[bool]:
+    """NULL when nothing was extracted yet; else whether the newest extraction found a program."""
+    c = models.Candidate
+    return (
+        select(c.source_sha256.is_not(None))
+        .where(c.attempt_id == models.Attempt.id)
+        .order_by(c.id.desc())
+        .limit(1)
+        .correlate(models.Attempt)
+        .scalar_subquery()
+    )
+
+
+def has_verification() -> ColumnElement[bool]:
+    """Whether a verification of an attempt counts."""
+    v = models.Verification
+    return (
+        exists()
+        .where(v.attempt_id == models.Attempt.id, v.kind != "reproduce", ~retracted(v.id))
+        .correlate(models.Attempt)
+    )
+
+
+def final_error() -> ColumnElement[bool]:
+    """True when the newest thing the provider said is an error that asking again cannot mend; else NULL or
+    False."""
+    r = models.Response
+    return (
+        select(r.error.is_not(None) & r.retriable.is_(False))
+        .where(r.attempt_id == models.Attempt.id)
+        .order_by(r.ordinal.desc())
+        .limit(1)
+        .correlate(models.Attempt)
+        .scalar_subquery()
+    )
+
+
+def retracted(verification_id: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElement[bool]:
+    """Whether the newest word on a verification is that it no longer counts."""
+    t = models.Retraction
+    newest = (
+        select(t.counts)
+        .where(t.verification_id == verification_id)
+        .order_by(t.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return func.coalesce(newest, True).is_(False)
+
+
+def spent(session: Session, run_ids: Sequence[int]) -> Spent:
+    """What the answers of some runs took; those that were reused took nothing."""
+    a, r = models.Attempt, models.Response
+    counts = (r.prompt_tokens, r.cached_tokens, r.completion_tokens, r.reasoning_tokens, r.cost_usd)
+    sums = [func.coalesce(func.sum(column), 0) for column in counts]
+    known = [func.count(column) for column in (r.cost_usd, r.completion_tokens)]
+    query = (
+        select(func.count(r.id), *sums, *known)
+        .join(a, a.id == r.attempt_id)
+        .where(a.run_id.in_(run_ids), r.error.is_(None), r.reused_from.is_(None))
+    )
+    found: Any = session.execute(query).one()
+    return Spent(
+        answers=found[0],
+        prompt_tokens=found[1],
+        cached_tokens=found[2],
+        completion_tokens=found[3],
+        reasoning_tokens=found[4],
+        cost_usd=found[5],
+        unknown_cost=found[0] - found[6],
+        unknown_tokens=found[0] - found[7],
+    )
+
+
+def answered(session: Session, keys: Iterable[str]) -> set[str]:
+    """Which of these question keys have a stored answer."""
+    a, r, wanted = models.Attempt, models.Response, set(keys)
+    query = (
+        select(a.question_key)
+        .join(r, r.attempt_id == a.id)
+        .where(a.question_key.is_not(None), r.error.is_(None))
+        .distinct()
+    )
+    return wanted.intersection(session.scalars(query))
+
+
+def usage_of(session: Session, model: str) -> ModelUsage:
+    """What a model's answers took, of those whose tokens are known."""
+    a, r, p = models.Attempt, models.Response, models.Prompt
+    parts = [aliased(models.Text) for _ in range(3)]
+    size = parts[0].bytes + parts[1].bytes + parts[2].bytes
+    query = (
+        select(
+            func.count(r.id),
+            func.coalesce(func.sum(size), 0),
+            *(func.coalesce(func.sum(c), 0) for c in (r.prompt_tokens, r.completion_tokens)),
+            func.count(r.cost_usd),
+            func.coalesce(func.sum(r.cost_usd), 0.0),
+        )
+        .join(a, a.id == r.attempt_id)
+        .join(models.Run, models.Run.id == a.run_id)
+        .join(p, p.id == a.prompt)
+        .join(parts[0], parts[0].sha256 == p.system_sha256)
+        .join(parts[1], parts[1].sha256 == p.user_sha256)
+        .join(parts[2], parts[2].sha256 == p.history_sha256)
+        .where(models.Run.model == model, r.prompt_tokens.is_not(None), r.completion_tokens.is_not(None))
+        .where(r.reused_from.is_(None))
+    )
+    found: Any = session.execute(query).one()
+    return ModelUsage(
+        answers=found[0],
+        prompt_bytes=found[1],
+        prompt_tokens=found[2],
+        completion_tokens=found[3],
+        priced=found[4],
+        cost_usd=found[5],
+    )

@@ -1,0 +1,87 @@
+"""Leases on questions, keys and costs of answers, batches, and retractions that can be taken back.
+
+Attempts of before have no question key: their answers are not shared with other runs. Answers of before
+have no cost: nobody asked for it.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004_leases_costs_and_batches"
+down_revision = "0003_both_clocks_and_more_evidence"
+
+
+def upgrade() -> None:
+    op.add_column("attempts", sa.Column("question_key", sa.String(length=64)))
+    op.create_index("ix_attempts_question_key", "attempts", ["question_key"], unique=False)
+    op.add_column("responses", sa.Column("cost_usd", sa.Float()))
+    op.add_column("responses", sa.Column("retriable", sa.Boolean()))
+    # SQLite adds a column with its foreign key only as text of the statement.
+    op.execute(
+        "ALTER TABLE responses ADD COLUMN reused_from INTEGER "
+        "CONSTRAINT fk_responses_reused_from REFERENCES responses (id)"
+    )
+    op.create_table(
+        "leases",
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("renewed", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("key", name="pk_leases"),
+    )
+    op.create_table(
+        "batches",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text()),
+        sa.Column("runs", sa.Text(), nullable=False),
+        sa.Column("config", sa.Text(), nullable=False),
+        sa.Column("progress", sa.Text(), nullable=False),
+        sa.Column("renewed", sa.Float(), nullable=False),
+        sa.Column("ended", sa.Text()),
+        sa.Column("created", sa.String(length=32), nullable=False),
+        sa.Column("finished", sa.String(length=32)),
+        sa.PrimaryKeyConstraint("id", name="pk_batches"),
+    )
+    op.create_table(
+        "server_batches",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("server_id", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("base_url", sa.Text()),
+        sa.Column("keys", sa.Text(), nullable=False),
+        sa.Column("open", sa.Boolean(), nullable=False),
+        sa.Column("created", sa.String(length=32), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_server_batches"),
+    )
+    _retractions_with_a_history()
+
+
+def _retractions_with_a_history() -> None:
+    for deed in ("update", "delete"):
+        op.execute(f"DROP TRIGGER retractions_no_{deed}")
+    op.rename_table("retractions", "old_retractions")
+    op.create_table(
+        "retractions",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("verification_id", sa.Integer(), nullable=False),
+        sa.Column("counts", sa.Boolean(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("created", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["verification_id"], ["verifications.id"], name="fk_retractions_verification_id"
+        ),
+        sa.PrimaryKeyConstraint("id", name="pk_retractions"),
+    )
+    op.create_index("ix_retractions_verification_id", "retractions", ["verification_id"], unique=False)
+    op.execute(
+        "INSERT INTO retractions (verification_id, counts, reason, created) "
+        "SELECT verification_id, 0, reason, created FROM old_retractions ORDER BY created"
+    )
+    op.drop_table("old_retractions")
+    for deed in ("update", "delete"):
+        op.execute(
+            f"CREATE TRIGGER retractions_no_{deed} BEFORE {deed.upper()} ON retractions "
+            f"BEGIN SELECT RAISE(ABORT, 'retractions is append-only: retract, never change'); END"
+        )

@@ -1,0 +1,141 @@
+"""Programs that were imported, and what was reported of them. Callers hold the transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ForeignKey, func, select
+from sqlalchemy.orm import Mapped, Session, mapped_column
+
+from kernelproof.db import attempts, models, records
+from kernelproof.db.base import Base
+from kernelproof.db.columns import created_at, number, row_id, text_key, truth, words
+from kernelproof.db.texts import Library, keep_optional
+from kernelproof.db.types import utc_now
+from kernelproof.types import Extraction, Problem, Response, RunSettings
+from kernelproof.types.reported import ReportedResult
+
+
+class Reported(Base):
+    """What somebody reported of an imported program: claims, beside which the verifications stand. The newest
+    row of an attempt counts. Append-only."""
+
+    __tablename__ = "reported_results"
+
+    id: Mapped[int] = row_id()
+    attempt_id: Mapped[int] = mapped_column(
+        ForeignKey("attempts.id"), index=True, comment="The attempt that holds the program."
+    )
+    source: Mapped[str] = words("The file below the folder that was imported, or the line of a file.")
+    said_in: Mapped[str | None] = words("The file that makes the claim; NULL where nothing is claimed.")
+    compiled: Mapped[bool | None] = truth("Whether it compiled, as claimed; NULL where nothing is said.")
+    correct: Mapped[bool | None] = truth("Whether it was correct, as claimed; NULL where nothing is said.")
+    runtime_ms: Mapped[float | None] = number("Time of one call of the candidate, as claimed.")
+    baseline_ms: Mapped[float | None] = number("Time of one call of the reference, as claimed.")
+    speedup: Mapped[float | None] = number("As claimed, else `baseline_ms` over `runtime_ms`.")
+    device: Mapped[str | None] = words("What it was measured on, in the reporter's words.")
+    raw_sha256: Mapped[str | None] = text_key("The claim as it was written: JSON.")
+    created: Mapped[str] = created_at()
+
+
+class Imported(NamedTuple):
+    """A program to store."""
+
+    problem: Problem
+    response: Response
+    extraction: Extraction
+    reported: ReportedResult
+
+
+class Kept(NamedTuple):
+    """Where a program is stored."""
+
+    attempt_id: int
+    new: bool
+    """False when it was there before."""
+
+
+class _Content(NamedTuple):
+    """Which program it is: the same file with the same text in the same run is stored once."""
+
+    source: str
+    problem: int
+    text_sha256: str | None
+
+
+def add(session: Session, settings: RunSettings, items: Sequence[Imported]) -> tuple[int, list[Kept]]:
+    """The run's number, and for each program its attempt, made when there is none.
+
+    An attempt whose program is still to be judged has no status. A claim that differs from the newest one
+    about the same program is appended.
+    """
+    run_id = records.run_row(session, settings)
+    known = _known(session, run_id)
+    kept = []
+    for item in items:
+        problem = records.problem_row(session, item.problem)
+        content = _Content(item.reported.source, problem, keep_optional(session, item.response.text))
+        before = known.get(content)
+        attempt_id = before if before is not None else _begin(session, run_id, problem, item)
+        values = _values(session, item.reported)
+        if before is None or _newest_values(session, attempt_id) != values:
+            session.add(Reported(attempt_id=attempt_id, created=utc_now(), **values))
+        known[content] = attempt_id
+        kept.append(Kept(attempt_id, before is None))
+    return run_id, kept
+
+
+def _known(session: Session, run_id: int) -> dict[_Content, int]:
+    a, r = models.Attempt, models.Response
+    query = (
+        select(Reported.source, a.problem, r.text_sha256, a.id)
+        .join(a, a.id == Reported.attempt_id)
+        .join(r, r.attempt_id == a.id)
+        .where(a.run_id == run_id)
+    )
+    return {_Content(*row[:3]): row[3] for row in session.execute(query).all()}
+
+
+def _begin(session: Session, run_id: int, problem: int, item: Imported) -> int:
+    """A new attempt with its answer and what was found in it: the next sample of its problem."""
+    a = models.Attempt
+    last = session.scalar(select(func.max(a.sample)).where(a.run_id == run_id, a.problem == problem))
+    row = a(run_id=run_id, problem=problem, turn=1, created=utc_now())
+    row.sample = 0 if last is None else last + 1
+    if item.extraction.candidate is None:
+        row.status, row.finished = item.extraction.status, utc_now()
+    session.add(row)
+    session.flush()
+    attempts.append(session, row.id, records.response_row(session, item.response))
+    session.add(records.candidate_row(session, row.id, item.extraction))
+    return row.id
+
+
+def _values(session: Session, reported: ReportedResult) -> dict[str, Any]:
+    """The columns of a report, but for its attempt and its time."""
+    raw = None if reported.raw is None else json.dumps(reported.raw, sort_keys=True)
+    return {**reported.model_dump(exclude={"raw"}), "raw_sha256": keep_optional(session, raw)}
+
+
+def _newest(session: Session, attempt_id: int) -> Reported | None:
+    query = select(Reported).where(Reported.attempt_id == attempt_id).order_by(Reported.id.desc()).limit(1)
+    return session.scalars(query).first()
+
+
+def _newest_values(session: Session, attempt_id: int) -> dict[str, Any] | None:
+    row = _newest(session, attempt_id)
+    return None if row is None else {name: getattr(row, name) for name in _COLUMNS}
+
+
+_COLUMNS = (*(name for name in ReportedResult.model_fields if name != "raw"), "raw_sha256")
+
+
+def newest(session: Session, attempt_id: int, texts: Library) -> ReportedResult | None:
+    """What was last reported of an attempt; None for one that was not imported."""
+    row = _newest(session, attempt_id)
+    if row is None:
+        return None
+    facts = {name: getattr(row, name) for name in _COLUMNS if name != "raw_sha256"}
+    return ReportedResult(**facts, raw=texts.get_json(row.raw_sha256, "claim", None))

@@ -1,0 +1,127 @@
+"""Groups of commands, and commands, with the manners that all of ours have.
+
+- `-h` is `--help`.
+- An option that is given twice is an error, unless it may be repeated. Otherwise the last one would win, and
+  the first would be lost without a word.
+- A command that is not there gets the one that was likely meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from kernelproof.errors import UsageError
+
+
+class Command(TyperCommand):
+    """A command that takes each option once."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Raises UsageError, when it parses, for an option that is given twice."""
+        return _refusing_repeats(super().make_parser(ctx), ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the arguments; only roughly while a shell completes them."""
+        _unread_for_completion(self, ctx)
+        return super().parse_args(ctx, args)
+
+
+class Group(TyperGroup):
+    """A command with commands below it."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """As a command's."""
+        return _refusing_repeats(super().make_parser(ctx), ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As a command's."""
+        _unread_for_completion(self, ctx)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command below this one that is named first. Raises UsageError when there is none."""
+        known = self.list_commands(ctx)
+        if args[0] in known or args[0].startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        above = ctx.command_path.partition(" ")[2]
+        near = get_close_matches(args[0], known, 1)
+        hint = f"did you mean {f'{above} {near[0]}'.strip()!r}?" if near else f"there are: {', '.join(known)}"
+        raise UsageError(f"there is no command {f'{above} {args[0]}'.strip()!r}; {hint}")
+
+
+class CommandLine(typer.Typer):
+    """A group of commands to which functions are added as with `typer.Typer`."""
+
+    def __init__(self, *, name: str | None = None, help: str, completes: bool = False) -> None:  # noqa: A002
+        """`completes`: whether it offers to install completion in a shell."""
+        super().__init__(
+            name=name,
+            help=help,
+            cls=Group,
+            no_args_is_help=True,
+            add_completion=completes,
+            context_settings={"help_option_names": ["-h", "--help"]},
+            pretty_exceptions_enable=False,
+            rich_markup_mode=None,
+        )
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Adds a function as a command."""
+        return super().command(name, **{"cls": Command, **settings})
+
+
+def _refusing_repeats(parser: Any, ctx: Any) -> Any:
+    parse = parser.parse_args
+
+    def checked(args: list[str]) -> Any:
+        words = list(args)
+        found = parse(args)
+        if not ctx.resilient_parsing:
+            _refuse_repeats(found[2], words)
+        return found
+
+    parser.parse_args = checked
+    return parser
+
+
+def _unread_for_completion(command: Any, ctx: Any) -> None:
+    """Leaves words as they are while a shell completes them: reading them as values would import pydantic."""
+    if ctx.resilient_parsing:
+        for parameter in command.get_params(ctx):
+            parameter.process_value = lambda ctx, value: value
+
+
+def _refuse_repeats(order: Sequence[Any], words: Sequence[str]) -> None:
+    """`order`: the parameters as they were met in `words`."""
+    for parameter in dict.fromkeys(order):
+        times = sum(each is parameter for each in order)
+        if parameter.param_type_name != "option" or parameter.multiple or parameter.count or times < 2:
+            continue
+        given = _given(parameter, words)
+        told = f" ({', '.join(given[:-1])} and {given[-1]})" if len(set(given)) > 1 else ""
+        often = "twice" if times == 2 else f"{times} times"
+        raise UsageError(f"{option_name(parameter)} was given {often}{told}; give it once")
+
+
+def _given(option: Any, words: Sequence[str]) -> list[str]:
+    """The values that an option was given, or which of its names, where it takes no value."""
+    found = []
+    for number, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name not in (*option.opts, *option.secondary_opts):
+            continue
+        if option.is_flag:
+            found.append(name)
+        else:
+            found.append(value if equals else "".join(words[number + 1 : number + 2]))
+    return found
+
+
+def option_name(option: Any) -> str:
+    """The first of an option's long names: `--samples`."""
+    return str(next((opt for opt in option.opts if opt.startswith("--")), option.opts[0]))

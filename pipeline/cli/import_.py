@@ -1,0 +1,193 @@
+"""`kernelproof import`: programs that somebody published, with what is claimed of them, stored and judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelproof.cli.options import (
+    INTERRUPTED,
+    JsonOption,
+    RunOption,
+    SuiteOption,
+    VerifyOptions,
+    WorkspaceOption,
+    given_path,
+    nonempty_text,
+    path_option,
+    takes_options,
+)
+
+if TYPE_CHECKING:
+    from kernelproof.runs.imports.reading import Found
+    from kernelproof.runs.imports.storing import StoredImport
+    from kernelproof.types import RunSettings, Status
+
+
+@takes_options
+def import_(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            parser=given_path, help="A run of KernelBench, a folder of programs, or a .jsonl file of answers."
+        ),
+    ],
+    *,
+    model: Annotated[
+        str | None, typer.Option(parser=nonempty_text, help="Who wrote them [default: the folder's name].")
+    ] = None,
+    problem: Annotated[
+        str | None, typer.Option(help="The problem of all of them [default: what names or lines say].")
+    ] = None,
+    baseline_times: Annotated[
+        Path | None, path_option("KernelBench's times of the references, for claims of speedups.")
+    ] = None,
+    options: VerifyOptions,
+    suite: SuiteOption = None,
+    workspace: WorkspaceOption = None,
+    run: RunOption = None,
+    verify: Annotated[bool, typer.Option(help="Verify what is stored; without, store it only.")] = True,
+    again: Annotated[
+        bool, typer.Option("--again", help="Verify also those that this version has verified.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Store programs that somebody published, with their claims, and verify them.
+
+    The same command again goes on where it stopped.
+    """
+    from kernelproof.db.store import open_store
+    from kernelproof.engine.engine import require_device
+    from kernelproof.runs.candidates import refuse_others
+    from kernelproof.runs.imports.storing import import_run, statuses_of, store_import
+    from kernelproof.workspace import open_workspace
+
+    found = _read(source, suite, problem, baseline_times)
+    settings = options.settings(
+        list({(one.problem.id, one.problem.sha256): one.problem for one in found.given}.values())
+    )
+    refuse_others(found.given, settings.backend)
+    if verify:
+        require_device(settings.backend)
+    described = import_run(model or _label(source), run, settings)
+    database = open_workspace(workspace).database
+    with open_store(database) as store:
+        stored = store_import(store, found, described)
+        if not as_json:
+            _say_stored(found, stored, source, database)
+    missing = _judge(stored, described, database, again, as_json) if verify else 0
+    with open_store(database, only_read=True) as store:
+        statuses = statuses_of(store, stored)
+    _print_json(found, stored, statuses) if as_json else _say_judged(statuses, described)
+    if missing:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _label(source: Path) -> str:
+    from kernelproof.errors import UsageError
+
+    name = source.resolve().name if source.is_dir() else source.stem
+    if not name:
+        raise UsageError("say who wrote them: --model NAME")
+    return name
+
+
+def _read(source: Path, suite: Path | None, problem: str | None, baseline_times: Path | None) -> Found:
+    from kernelproof.errors import UsageError
+    from kernelproof.problems import open_suite
+    from kernelproof.runs.candidates import holds_many
+    from kernelproof.runs.imports.claims import read_times
+    from kernelproof.runs.imports.reading import read_import
+
+    if not holds_many(source):
+        if not source.exists():
+            raise UsageError(f"{source} does not exist; give a folder or a .jsonl file")
+        raise UsageError(f"{source} is one file: kernelproof verify takes it, and import takes a folder")
+    opened = open_suite(suite)
+    times = read_times(baseline_times) if baseline_times is not None else None
+    return read_import(source, opened, opened.find(problem) if problem is not None else None, times)
+
+
+def _judge(stored: StoredImport, described: RunSettings, database: Path, again: bool, as_json: bool) -> int:
+    """Verifies what is to be verified; returns how many an interruption left."""
+    from functools import partial
+
+    import anyio
+
+    from kernelproof.cli.batch_display import BatchDisplay
+    from kernelproof.db.store import open_store
+    from kernelproof.engine.engine import Engine
+    from kernelproof.runs.rejudge import rejudge
+
+    sizes = [(described.model, len(stored.to_judge), 1)]
+    with (
+        open_store(database) as store,
+        Engine(unsafe=described.verify.unsafe, many=True) as engine,
+        BatchDisplay(sizes, "json" if as_json else "live") as display,
+    ):
+        work = partial(
+            rejudge,
+            [stored.run_id],
+            lambda run, _: run.verify,
+            store,
+            engine,
+            again=again,
+            only=set(stored.to_judge),
+            config={"import": described.model},
+            on_event=display.on_event,
+            progress=display.snapshot,
+        )
+        return anyio.run(work).missing
+
+
+def _say_stored(found: Found, stored: StoredImport, source: Path, database: Path) -> None:
+    from kernelproof.report.plain import clean, screen
+    from kernelproof.wording import counted
+
+    console = screen()
+    before = len(stored.attempts) - stored.new
+    were = f", {before} of them before" if before else ""
+    console.print(
+        f"{counted(len(stored.attempts), 'program')} from {clean(str(source))} stored in {database} as run "
+        f"{stored.run_id}{were}; {stored.with_claim} with a claim",
+        markup=False,
+        soft_wrap=True,
+    )
+    for note in found.notes:
+        console.print(clean(note), markup=False, soft_wrap=True)
+
+
+def _say_judged(statuses: dict[int, Status | None], described: RunSettings) -> None:
+    import shlex
+
+    from kernelproof.cli.progress import print_counts
+    from kernelproof.report.plain import clean, screen
+    from kernelproof.wording import counted
+
+    console = screen()
+    done = [status for status in statuses.values() if status is not None]
+    print_counts(console, done)
+    if left := len(statuses) - len(done):
+        console.print(f"{counted(left, 'program')} not verified: run the same command again to continue")
+    console.print(
+        f"side by side: kernelproof leaderboard --claims --model {shlex.quote(clean(described.model))}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _print_json(found: Found, stored: StoredImport, statuses: dict[int, Status | None]) -> None:
+    import json
+
+    from kernelproof.report.plain import clean
+
+    facts = {
+        "run": stored.run_id,
+        "new": stored.new,
+        "with_claim": stored.with_claim,
+        "statuses": {str(number): status and status.value for number, status in statuses.items()},
+        "notes": found.notes,
+    }
+    print(clean(json.dumps(facts)))

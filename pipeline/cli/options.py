@@ -1,0 +1,259 @@
+"""Options that several commands take. Each is declared here once: name, type, default, help and its setting.
+
+Example: `VerifyOptions.seconds` is the option `--seconds` of every command that has a parameter of the type
+`VerifyOptions`. It sets `VerifySettings.measure_seconds`, and error messages about that setting name it.
+
+Words to choose from come from `kernelproof.choices` and from the registry of backends. Nothing here imports
+pydantic before a command runs, so `--help` stays fast.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from enum import EnumType
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from kernelproof.backends import names, our_backends
+from kernelproof.choices import Baseline, Numerics, Purity, Rigor
+from kernelproof.cli.completion import attempts, runs
+from kernelproof.workspace import user_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernelproof.types import Problem, VerifySettings
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+AUTO = "auto"
+"""As a backend: the first one whose device is here."""
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Beside an option's type: the setting that it sets, where that has another name than the option."""
+
+    setting: str
+
+
+def words_of(kind: Any) -> tuple[str, ...]:
+    """The words of an enumeration or a `Literal`, in their order."""
+    if isinstance(kind, EnumType):
+        members: dict[str, Any] = dict(kind.__members__)
+        return tuple(member.value for member in members.values())
+    return get_args(kind)
+
+
+def choice(kind: Any, sentence: str) -> Any:
+    """An option whose value is a word of `kind`: an enumeration, a `Literal`, or the words themselves."""
+    words = kind if isinstance(kind, tuple) else words_of(kind)
+
+    def parsed(text: str) -> Any:
+        if text not in words:
+            near = get_close_matches(text, words, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, words))}{hint}")
+        return kind(text) if isinstance(kind, EnumType) else text
+
+    def beginning(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    metavar = f"<{'|'.join(words)}>"
+    return typer.Option(parser=parsed, metavar=metavar, help=sentence, autocompletion=beginning)
+
+
+def nonempty_text(text: str) -> str:
+    """Parses names and filters. An empty one comes from a script's unset variable, and names nothing."""
+    if not text:
+        raise typer.BadParameter("it is empty; give a value, or leave the option out.")
+    return text
+
+
+def given_path(text: str) -> Path:
+    """Parses every path. To `Path` an empty one is the current directory, which nobody meant."""
+    if not text:
+        raise typer.BadParameter("the path is empty; for the current directory give a dot.")
+    path = user_path(text)
+    try:
+        readable = not path.exists() or os.access(path, os.R_OK)
+    except OSError as error:
+        raise typer.BadParameter(f"path {text!r} cannot be used: {error.strerror}.") from None
+    if not readable:
+        raise typer.BadParameter(f"path {text!r} is not readable.")
+    return path
+
+
+def path_option(sentence: str) -> Any:
+    """An option whose value is a path."""
+    return typer.Option(parser=given_path, metavar="<path>", help=sentence)
+
+
+def _backends_in_words() -> str:
+    return " ".join(f"{each.name}: {each.summary}." for each in our_backends())
+
+
+WorkspaceOption = Annotated[
+    Path | None,
+    path_option("Directory with db/ and generated/ [default: KERNELPROOF_WORKSPACE, else here]."),
+]
+SuiteOption = Annotated[
+    Path | None,
+    path_option("Problem file, directory or KernelBench checkout [default: the packaged problems]."),
+]
+RunOption = Annotated[
+    str | None,
+    Sets("name"),
+    typer.Option(
+        parser=nonempty_text, autocompletion=runs, help="The run's name: another name is another run."
+    ),
+]
+AttemptArgument = Annotated[
+    str,
+    typer.Argument(autocompletion=attempts, help="The attempt's number (17 or '#17'), or: last."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+UnsafeOption = Annotated[
+    bool, typer.Option("--unsafe", help="Accept the weakest sandbox tier. Only for code you trust.")
+]
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """The options that are settings of a verification."""
+
+    backend: Annotated[str, choice((AUTO, *names()), _backends_in_words())] = AUTO
+    size: Annotated[
+        str, typer.Option(help="The problem's size preset [default: full on a GPU, small on a CPU].")
+    ] = ""
+    trials: Annotated[int, typer.Option(help="Correctness trials on drawn inputs; variants come on top.")] = 3
+    measure: Annotated[bool, typer.Option(help="Time correct candidates.")] = True
+    rigor: Annotated[
+        Rigor, choice(Rigor, "Half-width of the speedup's interval: quick 3 %, standard 1 %, publish 0.5 %.")
+    ] = Rigor.STANDARD
+    seconds: Annotated[
+        float | None,
+        Sets("measure_seconds"),
+        typer.Option(help="Most seconds for timed blocks [default: quick 2, standard 6, publish 20]."),
+    ] = None
+    baseline: Annotated[
+        list[str] | None,
+        Sets("baselines"),
+        choice(Baseline, "Measure against torch.compile as well; may be repeated."),
+    ] = None
+    numerics: Annotated[
+        Numerics, choice(Numerics, "tf32: TF32 passes for float32, and the baseline runs with TF32 too.")
+    ] = "fp32"
+    purity: Annotated[
+        Purity, choice(Purity, "own-compute: nothing is computed by operators of libraries.")
+    ] = "any"
+    own_kernel: Annotated[
+        bool,
+        typer.Option(
+            help="Require a kernel of its own; without, a reference can be measured against itself."
+        ),
+    ] = True
+    unsafe: UnsafeOption = False
+
+    def settings(self, problems: Sequence[Problem]) -> VerifySettings:
+        """The settings that the options stand for.
+
+        Raises UsageError for values that make no sense, alone or together, and for a size that one of
+        `problems` has not.
+        """
+        from pydantic import ValidationError
+
+        from kernelproof.devices.discovery import default_backend
+        from kernelproof.errors import UsageError
+        from kernelproof.runs.sizes import choose_size
+        from kernelproof.types import VerifySettings
+        from kernelproof.types.explain import explain
+
+        baselines = [word for word in words_of(Baseline) if word in (self.baseline or ())]
+        if baselines and not self.measure:
+            raise UsageError("--baseline is for measuring; leave it out, or leave out --no-measure")
+        if self.purity == "own-compute" and not self.own_kernel:
+            raise UsageError("--purity own-compute asks for kernels of its own; leave out --no-own-kernel")
+        backend = default_backend() if self.backend == AUTO else self.backend
+        declared = settings_of(VerifyOptions)
+        given = {setting: getattr(self, option) for option, setting in declared.items()}
+        given |= {
+            "backend": backend,
+            "size": choose_size(self.size, backend, problems),
+            "baselines": baselines,
+        }
+        try:
+            return VerifySettings.model_validate(given)
+        except ValidationError as error:
+            called = {setting: f"--{option.replace('_', '-')}" for option, setting in declared.items()}
+            raise UsageError(explain(error, called)) from None
+
+
+def given_options(options: VerifyOptions, context: typer.Context) -> dict[str, Any]:
+    """The options of a verification that stand on the command line, defaults left out."""
+    sources = {field.name: context.get_parameter_source(field.name) for field in fields(options)}
+    by_user = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
+    return {name: getattr(options, name) for name in by_user}
+
+
+def settings_over(
+    settings: VerifySettings, given: dict[str, Any], problems: Sequence[Problem]
+) -> VerifySettings:
+    """Stored settings with the options that were given. Raises UsageError for what makes no sense."""
+
+    declared = settings_of(VerifyOptions)
+    stored = {option: getattr(settings, setting) for option, setting in declared.items()}
+    chosen = VerifyOptions(**{**stored, **given}).settings(problems)
+    names = [setting for option, setting in declared.items() if option in given]
+    return settings.model_copy(update={name: getattr(chosen, name) for name in names})
+
+
+def settings_of(options: type) -> dict[str, str]:
+    """Option to setting, of a class of options."""
+    hints = get_type_hints(options, include_extras=True)
+    return {field.name: setting_of(field.name, hints[field.name]) for field in fields(options)}
+
+
+def setting_of(option: str, hint: Any) -> str:
+    """The setting that an option of this type sets: the one that `Sets` names, else its own name."""
+    return next((extra.setting for extra in hint.__metadata__ if isinstance(extra, Sets)), option)
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer sees it: a parameter whose type is a class of options becomes those options."""
+    parameters: list[inspect.Parameter] = []
+    classes: dict[str, Any] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if is_dataclass(parameter.annotation):
+            classes[parameter.name] = parameter.annotation
+            parameters += _parameters(parameter.annotation)
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    def run(**given: Any) -> None:
+        for name, options in classes.items():
+            given[name] = options(**{field.name: given.pop(field.name) for field in fields(options)})
+        command(**given)
+
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameters(options: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(options, include_extras=True)
+    defaults = {
+        field.name: inspect.Parameter.empty if field.default is MISSING else field.default
+        for field in fields(options)
+    }
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in defaults.items()
+    ]

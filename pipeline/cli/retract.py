@@ -1,0 +1,41 @@
+"""`kernelproof retract`: a verification that no longer counts, or counts again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelproof.cli.options import AttemptArgument, WorkspaceOption, nonempty_text
+
+
+def retract(
+    attempt: AttemptArgument,
+    reason: Annotated[str, typer.Option(parser=nonempty_text, metavar="<words>", help="Why; it is stored.")],
+    verification: Annotated[
+        int | None,
+        typer.Option(help="One of its verifications, as show lists them [default: all]."),
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take retractions back: it counts again.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Say that an attempt's verifications no longer count. Nothing is deleted, and --undo takes it back."""
+    from kernelproof.db.store import open_store
+    from kernelproof.errors import UsageError
+    from kernelproof.wording import counted
+    from kernelproof.workspace import open_workspace
+
+    with open_store(open_workspace(workspace).database, create=False) as store:
+        stored = store.load_attempt(store.resolve_attempt(attempt))
+        ids = [one.id for one in stored.verifications]
+        if verification is not None and verification not in ids:
+            known = ", ".join(map(str, ids)) or "none"
+            raise UsageError(f"attempt {stored.id} has no verification {verification}; it has: {known}")
+        chosen = ids if verification is None else [verification]
+        changed = sum(store.retract(number, reason, counts=undo) for number in chosen)
+    done = ("counts again" if changed == 1 else "count again") if undo else "retracted"
+    if changed:
+        print(f"attempt {stored.id}: {counted(changed, 'verification')} {done}")
+    else:
+        state = "is retracted" if undo else "counts"
+        print(f"attempt {stored.id}: nothing to do; it has no verification that {state}")

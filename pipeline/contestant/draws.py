@@ -1,0 +1,72 @@
+"""Large weights, drawn on the GPU: a processor takes seconds for what a GPU draws in milliseconds.
+
+    with large_draws(device):
+        model = Model(*arguments)  # nn.Linear(32768, 32768) draws a thousand million numbers
+
+Tensors stay where they are: the numbers are copied to the host's memory. Their seed comes from torch's
+generator for the processor, so a model that draws the same layers in the same order gets the same weights, in
+whichever process it is constructed on that GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+LARGE = 1 << 22
+"""Elements from which on a tensor is drawn so: a processor takes some 20 ms for as many."""
+PIECE = 1 << 24
+"""Elements drawn at a time: 64 MiB of the GPU's memory."""
+_METHODS = ("uniform_", "normal_")
+"""What torch's layers draw their weights with."""
+
+
+@contextmanager
+def large_draws(
+    device: torch.device, *, large: int = LARGE, piece: int = PIECE, always: bool = False
+) -> Iterator[None]:
+    """Large float32 tensors of the host are filled from the GPU `device` meanwhile; from another kind of
+    device only `always`."""
+    if device.type != "cuda" and not always:
+        yield
+        return
+    # Methods are replaced, and no mode of torch's is used: torch.compile would see that in a constructor.
+    ours = {name: _drawing(getattr(torch.Tensor, name), device, large, piece) for name in _METHODS}
+    for name, method in ours.items():
+        setattr(torch.Tensor, name, method)
+    try:
+        yield
+    finally:
+        for name, method in ours.items():
+            if torch.Tensor.__dict__.get(name) is method:  # torch's own are those of the class above
+                delattr(torch.Tensor, name)
+
+
+def _drawing(method: Callable[..., Any], device: torch.device, large: int, piece: int) -> Callable[..., Any]:
+    def drawn(tensor: torch.Tensor, *arguments: Any, **more: Any) -> Any:
+        if not _taken(tensor, large, more):
+            return method(tensor, *arguments, **more)
+        seed = torch.empty((), dtype=torch.int64, device="cpu").random_()
+        source = torch.Generator(device).manual_seed(int(seed))
+        with torch.no_grad():
+            for place in torch.split(tensor.view(-1), piece):
+                numbers = torch.empty(place.numel(), device=device)
+                place.copy_(method(numbers, *arguments, **more | {"generator": source}))
+        return tensor
+
+    return drawn
+
+
+def _taken(tensor: torch.Tensor, large: int, more: dict[str, Any]) -> bool:
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.numel() >= large
+        and tensor.device.type == "cpu"
+        and tensor.dtype == torch.float32
+        and tensor.is_contiguous()
+        and more.get("generator") is None
+        and not (tensor.requires_grad and torch.is_grad_enabled())  # torch refuses that
+    )

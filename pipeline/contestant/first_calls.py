@@ -1,0 +1,72 @@
+"""Kernels that are compiled when they are first called: what a backend does in a candidate's process.
+
+The backend's own part comes as the text of a program, which defines a class `Inside` (`FirstCall` in
+`kernelproof.backends.base`). What the compiler leaves is packed in the build stage, and unpacked before the
+candidate is loaded where it is judged: the same compiler finds it there by its content.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+PLACE = "first-calls"
+"""The compiler's cache, in the working directory. A relative path: the cache names its files by it, and is
+used in another directory."""
+MAX_BYTES = 8 << 20
+"""Of what is handed on, packed. Kernels beyond it are compiled at their first call once more."""
+
+
+class FirstCalls:
+    """A backend's part in this process."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        """`said`: `text`, `variables`, `cache` and `interpret`, as the trusted end sends them."""
+        os.environ.update({str(name): str(value) for name, value in said["variables"].items()})
+        os.environ[str(said["cache"])] = PLACE
+        self.interprets = bool(said["interpret"])
+        """Whether kernels are interpreted."""
+        definitions: dict[str, Any] = {"__name__": "inside"}
+        exec(compile(said["text"], "inside.py", "exec"), definitions)
+        self.inside: Any = definitions["Inside"]()
+
+    def compile_error(self, error: BaseException) -> bool:
+        """Whether a kernel was refused by its compiler: this error says so, or one that it came of."""
+        seen: BaseException | None = error
+        for _ in range(10):
+            if seen is None:
+                return False
+            if self.inside.compile_error(seen):
+                return True
+            seen = seen.__cause__ or seen.__context__
+        return False
+
+
+def packed() -> str:
+    """What the compiler has left here, as text: files in the order of their names, as many as may be kept."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        room = MAX_BYTES
+        for folder in sorted(Path(PLACE).iterdir()) if Path(PLACE).is_dir() else ():
+            files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+            texts = {str(path.relative_to(PLACE)): path.read_bytes() for path in files}
+            room -= sum(len(zlib.compress(text, 1)) for text in texts.values())
+            if room < 0:
+                break
+            for name, text in texts.items():
+                archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    return base64.b64encode(content.getvalue()).decode()
+
+
+def unpack(descriptor: int) -> None:
+    """Puts what was packed where the compiler looks for it. What cannot be read is compiled once more."""
+    try:
+        with open(descriptor, "rb") as file, zipfile.ZipFile(file) as archive:
+            archive.extractall(PLACE)
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error):
+        pass

@@ -1,0 +1,196 @@
+"""Writes drafts as a suite: all of them or none. What is half-written lies under a hidden name beside it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.problems.importing.drafts import Draft, Drafts, Imported
+from kernelproof.problems.suite import open_suite
+from kernelproof.types import Problem
+from kernelproof.wording import counted
+
+
+def write_suite(drafts: Drafts, to: Path, *, skip_broken: bool = False) -> Imported:
+    """Writes the drafts as a new suite at `to`, which appears when it is whole.
+
+    With `skip_broken` drafts that are no problems are left out. Raises UsageError where one is none, where
+    two have one id, where none is left, or where `to` holds something; MachineError where `to` cannot be
+    written.
+    """
+    _require_free(to)
+    good, broken = _checked(drafts.good, to)
+    broken = [*drafts.broken, *broken]
+    if broken and not skip_broken:
+        total = len(drafts.good) + len(drafts.broken)
+        many = f"{len(broken)} of {total} are no problems, the first: " if len(broken) > 1 else ""
+        raise UsageError(f"{many}{broken[0]}; nothing was written: mend it, or give --skip-broken")
+    if not good:
+        first = f": {broken[0]}" if broken else ""
+        raise UsageError(f"there is no problem to write{first}")
+    _require_one_layout([draft for draft, _ in good])
+    with _new_directory(to) as folder:
+        for draft, _ in good:
+            path = folder / draft.file
+            path.parent.mkdir(exist_ok=True)
+            _write(path, draft.source)
+    return Imported(
+        suite=to,
+        problems=tuple(problem for _, problem in good),
+        files=tuple(to / draft.file for draft, _ in good),
+        left_out=tuple(broken),
+    )
+
+
+def place_in(draft: Draft, to: Path) -> Draft:
+    """The draft with the place it gets at `to`, a suite or nothing yet: the next free number of its level.
+
+    A suite without levels keeps having none. Raises UsageError where its id or name is taken, or where a
+    level is asked for in a suite without levels.
+    """
+    if not _holds_something(to):
+        return replace(draft, level=draft.level or 1, number=draft.number or 1)
+    places = open_suite(to).places
+    here = to.absolute()
+    flat = all(place.path.parent == here for place in places)
+    if flat and places[0].level is not None:
+        raise UsageError(f"{to} is one level of a suite; give the suite: --to {to.parent}")
+    if not flat and any(place.path.parent.parent != here for place in places):
+        raise UsageError(f"{to} holds a suite deeper down; give --to the directory of its levels")
+    if flat and draft.level is not None:
+        raise UsageError(f"the problems in {to} have no levels; leave --level out")
+    level = None if flat else draft.level or 1
+    beside = [place for place in places if place.level == level]
+    taken = {place.number for place in beside if place.number is not None}
+    number = draft.number or (None if flat and not taken else max(taken, default=0) + 1)
+    placed = replace(draft, level=level, number=number)
+    for place in beside:
+        if place.name.lower() == placed.name.lower() or (number is not None and place.number == number):
+            raise UsageError(
+                f"{to} has {place.path.name} already, and this would be {placed.file.name}; "
+                "give another --name"
+            )
+    return placed
+
+
+def write_into(draft: Draft, to: Path) -> Imported:
+    """Writes one draft into the suite at `to`, or as a new suite; the file appears when it is whole.
+
+    Raises UsageError as `place_in` does, and MachineError where it cannot be written.
+    """
+    if not _holds_something(to):
+        return write_suite(Drafts((place_in(draft, to),)), to)
+    with _unwritable(to), _alone(to):
+        draft = place_in(draft, to)  # again: another import may have taken the number
+        path = to / draft.file
+        path.parent.mkdir(exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=".importing-", dir=path.parent)
+        os.close(descriptor)
+        try:
+            _write(Path(name), draft.source)
+            Path(name).chmod(0o666 & ~_umask())
+            os.link(name, path)  # unlike a rename, this never replaces a file
+        except FileExistsError:
+            raise UsageError(f"{path} is there already; give another --name") from None
+        finally:
+            Path(name).unlink()
+    return Imported(suite=to, problems=(draft.problem(to),), files=(path,))
+
+
+def _checked(drafts: Sequence[Draft], to: Path) -> tuple[list[tuple[Draft, Problem]], list[str]]:
+    """The drafts that are problems, and what is wrong with the others, as an id that is taken."""
+    good: list[tuple[Draft, Problem]] = []
+    broken: list[str] = []
+    seen: dict[str, str] = {}
+    for draft in drafts:
+        try:
+            problem = draft.problem(to)
+        except UsageError as error:
+            broken.append(str(error))
+            continue
+        key = problem.id.lower()
+        if key in seen:
+            broken.append(f"{draft.said}: {problem.id} is also {seen[key]}; give it another number or name")
+            continue
+        seen[key] = draft.said
+        good.append((draft, problem))
+    return good, broken
+
+
+def _require_one_layout(drafts: Sequence[Draft]) -> None:
+    without = [draft for draft in drafts if draft.level is None]
+    if without and len(without) < len(drafts):
+        raise UsageError(
+            f"{without[0].said} has no level, and {counted(len(drafts) - len(without), 'other')} "
+            "have one; say which level such problems get with --level"
+        )
+
+
+def _require_free(to: Path) -> None:
+    if _holds_something(to):
+        raise UsageError(f"{to} is there already; give --to a new directory")
+    if to.absolute() == Path.cwd():
+        raise UsageError(
+            f"{to} is the current directory, which cannot be replaced; give --to a new directory"
+        )
+    if not to.absolute().parent.is_dir():
+        raise UsageError(f"{to.parent} is no directory; make it first: mkdir -p {to.parent}")
+
+
+def _holds_something(path: Path) -> bool:
+    if path.is_dir() and not path.is_symlink():
+        return any(path.iterdir())
+    return path.exists() or path.is_symlink()
+
+
+@contextmanager
+def _new_directory(to: Path) -> Iterator[Path]:
+    """A directory that becomes `to` at the end, and is gone where that fails."""
+    with _unwritable(to):
+        folder = Path(tempfile.mkdtemp(prefix=f".{to.name}.importing-", dir=to.absolute().parent))
+        try:
+            yield folder
+            folder.chmod(0o777 & ~_umask())
+            folder.rename(to)  # replaces an empty directory, and nothing else
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _unwritable(to: Path) -> Iterator[None]:
+    """A place where nothing can be written is the machine's matter, in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(f"{to} cannot be written: {error.strerror}; nothing was imported") from error
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Holds other imports into this directory off, so that two do not take one number."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, source: str) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:  # the text's own line endings
+        stream.write(source)
+
+
+def _umask() -> int:
+    current = os.umask(0o022)
+    os.umask(current)
+    return current

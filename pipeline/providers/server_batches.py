@@ -1,0 +1,327 @@
+"""Questions by a server's batch endpoint: collected, handed over in a file, answered within a day.
+
+No task runs in the background. Of the questions that wait for a batch, one does what is to be done for all:
+it waits until no more come, submits, and looks how far the server is. When it is cancelled, another goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import IO, Any, Literal
+
+import anyio
+import anyio.to_thread
+
+from kernelproof.errors import ProviderError, ProviderFatal
+from kernelproof.providers.base import AskEvent, BatchJournal, ProviderOptions, Question
+from kernelproof.providers.batch_results import BatchResults, status_of
+from kernelproof.providers.batch_server import BatchServer
+from kernelproof.providers.body import response_from_body, with_limit
+from kernelproof.providers.complaints import complaint_of_reply
+from kernelproof.providers.endpoints import endpoint
+from kernelproof.types import Response
+from kernelproof.wording import counted
+
+WINDOW_S = 2.0
+"""A batch is handed over when no new question came for so long,"""
+MAX_QUESTIONS, MAX_BYTES = 50_000, 100 << 20
+"""or when it holds so much: half of the bytes that OpenAI takes, and as many questions."""
+FIRST_POLL_S, MAX_POLL_S = 5.0, 60.0
+OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+"""States of a batch to which no more answers come."""
+UNHEARD = "?"
+"""Before our own name of a batch: the server was told to make it, and what it calls it is not known yet."""
+
+
+@dataclass(eq=False)
+class _Batch:
+    """Questions that wait for the same thing."""
+
+    stage: Literal["collecting", "looking", "submitting", "following"] = "collecting"
+    waiting: dict[str, Question] = field(default_factory=dict)
+    """By key."""
+    size: int = 0
+    """Bytes of the requests."""
+    last: float = 0.0
+    """When the last question came."""
+    id: str = ""
+    """The server's, or our own after `UNHEARD`; empty before that."""
+    keys: Sequence[str] = ()
+    """All that it was submitted with."""
+    resumed: bool = False
+    """Another process submitted it."""
+    results: BatchResults | None = None
+    ended: str = ""
+    """How it ended, in the server's words."""
+    failure: ProviderError | ProviderFatal | None = None
+    """Why it came to nothing here."""
+    led: bool = False
+    """One of its questions is at work for all."""
+    changed: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def full(self) -> bool:
+        """Takes no more."""
+        return len(self.waiting) >= MAX_QUESTIONS or self.size >= MAX_BYTES
+
+    def tell(self, event: AskEvent) -> None:
+        """Says it to all."""
+        for question in list(self.waiting.values()):
+            question.tell(event)
+
+
+class ServerBatches:
+    """All batches of one model in this process."""
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None,
+        options: ProviderOptions,
+        server: BatchServer,
+        request: Callable[[Question], dict[str, Any]],
+    ) -> None:
+        """`request` makes the fields of a request."""
+        self._name, self._base_url, self._sampling = name, base_url, options.sampling
+        self._server, self._request = server, request
+        self._path = endpoint(options.endpoint).path
+        self._journal: BatchJournal | None = None
+        self._collecting = _Batch()
+        self._batch_of: dict[str, _Batch] = {}
+        """By key of the question."""
+        self._open: dict[str, _Batch] = {}
+        """Those that are at the server, by id."""
+
+    def keep_batches(self, journal: BatchJournal) -> None:
+        """Reads and writes `journal` from now on."""
+        self._journal = journal
+
+    async def ask(self, question: Question) -> Response:
+        """The answer, when the batch is over. Raises as `Provider.ask` does."""
+        key = question.key
+        if not key or key in self._batch_of:
+            key = uuid.uuid4().hex
+        self._join(key, question)
+        try:
+            while True:
+                batch = self._batch_of[key]
+                if batch.failure is not None:
+                    raise _anew(batch.failure)
+                if batch.results is not None:
+                    await question.room()
+                    return self._answer(batch, batch.results, key)
+                if batch.led:
+                    await batch.changed.wait()
+                else:
+                    await self._lead(batch, question)
+        finally:
+            self._leave(key)
+
+    def close(self) -> None:
+        """Gives the disk's space back. Batches at the server stay there, and in the journal."""
+        for batch in self._open.values():
+            if batch.results is not None:
+                batch.results.close()
+
+    def _join(self, key: str, question: Question) -> None:
+        if self._collecting.full or self._collecting.stage != "collecting":
+            self._collecting = _Batch()
+        batch = self._collecting
+        batch.size += len(self._line(key, question))
+        batch.last = time.monotonic()
+        batch.waiting[key] = question
+        self._batch_of[key] = batch
+
+    def _leave(self, key: str) -> None:
+        batch = self._batch_of.pop(key)
+        batch.waiting.pop(key)
+        if not batch.waiting:
+            self._open.pop(batch.id, None)
+            if batch.results is not None:
+                batch.results.close()
+
+    async def _lead(self, batch: _Batch, question: Question) -> None:
+        """Does the next thing for all questions of a batch."""
+        batch.led = True
+        try:
+            if batch.stage == "collecting":
+                await self._collect(batch)
+            elif batch.stage == "looking":
+                await self._reunite(batch)
+            elif batch.stage == "submitting":
+                await self._submit(batch)
+            else:
+                await self._follow(batch, question)
+        except (ProviderError, ProviderFatal) as error:
+            batch.failure = error
+            self._open.pop(batch.id, None)
+        finally:
+            batch.led = False
+            changed, batch.changed = batch.changed, anyio.Event()
+            changed.set()
+
+    async def _collect(self, batch: _Batch) -> None:
+        """Waits for more questions."""
+        while not batch.full and (left := batch.last + WINDOW_S - time.monotonic()) > 0:
+            await anyio.sleep(left)
+        batch.stage = "looking"
+
+    async def _reunite(self, batch: _Batch) -> None:
+        """Moves the questions that a server has already to the batch that they are in."""
+        found = await self._noted("open_batches", self._name, self._base_url) or []
+        for batch_id, keys in found:
+            moved = [key for key in keys if key in batch.waiting]
+            if not moved:
+                continue
+            target = self._open.get(batch_id)
+            if target is None:
+                stage: Literal["submitting", "following"] = "following"
+                if batch_id.startswith(UNHEARD):
+                    stage = "submitting"
+                target = _Batch(stage, id=batch_id, keys=keys, resumed=True)
+                self._open[batch_id] = target
+            for key in moved:
+                target.waiting[key] = batch.waiting.pop(key)
+                self._batch_of[key] = target
+        batch.stage = "submitting"
+
+    async def _submit(self, batch: _Batch) -> None:
+        """Hands the questions over, unless the server has them though we did not hear its reply."""
+        if batch.id:
+            if found := await self._server.find(batch.id.removeprefix(UNHEARD)):
+                await self._submitted(batch, found)
+                return
+            await self._noted("closed", batch.id)
+            self._open.pop(batch.id, None)
+            batch.id = ""
+        if not batch.waiting:
+            return
+        questions = dict(batch.waiting)
+        with tempfile.TemporaryFile(prefix="kernelproof-batch-") as file:
+            await anyio.to_thread.run_sync(self._write, file, questions)
+            file_id = await self._server.upload(file)
+        label = uuid.uuid4().hex
+        batch.keys, batch.id = tuple(questions), UNHEARD + label
+        await self._noted("submitted", self._name, self._base_url, batch.id, list(questions))
+        try:
+            batch_id = await self._server.create(file_id, self._path, label)
+        except ProviderFatal:
+            await self._noted("closed", batch.id)
+            raise
+        await self._submitted(batch, batch_id)
+
+    async def _submitted(self, batch: _Batch, batch_id: str) -> None:
+        """The server has it, by this id."""
+        ours, batch.id, batch.stage = batch.id, batch_id, "following"
+        self._open.pop(ours, None)
+        self._open[batch_id] = batch
+        with anyio.CancelScope(shield=True):
+            await self._noted("renamed", ours, batch_id)
+        batch.tell(AskEvent("sent", note=f"batch {batch_id}: {counted(len(batch.keys), 'question')}"))
+
+    async def _follow(self, batch: _Batch, question: Question) -> None:
+        """Waits until the batch is over, and takes what came of it. `question` hears how far it is."""
+        pause = FIRST_POLL_S
+        while True:
+            state = await self._server.look(batch.id)
+            if state is None:
+                await self._unknown(batch)
+                return
+            if state.get("status") in OVER:
+                break
+            question.tell(AskEvent("waiting", note=f"batch {batch.id}: {_progress(state)}"))
+            await anyio.sleep(pause)
+            pause = min(MAX_POLL_S, 1.5 * pause)
+        results = BatchResults()
+        for name in ("output_file_id", "error_file_id"):
+            if isinstance(state.get(name), str) and state[name]:
+                await self._server.download(state[name], results)
+        if unanswered := results.unanswered(batch.keys):
+            await self._noted("closed", batch.id, unanswered)
+        batch.ended = f"batch {batch.id} {_ended(state)}"
+        batch.results = results
+        # They are paid for: the failure of one must not end the others' asking.
+        batch.tell(AskEvent("streaming"))
+
+    async def _unknown(self, batch: _Batch) -> None:
+        """A batch of another process that is gone is submitted anew, as far as it is still asked for."""
+        await self._noted("closed", batch.id)
+        if not batch.resumed:
+            raise ProviderError(f"{self._name}: the server does not know batch {batch.id}, which it made")
+        self._open.pop(batch.id, None)
+        batch.id, batch.stage, batch.resumed = "", "submitting", False
+
+    def _answer(self, batch: _Batch, results: BatchResults, key: str) -> Response:
+        """What came of one question."""
+        entry = results.entry(key)
+        if entry is None:
+            raise ProviderError(f"{self._name}: {self._server.attempts.safe(batch.ended)}, without an answer")
+        response = entry.get("response")
+        if not isinstance(response, Mapping):
+            raise ProviderError(f"{self._name}: {self._server.attempts.safe(_message(entry.get('error')))}")
+        body, request_id = response.get("body"), response.get("request_id")
+        if entry.get("error") or status_of(entry) >= 300:
+            found = complaint_of_reply(status_of(entry), "", json.dumps(entry.get("error") or body).encode())
+            message = f"{self._name}: {self._server.attempts.safe(found.message)}"
+            failed = self._server.attempts.judged(found, message, self._sampling)
+            if failed.verdict.fatal is not None:
+                raise ProviderFatal(f"{self._name}: {failed.verdict.fatal}")
+            raise failed.error
+        if not isinstance(body, Mapping):
+            raise ProviderError(f"{self._name}: {batch.ended}, with an answer that is not JSON")
+        try:
+            answer = response_from_body(body, request_id=request_id if isinstance(request_id, str) else None)
+        except ProviderError as error:
+            raise ProviderError(f"{self._name}: {error}", retriable=error.retriable) from error
+        sent = self._request(batch.waiting[key])
+        return with_limit(answer, sent)
+
+    def _write(self, file: IO[bytes], questions: Mapping[str, Question]) -> None:
+        for key, question in questions.items():
+            file.write(self._line(key, question))
+        file.flush()
+
+    def _line(self, key: str, question: Question) -> bytes:
+        body = {name: value for name, value in self._request(question).items() if name != "stream"}
+        entry = {"custom_id": key, "method": "POST", "url": self._path, "body": body}
+        return json.dumps(entry).encode() + b"\n"
+
+    async def _noted(self, method: str, *facts: object) -> Any:
+        """A call of the journal, where there is one."""
+        if self._journal is None:
+            return None
+        return await anyio.to_thread.run_sync(partial(getattr(self._journal, method), *facts))
+
+
+def _anew(error: ProviderError | ProviderFatal) -> ProviderError | ProviderFatal:
+    """An error for each question: one that is raised in many tasks would collect all their tracebacks."""
+    if isinstance(error, ProviderError):
+        return ProviderError(str(error), retriable=error.retriable)
+    return ProviderFatal(str(error))
+
+
+def _progress(state: Mapping[str, Any]) -> str:
+    """`in_progress, 3 of 10 answered`."""
+    counts, status = state.get("request_counts"), str(state.get("status"))
+    if not isinstance(counts, Mapping) or not counts.get("total"):
+        return status
+    return f"{status}, {counts.get('completed', 0)} of {counts['total']} answered"
+
+
+def _ended(state: Mapping[str, Any]) -> str:
+    """`failed: the file is too large`."""
+    errors = state.get("errors")
+    data = errors.get("data") if isinstance(errors, Mapping) else None
+    said = "; ".join(map(_message, data[:3])) if isinstance(data, list) else ""
+    return f"{state['status']}: {said}" if said else str(state["status"])
+
+
+def _message(error: object) -> str:
+    message = error.get("message") if isinstance(error, Mapping) else None
+    return str(message or error)

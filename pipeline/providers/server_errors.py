@@ -1,0 +1,139 @@
+"""What an error of a model's server means: ask again, give this question up, or stop the run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernelproof.providers.complaints import Complaint
+
+_QUOTA = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error"}
+)
+_BUSY = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "RESOURCE_EXHAUSTED"})
+_REFUSED = frozenset(
+    {"content_filter", "content_policy_violation", "invalid_prompt", "invalid_request_error"}
+)
+"""Codes of errors in a reply with status 200 that the question itself leads to."""
+_NO_MONEY = re.compile(r"insufficient (account )?(balance|credit|funds)", re.IGNORECASE)
+_BAD_KEY = re.compile(
+    r"api[ _-]?key.{0,40}(not valid|invalid|incorrect|missing|expired)"
+    r"|(invalid|incorrect|missing|expired).{0,20}api[ _-]?key",
+    re.IGNORECASE,
+)
+_FLAGGED = re.compile(r"moderation|flagged|content.?(policy|filter)|safety", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context.{0,12}length|context.window|maximum context|too many (input |prompt )?tokens|prompt is too long"
+    r"|exceeds? the (available |maximum )?(context|number of tokens)|input (token count|is too long)",
+    re.IGNORECASE,
+)
+_PASSES = re.compile(r"overload|busy|capacity|unavailable|time.?out|try again|rate|upstream", re.IGNORECASE)
+_NO_MODEL = re.compile(
+    r"model.{0,80}(does not exist|not found|not exist|not available|unknown)|(unknown|invalid|no such) model"
+    r"|server is pinned to",  # transformers
+    re.IGNORECASE | re.DOTALL,
+)
+_COMPLAINS = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|permitted|allowed|invalid|deprecated|cannot|must|should"
+    r"|only|too (large|big|small|high|low|many)|exceed|range|at most|at least|(less|greater|more) than"
+    r"|between",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|permitted|extra", re.IGNORECASE)
+_OURS = frozenset({"model", "messages", "input", "instructions"})
+FLAGS = {
+    "temperature": "--temperature",
+    "max_tokens": "--max-tokens",
+    "max_completion_tokens": "--max-tokens",
+    "max_output_tokens": "--max-tokens",
+    "reasoning_effort": "--reasoning-effort",
+    "reasoning": "--reasoning-effort",
+}
+"""Fields of the request to the option that sets them; others are set by --param."""
+_INSTEAD = {
+    "max_completion_tokens": "--param max_tokens=N",
+    "max_tokens": "--max-tokens N",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do about an error."""
+
+    fatal: str | None = None
+    """Why no question can be answered, and what to change."""
+    retry: bool = False
+    """Ask this question again."""
+    busy: bool = False
+    """The server is asked too often (429)."""
+    mended: bool = False
+    """The next request leaves out what the server refused: at once, and beside the number of retries."""
+    parameter: str | None = None
+    """The field of the request that the server does not accept, where that is what it says."""
+    unexplained: bool = False
+    """The server failed and did not say at what: perhaps at the length of the prompt."""
+
+
+def judged(found: Complaint, message: str, sent: Mapping[str, object], key_variable: str) -> Verdict:
+    """What an error means. `message` is the server's, safe to show; `sent` the fields of the request."""
+    status, codes = found.status, found.codes
+    if codes & _QUOTA or _NO_MONEY.search(message):
+        return Verdict(fatal=f"the quota is used up: {message}")
+    if status == 402:
+        return Verdict(fatal=f"{message}; the account needs credit")
+    if status == 401 or "invalid_api_key" in codes or (status in (400, 403) and _BAD_KEY.search(message)):
+        return Verdict(fatal=f"{message}; check the key in {key_variable} (--key-variable names another)")
+    if status == 403:
+        if _FLAGGED.search(message):  # a gateway refused this prompt
+            return Verdict()
+        return Verdict(fatal=f"{message}; the key in {key_variable} may not use this model or server")
+    if status in (404, 405, 410) or "model_not_found" in codes:
+        where = "the model's name (--model) and the base URL (--base-url; most end in /v1)"
+        return Verdict(fatal=f"{message}; check {where}")
+    if status in (400, 422):
+        return _of_a_bad_request(found, message, sent)
+    busy = status == 429 or (status is None and bool(codes & _BUSY))
+    passes = status is None and not codes & _REFUSED and not _is_too_long(found)
+    return Verdict(
+        retry=busy or passes or status in (408, 409) or (status or 0) >= 500,
+        busy=busy,
+        unexplained=(passes and not busy and not _PASSES.search(message))
+        or (status == 500 and not found.says_something),
+    )
+
+
+def _of_a_bad_request(found: Complaint, message: str, sent: Mapping[str, object]) -> Verdict:
+    if _is_too_long(found):
+        return Verdict()
+    parameter = _field(found, sent)
+    if found.parameter == "model" or (parameter is None and _NO_MODEL.search(message)):
+        return Verdict(fatal=f"{message}; check the model's name (--model)")
+    if parameter is None:
+        return Verdict()
+    unknown = parameter in _INSTEAD and _UNKNOWN.search(" ".join((message, *found.codes)))
+    instead = f", or use {_INSTEAD[parameter]}" if unknown else ""
+    flag = FLAGS.get(parameter, f"--param {parameter}")
+    return Verdict(
+        fatal=f"the server does not accept {parameter}: change or leave out {flag}{instead}. {message}",
+        parameter=parameter,
+    )
+
+
+def _is_too_long(found: Complaint) -> bool:
+    return "context_length_exceeded" in found.codes or _TOO_LONG.search(found.message) is not None
+
+
+def _field(found: Complaint, sent: Mapping[str, object]) -> str | None:
+    """The field of the request that an error is about, when it is one that was set."""
+    ours = [name for name in sent if name not in _OURS]
+    if found.parameter:
+        root = re.split(r"[.\[]", found.parameter, maxsplit=1)[0]
+        return root if root in ours else None
+    complains = _COMPLAINS.search(found.message) is not None
+    for name in sorted(ours, key=len, reverse=True):
+        word = rf"{re.escape(name)}(?:ing)?" if name == "stream" else re.escape(name)
+        spelled = re.search(rf"(['\"`]?)(?<!\w){word}(?!\w)\1", found.message, re.IGNORECASE)
+        if spelled and (complains or spelled[1] or "_" in name):
+            return name
+    return None

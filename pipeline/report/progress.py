@@ -1,0 +1,308 @@
+"""How far a batch is, on screen: a table by model, and lines below it. All of it made safe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.box import SIMPLE
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kernelproof.report.layout import percent, plain_table, scaled
+from kernelproof.report.leaderboard import PACE_STYLE
+from kernelproof.report.plain import clean
+from kernelproof.types import Status, Verification
+from kernelproof.types.progress import (
+    AT_SERVER,
+    HERE,
+    BatchProgress,
+    FailureCount,
+    FastAttempt,
+    ModelProgress,
+)
+from kernelproof.wording import counted
+
+LONG_SILENCE_S = 20.0
+"""A silence of a server that lasts so long is mentioned."""
+NAME_WIDTHS = (40, 24, 18)
+"""Most characters of a model's name on one line of the table: the first that lets the columns fit."""
+_LONGEST_NAME = 120
+UNKNOWN = "unknown"
+"""What stands where nobody said a number."""
+_UNBOUNDED = 10_000
+_STATUSES_SHOWN = 6
+
+
+class _Column(NamedTuple):
+    title: str
+    cell: Callable[[ModelProgress], str]
+    optional: bool = False
+    """Left out as long as no model has anything in it."""
+
+
+def _place(name: str, title: str = "", *, optional: bool = False) -> _Column:
+    return _Column(title or name, lambda m: _number(m.places.get(name, 0)), optional)
+
+
+def _number(value: int) -> str:
+    return str(value) if value else ""
+
+
+_SAMPLES = _Column("samples", lambda m: f"{m.over}/{m.samples}")
+_RATE = _Column("tokens/s", lambda m: "" if m.tokens_per_s is None else f"{m.tokens_per_s:.0f}")
+_CORRECT = _Column("correct", lambda m: f"{m.correct}/{m.ended}")
+_BEST = _Column("best", lambda m: "" if m.fastest is None else f"{m.fastest:.3g}")
+_TOKENS = _Column("tokens", lambda m: _short_tokens(m))
+_COST = _Column("cost", lambda m: short_cost(m))
+_LEFT = _Column("left", lambda m: "" if m.left_s is None else duration(m.left_s) if m.left_s else "done")
+_ELSEWHERE = _place("elsewhere", optional=True)
+_WAITING = _place("waiting", optional=True)
+_FIGURES = (_CORRECT, _BEST, _TOKENS, _COST, _LEFT)
+_ASKED = (_place("asking", "to ask", optional=True), _place("sent", "asked"), _place("answering"))
+
+LAYOUTS: tuple[tuple[_Column, ...], ...] = (
+    (_SAMPLES, _ELSEWHERE, *_ASKED, _RATE, _WAITING, *(_place(name) for name in HERE), *_FIGURES),
+    (
+        *(_SAMPLES, *_ASKED, _RATE, _WAITING),
+        *(_Column("judging", lambda m: _number(_at(m, HERE))), *_FIGURES),
+    ),
+    (
+        *(_SAMPLES, _Column("asked", lambda m: _number(_at(m, AT_SERVER))), _RATE),
+        *(_Column("judging", lambda m: _number(_at(m, HERE))), _CORRECT, _BEST, _COST),
+    ),
+)
+"""Columns beside the model's name: the first that the screen holds is taken."""
+
+
+def _at(model: ModelProgress, places: Iterable[str]) -> int:
+    return sum(model.places.get(place, 0) for place in places)
+
+
+def progress_table(progress: BatchProgress, console: Console) -> Table:
+    """A row for each model, and one for all where there are several."""
+    rows = [*progress.models, progress.whole] if len(progress.models) > 1 else list(progress.models)
+    # A table that is drawn anew keeps its columns as far as it can.
+    done = progress.whole.over >= progress.whole.samples
+    for layout in LAYOUTS:
+        columns = [c for c in layout if any(map(c.cell, rows)) or not (c.optional or done)]
+        for name_width in NAME_WIDTHS:
+            table = _table(columns, rows, name_width)
+            wide = console.measure(table, options=console.options.update_width(_UNBOUNDED)).maximum
+            if wide <= console.width:
+                return table
+    return table
+
+
+def _table(columns: Sequence[_Column], rows: Sequence[ModelProgress], name_width: int) -> Table:
+    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=True)
+    table.add_column("model", overflow="fold", max_width=name_width)
+    for column in columns:
+        table.add_column(column.title, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(Text(_name(row.model)), *(Text(column.cell(row)) for column in columns))
+    return table
+
+
+def _name(model: str) -> str:
+    """A model's name, on one line and of a length that cannot fill the screen."""
+    name = " ".join(clean(model).split()) or "?"
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
+
+
+def progress_screen(progress: BatchProgress, console: Console) -> RenderableType:
+    """The table, and what is worth a line below it."""
+    lines = [*_below(progress), *fastest_lines(progress.fastest[:3], several=len(progress.models) > 1)]
+    return Group(progress_table(progress, console), Text(), *map(_line, lines))
+
+
+def _line(text: str) -> Text:
+    return Text(clean(text), no_wrap=True, overflow="ellipsis")
+
+
+def _below(progress: BatchProgress) -> list[str]:
+    whole = progress.whole
+    here = [f"{whole.places[place]} {place}" for place in HERE if place in whole.places]
+    facts = [
+        ("judging", ", ".join(here)),
+        *((_ended_title(progress, model), statuses(model.statuses)) for model in progress.models),
+        ("tokens", tokens(whole) if whole.answered else ""),
+        ("cost", cost(whole)),
+        ("waiting", _waiting(whole)),
+        ("elsewhere", _elsewhere(whole)),
+        ("silence", _silence(whole)),
+        ("referees", "" if progress.busy_share is None else f"{percent(progress.busy_share)} busy"),
+        ("time", _time(progress)),
+    ]
+    return [f"{title:<9} {fact}" for title, fact in facts if fact]
+
+
+def _ended_title(progress: BatchProgress, model: ModelProgress) -> str:
+    return "ended" if len(progress.models) == 1 else f"ended     {_name(model.model)}:"
+
+
+def statuses(counts: Mapping[Status, int]) -> str:
+    """`7 correct, 3 wrong_output`, the most frequent first, the rest as one number."""
+    ranked = sorted(counts.items(), key=lambda one: -one[1])
+    said = [f"{number} {status.value}" for status, number in ranked[:_STATUSES_SHOWN]]
+    rest = sum(number for _, number in ranked[_STATUSES_SHOWN:])
+    return ", ".join([*said, f"{rest} others"] if rest else said)
+
+
+def _waiting(model: ModelProgress) -> str:
+    number = model.places.get("waiting", 0)
+    if not number:
+        return ""
+    why = f": {model.waiting_for}" if model.waiting_for else ""
+    return f"{counted(number, 'question')} to be sent again later{why}"
+
+
+def _elsewhere(model: ModelProgress) -> str:
+    number = model.places.get("elsewhere", 0)
+    return f"another command is at work on {counted(number, 'attempt')}" if number else ""
+
+
+def _silence(model: ModelProgress) -> str:
+    if model.silence_s is None or model.silence_s < LONG_SILENCE_S:
+        return ""
+    return f"no sign of the server for {duration(model.silence_s)} on the question that waits longest"
+
+
+def _time(progress: BatchProgress) -> str:
+    if progress.whole.over >= progress.whole.samples:
+        return duration(progress.elapsed_s)
+    left = progress.left_s
+    so_far = f"{duration(progress.elapsed_s)} so far"
+    return f"{so_far}, about {duration(left)} left" if left else so_far
+
+
+def fastest_lines(fastest: Sequence[FastAttempt], *, several: bool) -> list[str]:
+    """The best attempts, a line for each. `several`: the model is named."""
+    lines = []
+    for number, one in enumerate(fastest):
+        attempt = "" if one.attempt_id is None else f"  #{one.attempt_id}"
+        model = f"  {_name(one.model)}" if several else ""
+        lines.append(f"{'' if number else 'best':<9} {speedup(one)}  {clean(one.problem_id)}{attempt}{model}")
+    return lines
+
+
+def speedup(one: FastAttempt) -> str:
+    """`1.432 (1.421 to 1.440, faster)`."""
+    return f"{one.speedup:.3f} ({one.low:.3f} to {one.high:.3f}, {one.pace.value})"
+
+
+def speedup_of(verification: Verification | None) -> str:
+    """The speedup of a timed verification, as `speedup` has it; empty without one."""
+    found = verification.measurement if verification else None
+    if found is None:
+        return ""
+    interval = found.speedup_interval
+    return f"{found.speedup:.3f} ({interval.low:.3f} to {interval.high:.3f}, {found.pace.value})"
+
+
+def fastest_table(fastest: Sequence[FastAttempt]) -> Table:
+    """The best attempts as the end of a batch shows them."""
+    table = plain_table("problem", "speedup", "95 % interval", "pace", "model", "attempt")
+    for one in fastest:
+        attempt = "" if one.attempt_id is None else f"#{one.attempt_id}"
+        interval = f"{one.low:.3f} to {one.high:.3f}"
+        pace = Text(one.pace.value, style=PACE_STYLE[one.pace])
+        facts = map(Text, (clean(one.problem_id), f"{one.speedup:.3f}", interval))
+        table.add_row(*facts, pace, Text(_name(one.model)), Text(attempt))
+    return table
+
+
+def failure_line(failure: FailureCount) -> str:
+    """`12 wrong_output, most often: ... (kernelproof show 17)`."""
+    said = f"{failure.count:>4}  {failure.status.value}"
+    reason = failure.reason or failure.status.meaning
+    shown = "" if failure.attempt_id is None else f" (kernelproof show {failure.attempt_id})"
+    return f"{said}: {clean(reason)}{shown}"
+
+
+def summary_line(progress: BatchProgress) -> str:
+    """One line that says how far it is."""
+    whole = progress.whole
+    places = {
+        "at the server": _at(whole, AT_SERVER),
+        "in another command": whole.places.get("elsewhere", 0),
+        **{place: whole.places.get(place, 0) for place in HERE},
+    }
+    parts = [
+        f"{whole.over} of {counted(whole.samples, 'sample')}",
+        *(f"{number} {place}" for place, number in places.items() if number),
+        f"{whole.correct} of {counted(whole.ended, 'attempt')} correct" if whole.ended else "",
+        f"tokens {tokens(whole)}" if tokens(whole) != UNKNOWN else "",
+        f"cost {cost(whole)}" if whole.cost_usd is not None else "",
+        _waiting(whole),
+        _silence(whole),
+        f"about {duration(progress.left_s)} left" if progress.left_s else "",
+    ]
+    return clean(f"-- {duration(progress.elapsed_s)}: {'; '.join(part for part in parts if part)}")
+
+
+def tokens(model: ModelProgress) -> str:
+    """`12,000 for prompts (8,000 cached), 3,400 for answers (2,000 reasoning)`; unknown ones are said."""
+    counts = model.tokens
+    if counts.prompt is None and counts.completion is None:
+        return UNKNOWN
+    parts = [
+        _counted_tokens(counts.prompt, "for prompts", counts.cached, "cached"),
+        _counted_tokens(counts.completion, "for answers", counts.reasoning, "reasoning"),
+    ]
+    unknown = f", {counted(counts.unknown, 'answer')} without counts" if counts.unknown else ""
+    return f"{', '.join(parts)}{unknown}"
+
+
+def _counted_tokens(number: int | None, what: str, part: int | None, named: str) -> str:
+    said = "unknown" if number is None else f"{number:,}"
+    return f"{said} {what} ({part:,} {named})" if part is not None else f"{said} {what}"
+
+
+def cost(model: ModelProgress) -> str:
+    """`$1.20 so far, about $5.10 at the end`; empty as long as nothing was asked."""
+    if not model.answered:
+        return ""
+    without = f"{counted(model.unpriced, 'answer')} without a price"
+    if model.cost_usd is None:
+        return f"unknown: {without}"
+    if model.unpriced:
+        return f"at least {dollars(model.cost_usd)}, {without}"
+    if model.over >= model.samples:
+        return dollars(model.cost_usd)
+    at_end = "" if model.projected_usd is None else f", about {dollars(model.projected_usd)} at the end"
+    return f"{dollars(model.cost_usd)} so far{at_end}"
+
+
+def short_cost(model: ModelProgress) -> str:
+    """The cost for a table's cell."""
+    if not model.answered:
+        return ""
+    if model.cost_usd is None:
+        return "unknown"
+    return f"{'>=' if model.unpriced else ''}{dollars(model.cost_usd)}"
+
+
+def dollars(value: float) -> str:
+    """Whole cents, and two digits of what is less than ten cents."""
+    return f"${value:,.2f}" if value >= 0.1 or value == 0 else f"${value:.2g}"
+
+
+def _short_tokens(model: ModelProgress) -> str:
+    counts = [model.tokens.prompt, model.tokens.completion]
+    known = [count for count in counts if count is not None]
+    if not known and not model.streamed:
+        return "unknown" if model.answered else ""
+    return scaled(sum(known) + model.streamed, "").strip()
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h 20 min`."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

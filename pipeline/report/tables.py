@@ -1,0 +1,99 @@
+"""Tables that a narrow screen shows with fewer columns, and the same rows as CSV: what the boards share."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kernelproof.db.views import Setting
+from kernelproof.report.plain import clean
+
+NAME_WIDTH = 20
+"""Characters of a name for which a narrow screen gives up spare columns."""
+_UNBOUNDED = 10_000
+
+
+def setting_line(setting: Setting) -> str:
+    """The setting; rules are named where they are not the usual ones."""
+    said = [setting.backend, f"{clean(setting.size)} size", clean(setting.device or "no device reached")]
+    if setting.numerics != "fp32":
+        said.append(f"{setting.numerics} numerics")
+    if setting.purity != "any":
+        said.append(f"{setting.purity} purity")
+    if not setting.own_kernel:
+        said.append("no own kernel required")
+    return " · ".join(said)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    number: bool = True
+    """Numbers stand on the right and are never broken; words stand on the left."""
+    name: bool = False
+    """A name that somebody else chose: of any length, folded over lines where it must be."""
+    spare: int = 0
+    """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
+    optional: bool = False
+    """Left out where no row has anything in it."""
+
+
+Rows = Sequence[Sequence[Text | str]]
+
+
+def fitting(columns: Sequence[Column], rows: Rows, console: Console) -> Table:
+    """The table with as many of its columns as the screen holds whole.
+
+    Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
+    """
+    kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
+    table = table_of([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
+    if width_of(table, console) <= console.width:
+        return table
+    spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
+    while True:
+        chosen = [columns[i] for i in kept]
+        cells = [[row[i] for i in kept] for row in rows]
+        if not spare or width_of(table_of(chosen, cells, NAME_WIDTH), console) <= console.width:
+            return table_of(chosen, cells, console.width)
+        kept.remove(spare.pop(0))
+
+
+def table_of(columns: Sequence[Column], rows: Rows, longest_name: int | None = None) -> Table:
+    """With `longest_name`, in characters, for a narrow screen: columns closer together."""
+    narrow = longest_name is not None
+    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=narrow)
+    for column in columns:
+        table.add_column(
+            Text(column.title),
+            justify="right" if column.number else "left",
+            no_wrap=not column.name,
+            overflow="fold",
+            max_width=longest_name if column.name else None,
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def width_of(table: Table, console: Console) -> int:
+    """Characters that the table takes when nothing in it is broken."""
+    return console.measure(table, options=console.options.update_width(_UNBOUNDED)).maximum
+
+
+def csv_text(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    """One line of names, then one for each row; texts are made safe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([clean(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return out.getvalue()

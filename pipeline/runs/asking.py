@@ -1,0 +1,140 @@
+"""Asking one model: within the limits, some questions at once, each answer stored as soon as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import anyio
+
+from kernelproof.db.store import Store
+from kernelproof.db.views import Claim
+from kernelproof.errors import ProviderError, ProviderFatal
+from kernelproof.providers import AskEvent, Provider, Question
+from kernelproof.runs.events import Event, OnEvent, Phase
+from kernelproof.runs.leases import in_thread
+from kernelproof.runs.limits import Budget, EqualErrors
+from kernelproof.runs.prices import Price, with_cost
+from kernelproof.types import AttemptKey, Problem, Prompt, Response, RunSettings, Status
+
+_PHASES = {"sent": Phase.SENT, "streaming": Phase.ANSWERING, "waiting": Phase.WAITING}
+
+Room: TypeAlias = "Callable[[], Awaitable[None]]"
+"""Returns when an answer can be taken, see `Question.room`."""
+
+
+class Asking:
+    """The questions of one run. It ends when a limit is reached, or when the server refuses all questions."""
+
+    def __init__(
+        self,
+        store: Store,
+        provider: Provider,
+        settings: RunSettings,
+        owner: str,
+        budget: Budget,
+        errors: EqualErrors,
+        on_event: OnEvent,
+        *,
+        questions: int,
+        price: Price | None = None,
+    ) -> None:
+        """`questions`: how many the server may have at once."""
+        self.provider = provider
+        self.fatal: ProviderFatal | None = None
+        """Why no question of this model can be answered."""
+        self._store, self._settings, self._owner = store, settings, owner
+        self._budget, self._errors, self._price, self._on_event = budget, errors, price, on_event
+        self.questions = anyio.CapacityLimiter(questions)
+        """The places at the server."""
+        self._unanswered: set[anyio.CancelScope] = set()
+        """Questions in flight of whose answer nothing came yet: given up when the server refuses all."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may still be asked."""
+        return self.fatal is None and self._budget.reached is None
+
+    async def ask(
+        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, room: Room
+    ) -> Response | None:
+        """The answer, stored. None when there was none: the attempt ended so, or was not asked for.
+
+        Within one place of `questions`. `room` is awaited before one of many answers that are there is read.
+        """
+        if self.fatal is not None or not await in_thread(self._budget.may_ask):
+            await self._give_back(claim)
+            return None
+        self._tell(key, Phase.ASKING, attempt_id=claim.state.id)
+        try:
+            response = await self._answer(problem, key, prompt, claim, room)
+        except ProviderError as error:
+            await self._failed(claim.state.id, key, error)
+            return None
+        except ProviderFatal as error:
+            self._refused(error)
+            response = None
+        if response is None:
+            self._budget.failed()
+            await self._give_back(claim)
+            return None
+        response = with_cost(response, self._price)
+        with anyio.CancelScope(shield=True):  # an answer that was paid for is stored, whatever comes
+            await in_thread(self._store.record_response, claim.state.id, response)
+        self._errors.answered()
+        self._budget.answered(response)
+        self._tell(key, Phase.ANSWERED, attempt_id=claim.state.id, response=response)
+        return response
+
+    async def _answer(
+        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, room: Room
+    ) -> Response | None:
+        """None when another question showed meanwhile that the server refuses all."""
+        with anyio.CancelScope() as scope:
+
+            def tell(what: AskEvent) -> None:
+                if what.kind == "streaming":
+                    self._unanswered.discard(scope)  # it is being paid for
+                facts = {"note": what.note, "tokens": what.tokens, "attempt_id": claim.state.id}
+                self._tell(key, _PHASES[what.kind], **facts)
+
+            question = Question(
+                problem_id=problem.id,
+                backend=self._settings.verify.backend,
+                sample=key.sample,
+                turn=key.turn,
+                prompt=prompt,
+                key=claim.key,
+                tell=tell,
+                room=room,
+            )
+            self._unanswered.add(scope)
+            try:
+                return await self.provider.ask(question)
+            finally:
+                self._unanswered.discard(scope)
+        return None
+
+    async def _give_back(self, claim: Claim) -> None:
+        await in_thread(self._store.leases.give_back, self._owner, claim.key)
+
+    async def _failed(self, attempt_id: int, key: AttemptKey, error: ProviderError) -> None:
+        self._budget.failed()
+        with anyio.CancelScope(shield=True):
+            await in_thread(self._record_error, attempt_id, error)
+        self._tell(key, Phase.ENDED, attempt_id=attempt_id, status=Status.PROVIDER_ERROR, note=str(error))
+        if (why := self._errors.failed(str(error))) is not None:
+            self._refused(ProviderFatal(f"{self.provider.name}: {why}"))
+
+    def _record_error(self, attempt_id: int, error: ProviderError) -> None:
+        self._store.record_provider_error(attempt_id, str(error), retriable=error.retriable)
+        self._store.finish_attempt(attempt_id, Status.PROVIDER_ERROR, self._owner)
+
+    def _refused(self, error: ProviderFatal) -> None:
+        if self.fatal is None:
+            self.fatal = error
+        for scope in list(self._unanswered):
+            scope.cancel()
+
+    def _tell(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
+        self._on_event(Event(self._settings.model, key, phase, **facts))  # type: ignore[arg-type]

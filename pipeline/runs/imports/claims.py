@@ -1,0 +1,174 @@
+"""What KernelBench's files claim: `eval_results.json` of a run, and its files of reference times.
+
+KernelBench has written results in several shapes. `read_claims` reads all of these:
+
+    {"19": [{"sample_id": 0, "correctness": true, "runtime": 0.72}]}       problem, then samples
+    {"19": {"sample_id": 0, "correctness": true, "runtime": 0.72}}         before samples were many
+    {"1": {"19": {"0": {"correctness": true, "runtime": 0.72}}}}           level, problem, sample
+
+Times are in milliseconds, whatever a comment in its source says: they come from CUDA events. A time of -1
+says that nothing was measured.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from kernelproof.errors import UsageError
+from kernelproof.runs.imports.naming import Place
+from kernelproof.types.reported import ReportedResult, ratio
+
+RESULTS = "eval_results.json"
+_ENTRY = frozenset({"correctness", "correct", "compiled", "runtime"})
+_NUMBER = re.compile(r"(?:level[_-]?)?(\d{1,6})")
+_LONGEST_NAME = 200
+
+
+class Claimed(NamedTuple):
+    """One entry of a file of results."""
+
+    level: int | None
+    """None where the file does not say."""
+    problem: int
+    sample: int
+    entry: dict[str, Any]
+
+
+Times = Mapping[str, float]
+"""Problem id to milliseconds of its reference."""
+
+
+def read_claims(file: Path) -> tuple[Claimed, ...]:
+    """The entries of a file of results. Raises UsageError for a file that is none."""
+    value = _json(file)
+    if not isinstance(value, dict):
+        raise UsageError(f"{file} holds no results: a JSON object by problem number is expected")
+    found = tuple(_entries(value))
+    if value and not found:
+        raise UsageError(f"{file} holds no results: no entry in it says `correctness` or `runtime`")
+    return found
+
+
+def _entries(value: dict[str, Any]) -> Iterator[Claimed]:
+    for key, inner in value.items():
+        number = _number(key)
+        if number is None:
+            continue
+        if is_entry(inner) or isinstance(inner, list):
+            yield from _samples(None, number, inner)
+        elif isinstance(inner, dict):
+            yield from _deeper(number, inner)
+
+
+def _deeper(number: int, inner: dict[str, Any]) -> Iterator[Claimed]:
+    """By level and problem; or by problem and sample, where the entries do not say their sample."""
+    for key, value in inner.items():
+        below = _number(key)
+        if below is None:
+            continue
+        if is_entry(value) and "sample_id" not in value:
+            yield Claimed(_level(value), number, below, value)
+        elif is_entry(value) or isinstance(value, list):
+            yield from _samples(number, below, value)
+        elif isinstance(value, dict):
+            for sample, entry in value.items():
+                if is_entry(entry) and (last := _number(sample)) is not None:
+                    yield Claimed(number, below, last, entry)
+
+
+def _samples(level: int | None, problem: int, value: Any) -> Iterator[Claimed]:
+    for entry in value if isinstance(value, list) else [value]:
+        if is_entry(entry):
+            sample = _number(entry.get("sample_id", 0))
+            if sample is not None:
+                yield Claimed(level if level is not None else _level(entry), problem, sample, entry)
+
+
+def _level(entry: dict[str, Any]) -> int | None:
+    metadata = entry.get("metadata")
+    return _number(metadata.get("level")) if isinstance(metadata, dict) else None
+
+
+def is_entry(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a value is what KernelBench writes of one program."""
+    return isinstance(value, dict) and not _ENTRY.isdisjoint(value)
+
+
+def _number(value: Any) -> int | None:
+    """A number from 0, written as one or as text (`19`, `level_1`)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if 0 <= value < 10**6 else None
+    found = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    return int(found[1]) if found else None
+
+
+def reported(source: str, said_in: str, entry: dict[str, Any], baseline_ms: float | None) -> ReportedResult:
+    """An entry as a claim. `baseline_ms`: the reference's time, where the entry has none."""
+    stats = entry.get("runtime_stats")
+    runtime = _time(entry.get("runtime")) or _time(stats.get("mean") if isinstance(stats, dict) else None)
+    baseline = _time(entry.get("ref_runtime")) or baseline_ms
+    correct = _truth(entry.get("correctness", entry.get("correct")))
+    derived = ratio(baseline, runtime) if correct is not False else None
+    return ReportedResult(
+        source=source,
+        said_in=said_in,
+        compiled=_truth(entry.get("compiled")),
+        correct=correct,
+        runtime_ms=runtime,
+        baseline_ms=baseline,
+        speedup=_time(entry.get("speedup")) or derived,
+        device=_device(entry),
+        raw=entry,
+    )
+
+
+def _device(entry: dict[str, Any]) -> str | None:
+    for holder in (entry.get("metadata"), entry.get("runtime_stats"), entry):
+        if isinstance(holder, dict) and isinstance(name := holder.get("hardware"), str) and name:
+            return name[:_LONGEST_NAME]
+    return None
+
+
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _time(value: Any) -> float | None:
+    """A positive number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number > 0 else None
+
+
+def read_times(file: Path) -> Times:
+    """The reference's times in a file of KernelBench's `results/timing`. Raises UsageError for others."""
+    value = _json(file)
+    times: dict[str, float] = {}
+    for folder, problems in value.items() if isinstance(value, dict) else ():
+        level = _number(folder)
+        for name, stats in problems.items() if isinstance(problems, dict) and level is not None else ():
+            number = re.match(r"\d{1,6}", name)
+            mean = _time(stats.get("mean")) if isinstance(stats, dict) else None
+            if number is not None and mean is not None:
+                times[Place(level or 0, int(number[0]), 0).problem_id] = mean
+    if not times:
+        raise UsageError(f'{file} holds no times; expected {{"level1": {{"1_name.py": {{"mean": 2.66}}}}}}')
+    return times
+
+
+def _json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_bytes(), parse_constant=lambda _: None)  # no NaN, no infinity
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is not JSON: {error}") from None

@@ -1,0 +1,123 @@
+"""From what a batch is told to what it does: settings and providers, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelproof.errors import ProviderFatal, UsageError
+from kernelproof.prompting import default_template, open_template
+from kernelproof.providers import (
+    Provider,
+    ProviderOptions,
+    Question,
+    RecordingProvider,
+    open_provider,
+)
+from kernelproof.providers.server_batches import MAX_QUESTIONS
+from kernelproof.runs.batch import Plan, Terms
+from kernelproof.runs.config import BatchConfig, ModelConfig
+from kernelproof.runs.limits import Limits
+from kernelproof.runs.strategies import find_strategy
+from kernelproof.types import Problem, Response, RunSettings, Status, VerifySettings
+
+DEFAULTS = ProviderOptions()
+
+
+def plans_of(
+    config: BatchConfig,
+    problems: Sequence[Problem],
+    verify: VerifySettings,
+    *,
+    record: Path | None = None,
+    ask: bool = True,
+) -> list[Plan]:
+    """A plan for each model. Without `ask`, nothing will be asked, and no key is needed.
+
+    Raises UsageError for models, options, templates and strategies that make no sense, ProviderFatal when a
+    key is missing.
+    """
+    models = config.all_models
+    if not models:
+        raise UsageError("no model; give --model openai:MODEL, or [[models]] in the configuration")
+    return [_plan(config, model, problems, verify, record, ask) for model in models]
+
+
+def terms_of(config: BatchConfig, generated: Path | None, again: frozenset[Status] = frozenset()) -> Terms:
+    """What a batch keeps to."""
+    limits = Limits(
+        max_cost=config.max_cost,
+        max_tokens_total=config.max_tokens_total,
+        max_time=config.max_time,
+        max_attempts=config.max_attempts,
+        equal_errors=config.stop_after_errors,
+    )
+    written = config.model_dump(mode="json", exclude_defaults=True)
+    return Terms(limits=limits, again=again, config=written, generated=generated)
+
+
+def _plan(
+    config: BatchConfig,
+    model: ModelConfig,
+    problems: Sequence[Problem],
+    verify: VerifySettings,
+    record: Path | None,
+    ask: bool,
+) -> Plan:
+    concurrency = model.concurrency or (MAX_QUESTIONS if model.server_batch else DEFAULTS.concurrency)
+    provider = _provider(model, concurrency, ask)
+    template = config.template or default_template(verify.backend)
+    settings = RunSettings(
+        name=config.run,
+        model=provider.name,
+        base_url=model.base_url,
+        endpoint=model.endpoint or DEFAULTS.endpoint,
+        template=template,
+        template_sha256=open_template(template).sha256(verify.backend),
+        sampling=model.sampling,
+        turns=config.turns,
+        verify=verify,
+    )
+    if config.strategy is not None and config.strategy != settings.strategy_name:
+        find_strategy(config.strategy)
+        settings = settings.model_copy(update={"strategy": config.strategy})
+    if record is not None and ask:
+        provider = RecordingProvider(provider, record)
+    samples = model.samples or config.samples
+    return Plan(settings, provider, problems, samples, questions=concurrency, price=model.price)
+
+
+def _provider(model: ModelConfig, concurrency: int, ask: bool) -> Provider:
+    options = ProviderOptions(
+        base_url=model.base_url,
+        sampling=model.sampling,
+        timeout_s=model.timeout or DEFAULTS.timeout_s,
+        max_retries=DEFAULTS.max_retries if model.retries is None else model.retries,
+        concurrency=concurrency,
+        endpoint=model.endpoint or DEFAULTS.endpoint,
+        stream=DEFAULTS.stream if model.stream is None else model.stream,
+        key_variable=model.key_variable or DEFAULTS.key_variable,
+        server_batch=bool(model.server_batch),
+    )
+    try:
+        return open_provider(model.model, options)
+    except ProviderFatal:
+        if ask:
+            raise
+        return _Nobody(model.model)
+
+
+class _Nobody(Provider):
+    """Stands for a model that cannot be asked here, where nothing is asked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._name
+
+    async def ask(self, question: Question) -> Response:
+        """Raises ProviderFatal."""
+        raise ProviderFatal(f"{self._name} cannot be asked: its key is missing")

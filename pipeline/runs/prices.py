@@ -1,0 +1,35 @@
+"""What an answer costs: as the server said, else by the prices that the user gave, else unknown."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kernelproof.types import FrozenRecord, Response
+
+
+class Price(FrozenRecord):
+    """US dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    """Of the prompt."""
+    output: float = Field(ge=0)
+    """Of the answer, reasoning included."""
+    cached: float | None = Field(default=None, ge=0)
+    """Of that part of the prompt which the server had in its cache; None: as `input`."""
+
+    def of(self, prompt: int, completion: int, cached: int = 0) -> float:
+        """US dollars for so many tokens; `cached` are among those of the prompt."""
+        kept = min(cached, prompt)
+        cheaper = self.input if self.cached is None else self.cached
+        return ((prompt - kept) * self.input + kept * cheaper + completion * self.output) / 1e6
+
+
+def with_cost(response: Response, price: Price | None) -> Response:
+    """The answer with its cost, where that is known."""
+    usage = response.usage
+    if response.cost_usd is not None or price is None or usage is None:
+        return response
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
+        return response
+    cost = price.of(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0)
+    return response.model_copy(update={"cost_usd": cost})

@@ -1,0 +1,128 @@
+"""`show` as a person runs it: on a terminal with a pager, and into a file byte for byte."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import shutil
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from kernelproof.db.store import open_store
+from tests.cli.program import PROGRAM, Program
+from tests.db import samples
+
+SOURCE = "import torch\r\n\n\nclass ModelNew:\n\tname = 'naïve \x1b[2J'  # no newline at the end"
+ANSWER = "```python\n" + SOURCE + "\n```\n" + "A line of prose.\n" * 300
+
+
+@pytest.fixture
+def shown(program: Program) -> Program:
+    """A workspace with one attempt."""
+    with open_store(program.workspace / "db" / "attempts.sqlite") as store:
+        attempt = samples.begin(store, samples.problem(), samples.settings())
+        store.record_response(attempt, samples.response(ANSWER))
+        store.record_extraction(attempt, samples.extraction(SOURCE))
+    return program
+
+
+def on_a_terminal(
+    program: Program, *arguments: str, keys: bytes = b"", rows: int = 24, **extra: str
+) -> bytes:
+    """What a terminal of 80 columns gets; `keys` are typed once something is shown."""
+    screen, terminal = pty.openpty()
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+    environment = {**program.environment, "TERM": "xterm", "LINES": "24", **extra}  # LINES is out of date
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments],
+        env=environment,
+        cwd=program.workspace,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    got, deadline = b"", time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([screen], [], [], 0.1)[0]:
+            try:
+                got += os.read(screen, 1 << 16)
+            except OSError:  # the terminal's last user is gone
+                break
+            if keys and b"prose" in got:
+                os.write(screen, keys)
+                keys = b""
+        elif process.poll() is not None:
+            break
+    os.close(screen)
+    assert process.wait(timeout=10) == 0, got
+    assert b"Traceback" not in got
+    return got
+
+
+def pager(program: Program, script: str) -> str:
+    """A pager that notes that it was called, and what it got."""
+    file = program.workspace / "pager.sh"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    return str(file)
+
+
+@pytest.mark.parametrize(("part", "stored"), [("--source", SOURCE), ("--response", ANSWER)])
+def test_a_text_is_written_byte_for_byte(shown: Program, tmp_path: Path, part: str, stored: str) -> None:
+    file = tmp_path / "written"
+    with file.open("wb") as out:
+        subprocess.run([*PROGRAM, "show", "1", part], env=shown.environment, stdout=out, check=True)
+    assert file.read_bytes() == stored.encode()
+
+
+def test_a_terminal_gets_no_byte_that_steers_it(shown: Program) -> None:
+    got = on_a_terminal(shown, "show", "--source", PAGER="")
+    assert b"naive" not in got and "naïve".encode() in got and b"\x1b" not in got
+
+
+def test_what_is_longer_than_the_screen_goes_to_the_pager(shown: Program) -> None:
+    called = pager(shown, f"cat > {shown.workspace}/paged; echo PAGED")
+    got = on_a_terminal(shown, "show", PAGER=called)
+    assert got.strip().endswith(b"PAGED") and b"prose" not in got
+    paged = (shown.workspace / "paged").read_text()
+    assert paged.count("A line of prose.") == 300 and "class ModelNew" in paged
+    assert "\x1b[2J" not in paged and "\x1b[1m" in paged  # colours of ours, nothing of the model's
+
+
+def test_what_fits_is_printed(shown: Program) -> None:
+    called = pager(shown, "cat > /dev/null; echo PAGED")
+    assert b"PAGED" not in on_a_terminal(shown, "show", "--source", PAGER=called)
+    assert b"PAGED" not in on_a_terminal(shown, "show", "--response", rows=1000, PAGER=called)
+
+
+@pytest.mark.parametrize("chosen", ["", "cat", "/nowhere/pager", "'unbalanced"])
+def test_without_a_pager_all_is_printed(shown: Program, chosen: str) -> None:
+    assert on_a_terminal(shown, "show", PAGER=chosen).count(b"A line of prose.") == 300
+
+
+def test_a_pager_that_is_left_early(shown: Program) -> None:
+    assert b"prose" in on_a_terminal(shown, "show", PAGER=pager(shown, "head -200"))
+    on_a_terminal(shown, "show", PAGER=pager(shown, "exit 3"))
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
+def test_less_is_the_pager(shown: Program) -> None:
+    got = on_a_terminal(shown, "show", "--response", keys=b"q", PAGER="less")
+    assert 10 < got.count(b"A line of prose.") < 60
+
+
+def test_into_a_pipe_nothing_is_paged(shown: Program) -> None:
+    called = pager(shown, "cat > /dev/null; echo PAGED")
+    shown.extra = {"PAGER": called}
+    printed = shown.run("show").stdout
+    assert "PAGED" not in printed and printed.count("A line of prose.") == 300 and "\x1b" not in printed

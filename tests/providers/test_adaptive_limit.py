@@ -1,0 +1,135 @@
+"""Fewer places after 429, more after answers, never more than allowed; a pause holds everybody."""
+
+from __future__ import annotations
+
+import random
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelproof.providers.adaptive_limit import AdaptiveLimit
+
+
+@given(most=st.integers(1, 500), events=st.lists(st.sampled_from(["answered", "busy"]), max_size=200))
+def test_the_places_stay_within_bounds(most: int, events: list[str]) -> None:
+    now = 0.0
+    limit = AdaptiveLimit(most, clock=lambda: now)
+    for event in events:
+        before = limit.allowed
+        if event == "busy":
+            limit.busy(taken_at=now, pause_s=0.0)
+            assert limit.allowed == max(1, before // 2) or limit.allowed <= before
+        else:
+            limit.answered()
+            assert before <= limit.allowed <= before + 1
+        now += 1.0
+        assert 1 <= limit.allowed <= most
+
+
+def test_one_burst_halves_the_places_once() -> None:
+    now = 10.0
+    limit = AdaptiveLimit(64, clock=lambda: now)
+    for _ in range(30):
+        limit.busy(taken_at=5.0, pause_s=0.0)
+    assert limit.allowed == 32
+    now = 20.0
+    limit.busy(taken_at=15.0, pause_s=0.0)
+    assert limit.allowed == 16
+
+
+def test_as_many_answers_as_places_give_one_more() -> None:
+    limit = AdaptiveLimit(64)
+    limit.busy(taken_at=0.0, pause_s=0.0)
+    for _ in range(33):
+        limit.answered()
+    assert limit.allowed == 33
+
+
+@pytest.mark.parametrize("most", [1, 3, 8])
+def test_no_more_are_in_than_allowed(most: int) -> None:
+    inside = highest = 0
+
+    async def one(limit: AdaptiveLimit) -> None:
+        nonlocal inside, highest
+        async with limit.place():
+            inside += 1
+            highest = max(highest, inside)
+            await anyio.sleep(0.001)
+            inside -= 1
+
+    async def all_of_them() -> None:
+        limit = AdaptiveLimit(most)
+        async with anyio.create_task_group() as group:
+            for _ in range(50):
+                group.start_soon(one, limit)
+        assert limit.used == 0
+
+    anyio.run(all_of_them)
+    assert highest == most
+
+
+def test_a_pause_holds_everybody() -> None:
+    async def paused() -> float:
+        limit = AdaptiveLimit(4)
+        limit.busy(taken_at=anyio.current_time(), pause_s=0.3)
+        began = anyio.current_time()
+        async with limit.place():
+            return anyio.current_time() - began
+
+    assert anyio.run(paused) >= 0.29
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_gives_up_waiting_leaves_the_place_to_another(seed: int) -> None:
+    """Questions that are cancelled while they wait, or are being let in, never block those behind them."""
+    generator = random.Random(seed)
+    served: list[int] = []
+
+    async def one(limit: AdaptiveLimit, number: int, patience_s: float) -> None:
+        with anyio.move_on_after(patience_s):
+            async with limit.place() as taken:
+                assert limit.used <= 4
+                await anyio.sleep(generator.uniform(0, 0.002))
+                if generator.random() < 0.2:
+                    limit.busy(taken, 0.001)
+                else:
+                    limit.answered()
+                served.append(number)
+
+    async def all_of_them() -> None:
+        limit = AdaptiveLimit(4)
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                for number in range(100):
+                    patience_s = generator.uniform(0, 0.02) if number % 2 else 1000.0
+                    group.start_soon(one, limit, number, patience_s)
+        assert limit.used == 0
+
+    anyio.run(all_of_them)
+    assert set(range(0, 100, 2)) <= set(served)
+
+
+def test_one_answer_lets_one_in_and_does_not_wake_all() -> None:
+    woken = 0
+
+    async def one(limit: AdaptiveLimit) -> None:
+        nonlocal woken
+        async with limit.place():
+            woken += 1
+            await anyio.sleep_forever()
+
+    async def all_of_them() -> None:
+        limit = AdaptiveLimit(1)
+        async with anyio.create_task_group() as group:
+            async with limit.place():
+                for _ in range(100):
+                    group.start_soon(one, limit)
+                await anyio.wait_all_tasks_blocked()
+                assert limit.is_full and woken == 0
+            await anyio.wait_all_tasks_blocked()
+            assert woken == 1
+            group.cancel_scope.cancel()
+
+    anyio.run(all_of_them)
