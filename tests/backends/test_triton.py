@@ -168,8 +168,9 @@ def judged(engine: Engine, source: str, folder: Path) -> Verification:
     return engine.verify(source, programs.problem(folder), SETTINGS)
 
 
-def test_without_a_gpu_it_is_interpreted_and_never_timed(engine: Engine, tmp_path: Path) -> None:
-    verdict = judged(engine, programs.RELU, tmp_path)
+@pytest.mark.parametrize("source", [programs.RELU, programs.TUNED, programs.TUNED_BY_HAND])
+def test_without_a_gpu_it_is_interpreted_and_never_timed(source: str, engine: Engine, tmp_path: Path) -> None:
+    verdict = judged(engine, source, tmp_path)
     assert verdict.status is Status.CORRECT, verdict.reason
     assert verdict.reason == "every check passed; interpreted"
     assert verdict.flags == (Flag.INTERPRETED,)

@@ -39,6 +39,14 @@ TUNED = RELU.replace(
     "\n@triton.jit",
 ).replace("[(triton.cdiv(x.numel(), 1024),)]", "[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)]")
 TUNED = TUNED.replace(", BLOCK=1024)", ")")
+TUNED_BY_HAND = RELU.replace(
+    f"        {LAUNCH}",
+    """        def launch(block):
+            relu_kernel[(triton.cdiv(x.numel(), block),)](x, out, x.numel(), BLOCK=block)
+
+        launch(min((256, 1024), key=lambda block: triton.testing.do_bench(lambda: launch(block))))""",
+)
+"""It times its kernel itself, and takes the faster block."""
 NO_GPU = RELU.replace(
     "        out = torch.empty_like(x)", "        out = torch.empty_like(x) + x.sum().item()"
 )
