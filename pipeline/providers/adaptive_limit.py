@@ -7,7 +7,6 @@ decrease algorithms for congestion avoidance in computer networks").
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -15,7 +14,11 @@ import anyio
 
 
 class AdaptiveLimit:
-    """Places at a server. For one event loop."""
+    """Places at a server. For one event loop.
+
+    Questions stand in line, and only the first in line looks for a place. So none is told of a place and
+    then lost: whenever the first one takes its place or gives up, the next one looks for itself.
+    """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = most, clock
@@ -23,7 +26,9 @@ class AdaptiveLimit:
         self._used = 0
         self._paused_until = 0.0
         self._lowered = -1.0
-        self._waiting: deque[anyio.Event] = deque()
+        self._first_in_line = anyio.Lock()
+        self._more = anyio.Event()
+        """Set when there may be a free place."""
 
     @property
     def most(self) -> int:
@@ -48,25 +53,19 @@ class AdaptiveLimit:
     @asynccontextmanager
     async def place(self) -> AsyncIterator[float]:
         """Waits for a place, and gives it back at the end. Yields when it was taken, by the clock."""
-        while True:
-            pause = self._paused_until - self._clock()
-            if pause > 0:
-                await anyio.sleep(pause)
-            elif self._used < self.allowed:
-                break
-            else:
-                await self._woken()
-        self._used += 1
+        async with self._first_in_line:
+            await self._free()
+            self._used += 1
         try:
             yield self._clock()
         finally:
             self._used -= 1
-            self._wake()
+            self._more.set()
 
     def answered(self) -> None:
         """A question was answered: one more place for as many answers as there are places."""
         self._allowed = min(float(self._most), self._allowed + 1 / max(1.0, self._allowed))
-        self._wake()
+        self._more.set()
 
     def busy(self, taken_at: float, pause_s: float) -> None:
         """The server said that it is busy (429) to a question whose place was taken at `taken_at`.
@@ -80,20 +79,14 @@ class AdaptiveLimit:
             self._allowed = max(1.0, self._allowed / 2)
             self._lowered = now
 
-    async def _woken(self) -> None:
-        """Waits until a place is free, as far as nobody else takes it first."""
-        event = anyio.Event()
-        self._waiting.append(event)
-        try:
-            await event.wait()
-        except BaseException:  # cancelled: another one gets the place
-            if event.is_set():
-                self._wake()
+    async def _free(self) -> None:
+        """Returns when a place is free and no pause holds."""
+        while True:
+            pause = self._paused_until - self._clock()
+            if pause > 0:
+                await anyio.sleep(pause)
+            elif self._used < self.allowed:
+                return
             else:
-                self._waiting.remove(event)
-            raise
-
-    def _wake(self) -> None:
-        """As many of those that wait as there are free places, the longest waiting first."""
-        for _ in range(min(self.allowed - self._used, len(self._waiting))):
-            self._waiting.popleft().set()
+                self._more = anyio.Event()
+                await self._more.wait()

@@ -6,7 +6,8 @@ import random
 
 import anyio
 import pytest
-from hypothesis import given
+from anyio.abc import TaskGroup
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.providers.adaptive_limit import AdaptiveLimit
@@ -131,5 +132,125 @@ def test_one_answer_lets_one_in_and_does_not_wake_all() -> None:
             await anyio.wait_all_tasks_blocked()
             assert woken == 1
             group.cancel_scope.cancel()
+
+    anyio.run(all_of_them)
+
+
+def test_one_that_gives_up_in_a_pause_leaves_the_place_to_another() -> None:
+    """It was told of a free place just when the server asked for a pause."""
+
+    async def all_of_them() -> None:
+        limit, first, served = AdaptiveLimit(1), anyio.CancelScope(), anyio.Event()
+
+        async def one(scope: anyio.CancelScope) -> None:
+            with scope:
+                async with limit.place():
+                    served.set()
+
+        async with anyio.create_task_group() as group:
+            async with limit.place() as taken:
+                group.start_soon(one, first)
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(one, anyio.CancelScope())
+                await anyio.wait_all_tasks_blocked()
+                limit.busy(taken, pause_s=0.3)
+            await anyio.wait_all_tasks_blocked()
+            first.cancel()
+            with anyio.fail_after(5):
+                await served.wait()
+
+    anyio.run(all_of_them)
+
+
+class _Crowd:
+    """Questions at a limit, each of which can be answered, refused or given up from outside."""
+
+    def __init__(self, most: int) -> None:
+        self.limit = AdaptiveLimit(most)
+        self.waiting: dict[int, anyio.CancelScope] = {}
+        self.inside: dict[int, tuple[float, anyio.Event]] = {}
+        self._number = 0
+
+    def ask(self, group: TaskGroup) -> None:
+        self._number += 1
+        self.waiting[self._number] = anyio.CancelScope()
+        group.start_soon(self._one, self._number)
+
+    async def _one(self, number: int) -> None:
+        scope = self.waiting[number]
+        with scope:
+            try:
+                async with self.limit.place() as taken:
+                    del self.waiting[number]
+                    over = anyio.Event()
+                    self.inside[number] = taken, over
+                    await over.wait()
+            finally:
+                self.waiting.pop(number, None)
+                self.inside.pop(number, None)
+
+    def end(self, which: int, pause_s: float | None) -> None:
+        """One of those inside is answered; with `pause_s` it is told that the server is busy."""
+        open_ = [each for each in self.inside.values() if not each[1].is_set()]
+        if not open_:
+            return
+        taken, over = open_[which % len(open_)]
+        if pause_s is None:
+            self.limit.answered()
+        else:
+            self.limit.busy(taken, pause_s)
+        over.set()
+
+    def give_up(self, which: int) -> None:
+        """One of those that wait is cancelled."""
+        if self.waiting:
+            sorted(self.waiting.items())[which % len(self.waiting)][1].cancel()
+
+    async def settled(self) -> None:
+        """Returns as soon as nobody waits or no place is free."""
+        while self.waiting and self.limit.used < self.limit.allowed:
+            await anyio.sleep(0.0005)
+
+
+_STEPS = st.one_of(
+    st.tuples(st.just("ask"), st.just(0)),
+    st.tuples(st.just("answer"), st.integers(0, 9)),
+    st.tuples(st.just("busy"), st.integers(0, 9)),
+    st.tuples(st.just("give up"), st.integers(0, 9)),
+    st.tuples(st.just("run"), st.integers(0, 3)),
+    st.tuples(st.just("settle"), st.just(0)),
+)
+
+
+@settings(max_examples=150)
+@given(most=st.integers(1, 3), steps=st.lists(_STEPS, max_size=40), seed=st.randoms(use_true_random=False))
+def test_nobody_waits_while_places_are_free(
+    most: int, steps: list[tuple[str, int]], seed: random.Random
+) -> None:
+    """Whatever the order in which questions come, are answered, are refused, and are given up."""
+
+    async def all_of_them() -> None:
+        crowd = _Crowd(most)
+        async with anyio.create_task_group() as group:
+            with anyio.fail_after(5):
+                for _ in range(most + 4):
+                    crowd.ask(group)
+                for step, which in steps:
+                    if step == "ask":
+                        crowd.ask(group)
+                    elif step == "run":
+                        await anyio.sleep(which * 0.0005)
+                    elif step == "settle":
+                        await crowd.settled()
+                    elif step == "give up":
+                        crowd.give_up(which)
+                    else:
+                        crowd.end(which, seed.choice([0.0, 0.001, 0.004]) if step == "busy" else None)
+                    await anyio.sleep(0)
+                while crowd.waiting or crowd.inside:
+                    await crowd.settled()
+                    crowd.end(0, None)
+                    await anyio.sleep(0)
+        assert crowd.limit.used == 0
 
     anyio.run(all_of_them)
