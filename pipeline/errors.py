@@ -41,11 +41,17 @@ class ProviderError(KernelproofError):
     """A model's server did not give an answer for this one sample; it may on another try.
 
     `retriable` says whether running the same command again can help without changing anything.
+    `of_question` says that the error is about this question alone (its prompt is too long, say), and tells
+    nothing of the server.
     """
 
-    def __init__(self, message: str, *, retriable: bool = True) -> None:
+    def __init__(self, message: str, *, retriable: bool = True, of_question: bool = False) -> None:
         super().__init__(message)
-        self.retriable = retriable
+        self.retriable, self.of_question = retriable, of_question
+
+    def again(self, message: str) -> ProviderError:
+        """The same error in other words."""
+        return ProviderError(message, retriable=self.retriable, of_question=self.of_question)
 
 
 class ProviderFatal(MachineError):

@@ -59,9 +59,8 @@ class Attempts:
         except AnswerError as error:
             return self.judged(error.complaint, f"{self._name}: {self.safe(str(error))}", sent)
         except ProviderError as error:
-            message = f"{self._name}: {self.safe(str(error))}"
-            again = Verdict(retry=error.retriable)
-            return Failure(ProviderError(message, retriable=error.retriable), again)
+            again = Verdict(retry=error.retriable, of_question=error.of_question)
+            return Failure(error.again(f"{self._name}: {self.safe(str(error))}"), again)
         except (openai.APITimeoutError, httpx2.TimeoutException) as error:
             if isinstance(error.__cause__ or error, httpx2.ConnectTimeout):
                 return self.passing(f"cannot be reached: no connection within {CONNECT_S:g} s")
@@ -76,7 +75,8 @@ class Attempts:
     ) -> Failure:
         """What an error in the server's words means."""
         verdict = judged(found, self.safe(found.message), sent, self._options.key_variable)
-        return Failure(ProviderError(message, retriable=verdict.retry), verdict, after_s)
+        error = ProviderError(message, retriable=verdict.retry, of_question=verdict.of_question)
+        return Failure(error, verdict, after_s)
 
     def passing(self, what: str) -> Failure:
         """A failure after which the same request may get an answer."""

@@ -115,7 +115,7 @@ class OpenAIProvider:
             busy, tries = busy + verdict.busy, tries + (not verdict.busy)
             if not verdict.retry or tries > self._options.max_retries or busy > BUSY_TRIES:
                 hint = _too_long_perhaps(question) if verdict.unexplained else ""
-                raise ProviderError(f"{outcome.error}{hint}", retriable=verdict.retry) from outcome.error
+                raise outcome.error.again(f"{outcome.error}{hint}") from outcome.error
             question.tell(AskEvent("waiting", note=f"again in {pause:.1f} s: {outcome.error}"))
             await anyio.sleep(pause)
 

@@ -47,7 +47,8 @@ class ReplayProvider:
         record = self._records.get(key)
         if record is None:
             # Retriable: a recording grows.
-            raise ProviderError(f"{self.name} holds no answer for {question}; {self._nearby(key)}")
+            missing = f"{self.name} holds no answer for {question}; {self._nearby(key)}"
+            raise ProviderError(missing, of_question=True)
         return response_from_body(record.response)
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:

@@ -278,7 +278,7 @@ class ServerBatches:
         try:
             answer = response_from_body(body, request_id=request_id if isinstance(request_id, str) else None)
         except ProviderError as error:
-            raise ProviderError(f"{self._name}: {error}", retriable=error.retriable) from error
+            raise error.again(f"{self._name}: {error}") from error
         sent = self._request(batch.waiting[key])
         return with_limit(answer, sent)
 
@@ -302,7 +302,7 @@ class ServerBatches:
 def _anew(error: ProviderError | ProviderFatal) -> ProviderError | ProviderFatal:
     """An error for each question: one that is raised in many tasks would collect all their tracebacks."""
     if isinstance(error, ProviderError):
-        return ProviderError(str(error), retriable=error.retriable)
+        return error.again(str(error))
     return ProviderFatal(str(error))
 
 

@@ -12,10 +12,11 @@ _QUOTA = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error"}
 )
 _BUSY = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "RESOURCE_EXHAUSTED"})
-_REFUSED = frozenset(
-    {"content_filter", "content_policy_violation", "invalid_prompt", "invalid_request_error"}
-)
+_FILTERED = frozenset({"content_filter", "content_policy_violation", "invalid_prompt"})
+"""Codes of errors that one prompt's content leads to."""
+_REFUSED = _FILTERED | {"invalid_request_error"}
 """Codes of errors in a reply with status 200 that the question itself leads to."""
+_LENGTHS = frozenset({"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"})
 _NO_MONEY = re.compile(r"insufficient (account )?(balance|credit|funds)", re.IGNORECASE)
 _BAD_KEY = re.compile(
     r"api[ _-]?key.{0,40}(not valid|invalid|incorrect|missing|expired)"
@@ -69,6 +70,8 @@ class Verdict:
     """The server is asked too often (429)."""
     mended: bool = False
     """The next request leaves out what the server refused: at once, and beside the number of retries."""
+    of_question: bool = False
+    """The error is about this question's prompt; others may be answered."""
     parameter: str | None = None
     """The field of the request that the server does not accept, where that is what it says."""
     unexplained: bool = False
@@ -86,7 +89,7 @@ def judged(found: Complaint, message: str, sent: Mapping[str, object], key_varia
         return Verdict(fatal=f"{message}; check the key in {key_variable} (--key-variable names another)")
     if status == 403:
         if _FLAGGED.search(message):  # a gateway refused this prompt
-            return Verdict()
+            return Verdict(of_question=True)
         return Verdict(fatal=f"{message}; the key in {key_variable} may not use this model or server")
     if status in (404, 405, 410) or "model_not_found" in codes:
         where = "the model's name (--model) and the base URL (--base-url; most end in /v1)"
@@ -94,8 +97,10 @@ def judged(found: Complaint, message: str, sent: Mapping[str, object], key_varia
     if status in (400, 422):
         return _of_a_bad_request(found, message, sent)
     busy = status == 429 or (status is None and bool(codes & _BUSY))
-    passes = status is None and not codes & _REFUSED and not _is_too_long(found)
+    too_long = status == 413 or (status is None and _is_too_long(found))
+    passes = status is None and not codes & _REFUSED and not too_long
     return Verdict(
+        of_question=too_long or (status is None and not busy and bool(codes & _FILTERED)),
         retry=busy or passes or status in (408, 409) or (status or 0) >= 500,
         busy=busy,
         unexplained=(passes and not busy and not _PASSES.search(message))
@@ -105,12 +110,12 @@ def judged(found: Complaint, message: str, sent: Mapping[str, object], key_varia
 
 def _of_a_bad_request(found: Complaint, message: str, sent: Mapping[str, object]) -> Verdict:
     if _is_too_long(found):
-        return Verdict()
+        return Verdict(of_question=True)
     parameter = _field(found, sent)
     if found.parameter == "model" or (parameter is None and _NO_MODEL.search(message)):
         return Verdict(fatal=f"{message}; check the model's name (--model)")
     if parameter is None:
-        return Verdict()
+        return Verdict(of_question=bool(found.codes & _FILTERED or _FLAGGED.search(message)))
     unknown = parameter in _INSTEAD and _UNKNOWN.search(" ".join((message, *found.codes)))
     instead = f", or use {_INSTEAD[parameter]}" if unknown else ""
     flag = FLAGS.get(parameter, f"--param {parameter}")
@@ -121,7 +126,7 @@ def _of_a_bad_request(found: Complaint, message: str, sent: Mapping[str, object]
 
 
 def _is_too_long(found: Complaint) -> bool:
-    return "context_length_exceeded" in found.codes or _TOO_LONG.search(found.message) is not None
+    return bool(found.codes & _LENGTHS) or _TOO_LONG.search(found.message) is not None
 
 
 def _field(found: Complaint, sent: Mapping[str, object]) -> str | None:

@@ -123,7 +123,7 @@ class Asking:
         with anyio.CancelScope(shield=True):
             await in_thread(self._record_error, attempt_id, error)
         self._tell(key, Phase.ENDED, attempt_id=attempt_id, status=Status.PROVIDER_ERROR, note=str(error))
-        if (why := self._errors.failed(str(error))) is not None:
+        if not error.of_question and (why := self._errors.failed(str(error))) is not None:
             self._refused(ProviderFatal(f"{self.provider.name}: {why}"))
 
     def _record_error(self, attempt_id: int, error: ProviderError) -> None:

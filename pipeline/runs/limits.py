@@ -28,7 +28,8 @@ class Limits:
     max_attempts: int | None = None
     """Answers."""
     equal_errors: int | None = 10
-    """So many questions of a model that fail alike in a row end the asking."""
+    """So many questions of a model that fail alike in a row end the asking. Errors that are about one
+    question alone do not count."""
 
 
 class Budget:

@@ -88,6 +88,16 @@ def test_equal_failures_in_a_row_stop_the_run(night: Program, suite: Path) -> No
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("model", ["too_long", "flagged"])
+def test_errors_of_one_prompt_each_do_not_stop_the_run(night: Program, suite: Path, model: str) -> None:
+    more = ("--samples", 8, "--stop-after-errors", 3, "--concurrency", 1)
+    with start() as server:
+        done = night.run(*asked(suite, server, *more, model=f"openai:{model}"), code=3)
+        assert server.counts()["requests"] == 8
+    assert "in a row" not in done.stderr
+    assert list(night.statuses().values()) == [Status.PROVIDER_ERROR] * 8
+
+
 @pytest.mark.parametrize(
     ("option", "value", "answers"), [("--max-attempts", 5, 5), ("--max-tokens-total", 600, 4)]
 )

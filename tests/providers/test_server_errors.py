@@ -117,12 +117,36 @@ def test_what_the_client_added_is_named(body: Any, parameter: str) -> None:
         "prompt is too long: 210000 tokens > 200000 maximum",
         "the request exceeds the available context size, try increasing it",
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-        "messages: you did something odd",
         "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
     ],
 )
-def test_an_error_of_one_prompt_stops_nothing_else(message: str) -> None:
-    assert read(400, {"error": {"message": message}})[1] == Verdict()
+def test_an_error_of_one_prompt_is_told_from_others(message: str) -> None:
+    assert read(400, {"error": {"message": message}})[1] == Verdict(of_question=True)
+
+
+def test_an_error_that_may_be_of_any_prompt_is_none_of_one() -> None:
+    assert read(400, {"error": {"message": "messages: you did something odd"}})[1] == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"message": "no", "code": "content_filter"}),
+        (400, {"message": "no", "code": 400, "type": "exceed_context_size_error", "n_ctx": 4096}),
+        (403, {"message": "your input was flagged"}),
+        (413, {"message": "Request Entity Too Large"}),
+        (200, {"message": "no", "code": "content_policy_violation"}),
+        (200, {"message": "maximum context length is 1"}),
+    ],
+)
+def test_codes_tell_an_error_of_one_prompt_too(status: int, error: dict[str, Any]) -> None:
+    found = (
+        complaint({"error": error})
+        if status == 200
+        else complaint_of_reply(status, "", json.dumps({"error": error}).encode())
+    )
+    verdict = judged(found, found.message, SENT, "MY_KEY")
+    assert verdict == Verdict(of_question=True)
 
 
 @pytest.mark.parametrize(
