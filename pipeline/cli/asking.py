@@ -152,6 +152,10 @@ class AskOptions:
     retries: Annotated[
         int | None, typer.Option(min=0, help="How often a question is sent again.", show_default="2")
     ] = None
+    context_length: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens of the model's context [default: what the server says]."),
+    ] = None
     temperature: Annotated[float | None, Sets("sampling"), typer.Option(help="Sent only when given.")] = None
     max_tokens: Annotated[
         int | None, Sets("sampling"), typer.Option(min=1, help="Sent as max_completion_tokens when given.")
@@ -255,7 +259,7 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 _OF_A_MODEL = {
     *("base_url", "endpoint", "key_variable", "stream", "concurrency", "timeout", "retries", "temperature"),
-    *("max_tokens", "reasoning_effort", "price", "server_batch"),
+    *("max_tokens", "reasoning_effort", "price", "context_length", "server_batch"),
 }
 
 

@@ -76,6 +76,8 @@ class ProviderOptions:
     """Whether the answer is taken as it comes."""
     key_variable: str = "OPENAI_API_KEY"
     """The environment variable that holds the key."""
+    context_length: int | None = None
+    """Tokens that the model's context holds; None: what the server says."""
     server_batch: bool = False
     """Whether questions are handed over in files, by the server's batch endpoint."""
 

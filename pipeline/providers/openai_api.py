@@ -23,6 +23,7 @@ from kernelproof.providers.base import AskEvent, BatchJournal, ProviderOptions, 
 from kernelproof.providers.batch_server import BatchServer
 from kernelproof.providers.body import response_from_body, with_limit
 from kernelproof.providers.connections import Connections, allow_open_files, checked_url
+from kernelproof.providers.context import ContextLength
 from kernelproof.providers.endpoints import endpoint
 from kernelproof.providers.registry import provider
 from kernelproof.providers.server_batches import ServerBatches
@@ -78,6 +79,9 @@ class OpenAIProvider:
         self._limit = AdaptiveLimit(options.concurrency)
         self._door = anyio.Semaphore(STARTS)
         self._attempts = Attempts(self.name, self._key, options)
+        self._context = ContextLength(
+            self.name, model, options.context_length, self._attempts, self._connections
+        )
         self._batches: ServerBatches | None = None
         if options.server_batch:
             server = BatchServer(self.name, options.max_retries, self._attempts, self._connections)
@@ -90,6 +94,7 @@ class OpenAIProvider:
 
     async def ask(self, question: Question) -> Response:
         """The server's answer; see `Provider.ask` for the errors."""
+        await self._context.refuse_too_long(question)
         if self._batches is not None:
             return await self._batches.ask(question)
         tries = busy = 0

@@ -47,6 +47,8 @@ class ModelOptions(FrozenRecord):
     reasoning_effort: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)
     """Any other field of the request."""
+    context_length: int | None = Field(default=None, ge=1)
+    """Tokens that the model's context holds; None: what the server says."""
     price: Price | None = None
     """US dollars for a million tokens."""
     server_batch: bool | None = None

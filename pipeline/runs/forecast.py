@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from kernelproof.db.store import Store
 from kernelproof.db.views import AttemptState, ModelUsage
 from kernelproof.prompting import first_prompt
+from kernelproof.providers.context import BYTES_A_TOKEN
 from kernelproof.runs.batch import Plan
 from kernelproof.runs.conversation import RETRIED
 from kernelproof.runs.prices import Price
 from kernelproof.runs.questions import question_key
 from kernelproof.types import AttemptKey, Problem, Prompt, Status
-
-BYTES_A_TOKEN = 3.6
-"""Assumed of prompts like ours (English and Python) as long as no stored answer of the model says more."""
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ def _provider(model: ModelConfig, concurrency: int, ask: bool) -> Provider:
         endpoint=model.endpoint or DEFAULTS.endpoint,
         stream=DEFAULTS.stream if model.stream is None else model.stream,
         key_variable=model.key_variable or DEFAULTS.key_variable,
+        context_length=model.context_length,
         server_batch=bool(model.server_batch),
     )
     try:

@@ -98,6 +98,19 @@ def test_errors_of_one_prompt_each_do_not_stop_the_run(night: Program, suite: Pa
     assert list(night.statuses().values()) == [Status.PROVIDER_ERROR] * 8
 
 
+def test_a_prompt_that_cannot_fit_ends_as_a_refused_one_and_is_not_sent(night: Program, suite: Path) -> None:
+    with start() as server:
+        done = night.run(*asked(suite, server, "--samples", 12, "--context-length", 100), code=3)
+        assert "longer than the model's context of 100 tokens" in done.stdout
+        night.run(*asked(suite, server, "--samples", 12, "--context-length", 100_000), code=3)
+        assert server.counts()["requests"] == 0
+        assert set(night.statuses().values()) == {Status.PROVIDER_ERROR}
+        again = ("--context-length", 100_000, "--again", "provider")
+        night.run(*asked(suite, server, "--samples", 12, *again))
+        assert server.counts()["requests"] == 12
+    assert set(night.statuses().values()) == {Status.NO_CODE}
+
+
 @pytest.mark.parametrize(
     ("option", "value", "answers"), [("--max-attempts", 5, 5), ("--max-tokens-total", 600, 4)]
 )

@@ -38,6 +38,8 @@ class Server:
     authorizations: list[str | None]
     keys: list[str | None]
     """The `Idempotency-Key` of each request."""
+    listed: list[str]
+    """A path for each time that the list of models was asked for."""
 
 
 def completion(content: Any = "hello", **changes: Any) -> dict[str, Any]:
@@ -60,14 +62,19 @@ def failure(status: int, **error: Any) -> Step:
 
 
 @contextmanager
-def serve(*steps: Step) -> Iterator[Server]:
-    """A server that plays `steps` in order and repeats the last."""
+def serve(*steps: Step, models: Step | None = None) -> Iterator[Server]:
+    """A server that plays `steps` in order and repeats the last. `models` is its list of models, if any."""
     requests: list[dict[str, Any]] = []
     authorizations: list[str | None] = []
     keys: list[str | None] = []
+    listed: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            listed.append(self.path)
+            self._play(models or Step({"detail": "Not Found"}, 404))
 
         def do_POST(self) -> None:
             assert self.path == "/v1/chat/completions"
@@ -75,6 +82,9 @@ def serve(*steps: Step) -> Iterator[Server]:
             requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             authorizations.append(self.headers["authorization"])
             keys.append(self.headers["idempotency-key"])
+            self._play(step)
+
+        def _play(self, step: Step) -> None:
             time.sleep(step.delay_s)
             if step.close:
                 self.close_connection = True
@@ -109,7 +119,7 @@ def serve(*steps: Step) -> Iterator[Server]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield Server(f"http://127.0.0.1:{server.server_port}/v1", requests, authorizations, keys)
+        yield Server(f"http://127.0.0.1:{server.server_port}/v1", requests, authorizations, keys, listed)
     finally:
         server.shutdown()
         server.server_close()

@@ -134,6 +134,13 @@ def test_what_no_question_survives_is_fatal() -> None:
             assert isinstance(outcome, ProviderFatal) and "check the key in OPENAI_API_KEY" in str(outcome)
 
 
+def test_a_prompt_that_cannot_fit_is_in_no_batch() -> None:
+    with serve() as server:
+        (error,) = ask(server, [0], context_length=2).values()
+        assert isinstance(error, ProviderError) and "context of 2 tokens" in str(error)
+        assert server.requests == []
+
+
 @pytest.mark.parametrize(
     ("model", "answers", "says"),
     [
