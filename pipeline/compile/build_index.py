@@ -1,8 +1,7 @@
-"""The build index, sources whose extensions are built: `<cache>/prebuilt/<hash[:2]>/<hash>` names the builds'
-keys.
+"""The build index: `<cache>/prebuilt/<hash[:2]>/<hash>` holds the keys of the builds that a source asks for.
 
-A mark saves importing a candidate only to learn what it wants built. It is believed while the cache holds
-all of these builds, so removing builds never makes a mark lie.
+An entry saves the import of a candidate that would only show its builds. It is used while the cache holds
+all of these builds, so removing builds never makes an entry wrong.
 """
 
 from __future__ import annotations
@@ -17,32 +16,32 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 
 
 class BuildIndex:
-    """The marks below a cache directory. `name` is the SHA-256 of source and toolchain."""
+    """The entries below a cache directory. `name` is the SHA-256 of source and toolchain."""
 
     def __init__(self, cache_dir: Path) -> None:
         self._root = cache_dir / "prebuilt"
 
     def keys(self, name: str) -> tuple[str, ...] | None:
-        """The builds of a source; None without a mark, or with one that is damaged."""
+        """The builds of a source; None without an entry, or with a damaged one."""
         return _read(self._path(name))
 
     def set(self, name: str, keys: Sequence[str]) -> None:
         """Says that a source's extensions are these builds. Raises OSError when the disk is full."""
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Nothing shorter than the whole list is JSON: a reader takes a part of it for no mark.
+        # Only the whole list is JSON, so a reader ignores a part of it.
         path.write_text(json.dumps(list(keys)))
 
     def count(self, held: Callable[[str], bool] = lambda _: True) -> int:
-        """How many name only builds that are `held`."""
+        """The number of entries that name only builds which are `held`."""
         return sum(1 for path in self._paths() if _all(_read(path), held))
 
     def remove_all(self) -> int:
-        """Removes all marks; how many. Raises OSError where they cannot be removed."""
+        """Removes all entries, and returns their number. Raises OSError where they cannot be removed."""
         return _removed(self._paths())
 
     def remove_stale(self, held: Callable[[str], bool]) -> int:
-        """Removes the marks that name a build which is not `held`, and damaged ones; how many.
+        """Removes entries that name a build which is not `held`, and damaged ones. Returns their number.
 
         Raises OSError where they cannot be removed.
         """

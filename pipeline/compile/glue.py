@@ -32,8 +32,8 @@ class Glue:
         self._making: Future[bytes | None] | None = None
 
     def begun(self) -> Future[bytes | None]:
-        """What `object` returns or raises: at once where it is there, else compiled while the caller goes on,
-        once for all who ask meanwhile."""
+        """A future of `object()`. An object that is not there yet is compiled meanwhile, once for all
+        callers."""
         with self._guard:
             if self._making is not None and not self._making.done():
                 return self._making

@@ -57,8 +57,8 @@ def prune(cache_dir: Path, *, target: int | None = None, unused_s: float | None 
 
 
 def clear(cache_dir: Path) -> Removal:
-    """Removes all builds and marks; builds that are being compiled now stay. Raises MachineError as `prune`
-    does."""
+    """Removes all builds and the build index; builds that are being compiled now stay. Raises MachineError
+    as `prune` does."""
     return _removal(cache_dir, 0, None, all_marks=True)
 
 
@@ -69,11 +69,11 @@ def _removal(
         done = Removal(builds=0, bytes=0, left_builds=0, left_bytes=0)
         if (cache_dir / BUILDS).is_dir():  # a misspelt directory is not made
             done = open_cache(cache_dir).prune(target, unused_s)
-        marks = BuildIndex(cache_dir)
+        index = BuildIndex(cache_dir)
         if all_marks:
-            return done.model_copy(update={"marks": marks.remove_all()})
+            return done.model_copy(update={"index_entries": index.remove_all()})
         held = {entry.key for entry in entries(cache_dir / BUILDS)}
-        return done.model_copy(update={"marks": marks.remove_stale(held.__contains__)})
+        return done.model_copy(update={"index_entries": index.remove_stale(held.__contains__)})
     except LockTimeout:
         raise MachineError(
             "another process is removing builds right now; try again when it is done"

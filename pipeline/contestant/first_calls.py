@@ -48,7 +48,7 @@ class FirstCalls:
 
 
 def packed() -> str:
-    """What the compiler has left here, as text: files in the order of their names, as many as may be kept."""
+    """The compiler's cache as text: files in the order of their names, up to MAX_BYTES."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         room = MAX_BYTES
@@ -64,7 +64,8 @@ def packed() -> str:
 
 
 def unpack(descriptor: int) -> None:
-    """Puts what was packed where the compiler looks for it. What cannot be read is compiled once more."""
+    """Unpacks a compiler's cache where the compiler looks for it. Kernels that cannot be read are compiled
+    again."""
     try:
         with open(descriptor, "rb") as file, zipfile.ZipFile(file) as archive:
             archive.extractall(PLACE)

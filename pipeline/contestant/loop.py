@@ -55,7 +55,7 @@ much work as that costs the baseline."""
 
 @dataclass
 class OutputMeta:
-    """What a forward returned, as far as the referee must know."""
+    """The form of a forward's result, as far as the referee must know."""
 
     structure: Any
     leaves: list[dict[str, Any]]

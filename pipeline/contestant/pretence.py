@@ -1,5 +1,5 @@
-"""A stand-in for the device where there is none: the build stage lets a candidate run far enough to ask for
-all its builds. Nothing else that the candidate does here counts.
+"""A pretended device where there is none. The build stage lets a candidate run far enough to ask for all its
+builds. Nothing else that the candidate does here counts.
 
 `torch.cuda` says that there is a GPU, and tensors that are asked for on it have shapes and no memory.
 """

@@ -2,7 +2,7 @@
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON holding one object. File
 descriptors may ride with a frame from a trusted sender (`SCM_RIGHTS`); a receiver that does not ask for
-them never takes them. Whatever arrives from a contestant is untrusted: it is bounded here and validated
+them never takes them. Messages of a contestant are untrusted: they are bounded here and validated
 by the referee.
 """
 

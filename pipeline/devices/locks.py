@@ -107,8 +107,8 @@ def checked_key(device_key: str) -> str:
 def open_directory() -> int:
     """A descriptor of the directory, which is made if need be. Raises OSError or Unusable.
 
-    A link is not followed. A directory of somebody else's is fine as long as nobody but its owner can take
-    files of others away; the owner could then disturb, as anybody who may hold a lock could.
+    A link is not followed. Another user may own the directory, as long as only its owner can remove files of
+    others. That owner could then disturb, as any user who may hold a lock could.
     """
     path = directory()
     try:

@@ -30,7 +30,7 @@ TOPOLOGY = Path("/sys/devices/system/cpu")
 def shares_by_gpu(
     used: Collection[str], installed: Collection[str], cores: Collection[int], topology: Path = TOPOLOGY
 ) -> dict[str, CoreShares]:
-    """What each GPU that is used keeps of `cores`, by its UUID.
+    """The cores of each GPU that is used, out of `cores`, by its UUID.
 
     Every GPU of the machine counts: other kernelproof processes may use GPUs that are hidden from this
     process, and all processes have to come to the same shares. Only where the cores do not suffice for all,
@@ -44,7 +44,7 @@ def shares_by_gpu(
 
 
 def shares(gpus: int, cores: Collection[int], topology: Path = TOPOLOGY) -> list[CoreShares]:
-    """What each of so many GPUs is given of `cores`, all with the same `others`.
+    """The shares of so many GPUs in `cores`, all with the same `others`.
 
     Cores that are one piece of silicon go together, or a compiler next door would slow the measurement. At
     most half of all are taken; where that is not enough for every GPU, none has cores of its own.

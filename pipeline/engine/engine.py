@@ -267,8 +267,8 @@ class Engine:
             raise
 
     def _readying(self, request: VerifyRequest) -> Callable[[RefereeProcess], None] | None:
-        """What a new referee does while the first candidate is built: on a GPU, what is measured once for
-        each. Where compilers may take the cores of measurements it waits for the candidate."""
+        """The preparation of a new referee while the first candidate is built: on a GPU it measures what is
+        needed once. None where compilers may take the cores of measurements."""
         if request.device == "cpu" or not request.settings.measure or not self._referees.others:
             return None
 
@@ -335,7 +335,7 @@ def _deciding(prebuilt: Prebuilt, source: str) -> list[Build]:
 
 
 def with_origin(asked: Sequence[Build], made: Sequence[Build]) -> tuple[Build, ...]:
-    """What a referee was asked for, with what its making said where it was made before."""
+    """The builds that a referee asked for, with the records of those that were made before."""
     by_key = {build.key: build for build in made}
     return tuple(by_key.get(build.key, build) for build in asked)
 

@@ -22,8 +22,11 @@ class Fifo:
         return len(self._queue)
 
     def wait_for(self, ready: Callable[[], T]) -> T:
-        """What `ready` returns, once all who came before have gone and that is true; `changed` is held by the
-        caller. Raises what `ready` raises, which is asked of the first of the queue alone."""
+        """Waits until this caller is the first of the queue and `ready()` is true, and returns what it
+        returned.
+
+        The caller holds `changed`. Only the first of the queue calls `ready`; its exceptions pass through.
+        """
         ticket = object()
         self._queue.append(ticket)
         try:

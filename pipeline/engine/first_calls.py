@@ -34,7 +34,7 @@ def compile_ahead(
 ) -> Prebuilt:
     """Compiles what the candidate's first call compiles; `first_calls` is the build that stands for it.
 
-    Where the compiler refuses a kernel, `refused` says so. What else goes wrong says nothing, as there is no
+    Where the compiler refuses a kernel, `refused` says so. Other failures decide nothing, as there is no
     GPU: the candidate is then judged as it is.
     """
     first = backend(settings.backend).first_call
@@ -90,7 +90,7 @@ class _Turn:
             if error.kind == "compile":
                 said = f"{refusal(error.type, error.message)}\n{error.traceback}"
                 return self._made(BuildState.ERROR, began, said), None
-            # Without a GPU that need not be the candidate's fault. What was compiled by then is of use.
+            # Without a GPU that need not be the candidate's fault. The kernels compiled by then are of use.
             log = f"{WITHOUT_GPU}\n{error.traceback}"
         except ContestantGone as error:
             if error.timed_out:
@@ -123,7 +123,7 @@ class _Turn:
 
 
 def _prebuilt(build: Build) -> Prebuilt:
-    """What a build comes to that stands for kernels compiled at their first call."""
+    """The result of the build stage by the build that represents kernels compiled at their first call."""
     refused = build.log.partition("\n")[0] if build.state.status is not None else ""
     return Prebuilt((), None, build.log, first_calls=build, refused=refused)
 

@@ -30,7 +30,7 @@ REHEARSAL_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Prebuilt:
-    """What the build stage saw."""
+    """The result of the build stage."""
 
     builds: tuple[Build, ...]
     sandbox: SandboxReport | None
@@ -41,7 +41,7 @@ class Prebuilt:
     contents: Mapping[str, Build] = field(default_factory=dict)
     """The builds, by the requests' `content_sha256`."""
     first_calls: Build | None = None
-    """What stands for kernels that are compiled when they are first called."""
+    """The build that represents kernels which are compiled when they are first called."""
     refused: str = ""
     """Why such a kernel is not there, where its compiler refused it or took too long."""
 
@@ -56,21 +56,21 @@ def prebuild(
     *,
     runs_here: bool = True,
 ) -> Prebuilt:
-    """Builds what running `source` asks for. A candidate whose builds are known, and still there, is not
-    imported again.
+    """Makes the builds that `source` asks for when it runs. It is not imported where the build index knows
+    them and the cache holds them.
 
     `jobs`: the group of the sandbox in which it is imported. `problem`: what it is for. `runs_here`: whether
     this machine has the device; if not, it is imported to see whether it loads.
     """
-    marks, mark = BuildIndex(cache), _mark(builder, source)
-    known = marks.keys(mark)
+    index, entry = BuildIndex(cache), _index_name(builder, source)
+    known = index.keys(entry)
     if known is not None and builder.holds(known):
         return Prebuilt((), None)
 
     def build(request: BuildRequest) -> Build:
         return builder.build(request, seconds=settings.build_seconds)
 
-    seen = _foreseen(builder, source, settings, problem)
+    seen = _extracted(builder, source, settings, problem)
     shown: dict[str, Build] = {}
     for request in seen.requests:
         made = shown[request.content_sha256] = build(request)
@@ -89,11 +89,11 @@ def prebuild(
     builds = tuple(contestant.builds)
     contents = {**shown, **dict(zip(contestant.contents, builds, strict=True))}
     if not trouble and all(b.state is BuildState.OK for b in builds):
-        marks.set(mark, [build.key for build in builds])
+        index.set(entry, [build.key for build in builds])
     return Prebuilt(builds, report, trouble, raised, contents)
 
 
-def _foreseen(
+def _extracted(
     builder: Builder, source: str, settings: VerifySettings, problem: Problem | None
 ) -> StaticBuilds:
     return static_builds(
@@ -139,17 +139,17 @@ def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) ->
 
 
 def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem) -> None:
-    """Lets it construct its model and call it, with tensors that have no memory: extensions that it asks for
-    only then are built now. How that ends says nothing, as there is no GPU."""
+    """Has the candidate construct and call its model, with tensors that have no memory. Extensions that it
+    asks for only then are built now. The end of that call decides nothing, as there is no GPU."""
     sizes = problem.sizes.get(settings.size, {})
     message = {"op": "rehearse", "class": MODEL, "problem": problem.source, "sizes": sizes}
     with suppress(ContestantFailed, ContestantGone):
         contestant.ask(message, seconds=min(REHEARSAL_SECONDS, settings.load_seconds))
 
 
-def _mark(builder: Builder, source: str) -> str:
-    """The name of the mark that says which builds this source asks for with this toolchain.
+def _index_name(builder: Builder, source: str) -> str:
+    """The name of this source with this toolchain in the build index.
 
-    Only a hint that saves an import: the referee asks the builder again, which checks its cache.
+    An entry is only a hint that saves an import: the referee asks the builder again, which checks its cache.
     """
     return sha256_json([KEY_FORMAT, sha256_text(source), builder.toolchain.model_dump(mode="json")])

@@ -1,4 +1,4 @@
-"""What a block is: a complete program that defines ModelNew, or how it falls short of one."""
+"""Judges a block: it is a complete program that defines ModelNew, or it lacks something."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Program:
 
 
 def judge(block: Block, budget: Budget, *, trim: bool = False) -> Program:
-    """What the block is. With `trim`, prose that follows the program is cut off, within bounds."""
+    """Judges one block. With `trim`, prose that follows the program is cut off, within bounds."""
     if NAME not in block.code or block.language == "diff":
         return Program(Kind.OTHER, block, block.code)
     for code, warnings in _variants(block.code, budget):

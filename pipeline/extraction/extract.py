@@ -32,10 +32,9 @@ _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 def extract(response: Response) -> Extraction:
     """The program that a text means. Total and deterministic; bounded work for any text.
 
-    A text that somebody gives is `Response(text=text)`: a response of which no server said anything.
-    What a server said makes the only difference. Where it says that it cut the answer off, a program that
-    runs to the end is `truncated`. Where nobody says so, it is taken as it is: a program with a string that
-    is never closed is a syntax error, which the policy reports with its line.
+    A text that a user gives is `Response(text=text)`, without a finish reason. Only the finish reason makes a
+    difference. When the server cut the answer off, a program that runs to the end is `truncated`. Otherwise
+    the program is taken: one with a string that is never closed is a syntax error, which the policy reports.
     """
     status = declined(response)
     found = _found(response) if status is None else Found(None, status=status)
@@ -53,7 +52,7 @@ def extract(response: Response) -> Extraction:
 
 
 def _found(response: Response) -> Found:
-    """What is found in an answer that the server gave out."""
+    """Looks for the program in an answer that the server did not withhold."""
     raw, budget = response.text or "", Budget()
     cut = (response.finish_reason or "").lower() in LIMITED
     if len(raw) > MAX_TEXT:

@@ -120,7 +120,7 @@ class ResponsesAssembler:
 class _Pieces:
     """The value of one field, which comes in pieces: of text, or lists of parts that hold text.
 
-    What belongs together is joined, so that ten thousand tokens are one part and not ten thousand.
+    Pieces of one part are joined, so that ten thousand tokens are one part and not ten thousand.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Is a problem fit to judge candidates? `python -m kernelproof.referee.fitness` reads a Problem as JSON from
 standard input and writes one Fitness record as JSON to standard output.
 
-What is asked of the problem is in `fitness_questions`. Trusted code, but the problem's own code runs in this
-process, so the orchestrator starts it with limits (`kernelproof.problems.check`).
+`fitness_questions` has the questions. This code is trusted, but the problem's own code runs in this process,
+so the orchestrator starts it with limits (`kernelproof.problems.check`).
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def _faked(subject: Subject) -> Iterator[FitnessFinding]:
 def _coarse(subject: Subject) -> Iterator[FitnessFinding]:
     """Gross errors that a wide tolerance would let pass: for every output by itself.
 
-    What cannot be wrong in such a way, an output of whole numbers or of zeros, is not asked.
+    Outputs of whole numbers or of zeros cannot be wrong in such a way, and are left out.
     """
     for output, native in enumerate(subject.native):
         if not native.is_floating_point() or not bool((native != 0).any()):

@@ -67,9 +67,10 @@ class Ledger:
         self.measurement: Measurement | None = None
         self.exit: str | None = None
         self.said = ""
-        """What the candidate's processes wrote to stdout and stderr: untrusted text."""
+        """Text that the candidate's processes wrote to stdout and stderr. Untrusted."""
         self.own_weights = ""
-        """What weights of its own the candidate has instead of the reference's, in words, if it has such."""
+        """A sentence on the candidate's weights that differ from the reference's in name, shape or values;
+        or empty."""
         self.error_class: ErrorClass | None = None
         self.determinism: Determinism | None = None
         self.flags: set[Flag] = set()

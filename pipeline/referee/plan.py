@@ -27,9 +27,9 @@ class Stage:
     or a fault of ours."""
     wanted: Callable[[Session], bool] = stages.always
     holds: Callable[[Session], AbstractContextManager[None]] | None = None
-    """What is held from here to the end of the plan. To wait for it is no part of the stage's seconds."""
+    """A context that is held from this stage to the end of the plan. The stage's seconds exclude its wait."""
     told: bool = True
-    """Whether those who watch the verification are told that it begins."""
+    """Whether the progress of the verification names this stage when it begins."""
 
 
 PLAN = (

@@ -1,7 +1,7 @@
-"""What a referee does before its first candidate comes, while that is compiled.
+"""The referee's preparation, while its first candidate is compiled.
 
-The processes for the first candidates come up. What is measured once for a device is measured now, if the
-cache does not know it: the device's ceilings, and the A/A spread of the day.
+The processes for the first candidates start. The device's ceilings and the A/A spread of the day are
+measured, if the cache does not hold them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def prepare(
 ) -> None:
     """Gets ready for candidates with these settings on a GPU, with cores kept for what is measured.
 
-    `more`: several candidates are likely to come. Whatever fails here says nothing: a candidate's own
-    verification meets it again, and tells it.
+    `more`: several candidates are likely to come. Failures are ignored here: the candidate's own verification
+    meets them again, and reports them.
     """
     environment, pool = describe_environment(device), warm.pool
     if environment.gpu is None:

@@ -12,12 +12,12 @@ HOWEVER_IT_WENT = (
     *(Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
     *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
 )
-"""What may come of a candidate without the extension that it wanted."""
+"""The statuses that a candidate without its extension may end with."""
 
 
 def told_once(verdict: Ended, request: VerifyRequest, ledger: Ledger) -> Ended:
-    """A build failure, where nothing that the candidate wanted built was: whatever else did its work, and
-    however well, it is one behaviour and has one status."""
+    """The build failure, where none of the candidate's builds worked. So the status is the same for every
+    program that then computes in another way, rightly or wrongly."""
     failure = ledger.build_failure() if verdict.status in HOWEVER_IT_WENT else None
     if failure is None or has_other_kernels(request, ledger):
         return verdict

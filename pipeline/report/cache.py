@@ -33,7 +33,8 @@ def print_survey(survey: CacheSurvey, console: Console) -> None:
 
 def print_removal(removal: Removal, console: Console) -> None:
     """Two lines: what was removed, and what is left."""
-    marks = f", {counted(removal.marks, 'mark')} of built sources" if removal.marks else ""
-    console.print(f"removed {counted(removal.builds, 'build')}, {size(removal.bytes)}{marks}", soft_wrap=True)
+    entries = counted(removal.index_entries, "entry", "entries")
+    index = f", {entries} of the build index" if removal.index_entries else ""
+    console.print(f"removed {counted(removal.builds, 'build')}, {size(removal.bytes)}{index}", soft_wrap=True)
     left = f"left    {counted(removal.left_builds, 'build')}, {size(removal.left_bytes)}"
     console.print(left, soft_wrap=True)

@@ -54,9 +54,9 @@ def screen(stream: TextIO | None = None) -> Console:
     return Screen(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def json_text(noun: FrozenRecord) -> str:
-    """A noun as indented ASCII JSON: texts exact, infinities and NaN as null, which JSON lacks."""
-    return json.dumps(finite(noun.model_dump()), indent=2, allow_nan=False)
+def json_text(record: FrozenRecord) -> str:
+    """A record as indented ASCII JSON: texts exact, infinities and NaN as null, which JSON lacks."""
+    return json.dumps(finite(record.model_dump()), indent=2, allow_nan=False)
 
 
 def json_line(value: Any) -> str:

@@ -218,7 +218,7 @@ class Conversation:
     ) -> _Answered | Judged | None:
         key = self._key(turn)
         self._stages.known[key] = claim.state
-        # Whoever held the lease before may have done it.
+        # The process that held the lease before may have done it.
         if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
             await self._give_back(claim)
             return kept

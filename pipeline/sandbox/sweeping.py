@@ -26,7 +26,7 @@ _lifeline = -1
 
 
 def environment() -> dict[str, str]:
-    """What bwrap is to start with, so that the sweeper knows it: a random mark, no secret.
+    """The environment for bwrap. A random variable in it, no secret, lets the sweeper recognise it.
 
     The first call starts the sweeper. Raises `SandboxError` when that cannot be done.
     """

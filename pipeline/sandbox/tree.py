@@ -12,7 +12,7 @@ from kernelproof.sandbox.model import Job
 
 @dataclass(frozen=True)
 class Ended:
-    """What is known when a tree was taken down."""
+    """How a tree of processes ended."""
 
     exit_code: int | None
     signal: int | None

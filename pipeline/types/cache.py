@@ -37,7 +37,7 @@ class Removal(FrozenRecord):
     bytes: int
     left_builds: int
     left_bytes: int
-    marks: int = 0
-    """Marks of sources that are known to be built, removed."""
+    index_entries: int = 0
+    """Removed entries of the build index: sources whose builds were known."""
     trouble: str = ""
     """Why a build could not be removed, of the first where it was so."""

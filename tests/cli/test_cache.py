@@ -24,7 +24,7 @@ MEBI = 256
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """A cache of the test's own: four libraries of a MiB, 0 used last; an error; marks; ceilings."""
+    """A cache of the test's own: four libraries of a MiB, 0 used last; an error; an index; ceilings."""
     cache = tmp_path / "cache"
     builds = BuildCache(cache / "builds")
     for number in range(4):
@@ -32,9 +32,9 @@ def cache(tmp_path: Path) -> Path:
         age(cache / "builds", number, 86_400.0 * (number + 1) - 3600.0)
     failed = Build(key=key_of(9), state=BuildState.ERROR, name="bad", log="error: no")
     builds.store(failed, None)
-    marks = BuildIndex(cache)
-    marks.set(key_of(100), [key_of(0)])
-    marks.set(key_of(101), [key_of(0), key_of(3)])
+    index = BuildIndex(cache)
+    index.set(key_of(100), [key_of(0)])
+    index.set(key_of(101), [key_of(0), key_of(3)])
     (cache / "ceilings").mkdir()
     (cache / "ceilings" / "one.json").write_text("x" * 300)
     return cache
@@ -71,7 +71,7 @@ def test_info_says_what_is_there(program: Program, cache: Path) -> None:
 
 def test_prune_goes_from_the_least_recently_used(program: Program, cache: Path) -> None:
     said = program.run("cache", "prune", "--to", "2.5MiB").stdout
-    assert "removed 2 builds, 2.02 MiB, 1 mark of" in said and "left    3 builds, 2.04 MiB" in said
+    assert "removed 2 builds, 2.02 MiB, 1 entry of" in said and "left    3 builds, 2.04 MiB" in said
     assert set(folders(cache / "builds")) == {key_of(number) for number in (0, 1, 9)}
     assert BuildIndex(cache).keys(key_of(100)) is not None and BuildIndex(cache).keys(key_of(101)) is None
     assert told(program)["bytes"] == 2 * room(MEBI) + room(0)
@@ -91,7 +91,7 @@ def test_clear_wants_to_be_sure(program: Program, cache: Path) -> None:
     assert len(folders(cache / "builds")) == 5
     living = BuildCache(cache / "builds")
     with living.workplace() as place:
-        assert "removed 5 builds, 4.06 MiB, 2 marks" in program.run("cache", "clear", "--yes").stdout
+        assert "removed 5 builds, 4.06 MiB, 2 entries" in program.run("cache", "clear", "--yes").stdout
         assert place.is_dir(), "somebody is at work there"
     assert folders(cache / "builds") == {} and BuildIndex(cache).count() == 0
     assert (cache / "ceilings" / "one.json").exists()

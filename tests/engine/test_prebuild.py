@@ -42,7 +42,7 @@ def test_a_mark_is_believed_while_all_its_builds_are_there(new_cache: Path) -> N
     again = built()
     assert [build.cached for build in again.builds] == [True, False]
     assert built() == KNOWN
-    assert (clear(new_cache).marks, BuildIndex(new_cache).count()) == (1, 0)
+    assert (clear(new_cache).index_entries, BuildIndex(new_cache).count()) == (1, 0)
     assert not builder.holds(build.key for build in again.builds)
 
 
@@ -135,12 +135,12 @@ def test_a_rehearsal_that_dies_or_hangs_costs_nothing_that_was_built(new_cache: 
 
 
 def test_a_damaged_mark_is_none(tmp_path: Path) -> None:
-    marks, name, key = BuildIndex(tmp_path), "a" * 64, "b" * 64
-    assert marks.keys(name) is None
-    marks.set(name, [key])
-    assert marks.keys(name) == (key,)
+    index, name, key = BuildIndex(tmp_path), "a" * 64, "b" * 64
+    assert index.keys(name) is None
+    index.set(name, [key])
+    assert index.keys(name) == (key,)
     path = tmp_path / "prebuilt" / "aa" / name
     for text in ("", f'["{key}"', "{}", '["../x"]', "[1]", "\udcff"):
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        assert marks.keys(name) is None
-    assert marks.remove_stale(lambda _: True) == 1 and marks.count() == 0
+        assert index.keys(name) is None
+    assert index.remove_stale(lambda _: True) == 1 and index.count() == 0

@@ -25,7 +25,7 @@ from kernelproof.types import BuildRequest, Problem
 from kernelproof.types.build import MAX_SOURCE_CHARS
 
 OTHERS = frozenset({"load", "CUDAExtension", "CppExtension", "_compile_kernel"})
-"""Other ways to native code: where one is named, not everything can be foreseen."""
+"""Other ways to native code: where one is named, the source may not show all builds."""
 _ROUNDABOUT = re.compile(r"cpp_extension|setuptools|\b(?:exec|eval|__import__|import_module|runpy)\b")
 """Where one of these is named and no loader is, one may be called all the same."""
 _MODULE = "torch.utils.cpp_extension"

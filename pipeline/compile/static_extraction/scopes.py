@@ -37,7 +37,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Either:
-    """One of several values, by a branch that cannot be foreseen."""
+    """One of several values, by a branch that the source does not decide."""
 
     ways: tuple[Any, ...]
 

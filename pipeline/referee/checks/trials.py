@@ -71,7 +71,7 @@ class Trials:
         slot = self._slots[0]
         slot.fill(arguments)
         self._called(arguments, seed, slot)
-        # The truth in float64 takes longest, and who raises or returns another shape needs none.
+        # The truth in float64 takes longest. A candidate that raises or returns another shape needs none.
         expected = self._oracle.expected("drawn", arguments, seed, native=native)
         self._check_values(expected, slot)
         self._repeat(expected)

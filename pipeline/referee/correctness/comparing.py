@@ -58,7 +58,7 @@ class Yardstick:
     slack: float = 0.0
     """One element may be off by this much, however small it is."""
     room: Room | None = None
-    """What honest arithmetic may be off by there beyond the tolerance, where that was looked at."""
+    """The error beyond the tolerance that honest arithmetic may have there, where that was computed."""
 
     @property
     def has_truth(self) -> bool:
@@ -77,7 +77,8 @@ class Yardstick:
 
 
 def yardstick(native: torch.Tensor, truth: torch.Tensor | None) -> Yardstick:
-    """What outputs are held against: `native` in the problem's dtype, `truth` its float64 twin or None.
+    """The values that outputs are compared with: `native` in the problem's dtype, `truth` its float64 twin
+    or None.
 
     Both have one shape and lie on one device. A twin that is further from the native result than rounding
     can explain computes something else (a model with state, say); then the native result is the truth.

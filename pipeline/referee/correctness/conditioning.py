@@ -30,10 +30,10 @@ _ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 
 class Condition:
-    """What becomes of a problem's float64 outputs when every element of the inputs is moved by a step.
+    """The change of a problem's float64 outputs when every element of the inputs is moved by a step.
 
-    A step is what WELL_CONDITIONED times over gives the norm floor, 52 roundings of float32, or one rounding
-    of a narrower dtype, up or down at random.
+    A step goes up or down at random. It is the norm floor divided by WELL_CONDITIONED (52 roundings of
+    float32), or one rounding of a narrower dtype.
     """
 
     def __init__(

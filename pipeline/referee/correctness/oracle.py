@@ -24,7 +24,7 @@ FEW_LARGE = ("spikes",)
 
 @dataclass(frozen=True)
 class Expected:
-    """What the reference makes of one set of arguments."""
+    """The reference's results for one set of arguments."""
 
     name: str
     arguments: list[Any]
@@ -33,7 +33,7 @@ class Expected:
     native: Answer
     sticks: list[comparing.Yardstick]
     forgiving: bool
-    """Whether these inputs may turn out too ill-conditioned to refuse anybody on."""
+    """Whether these inputs may turn out too ill-conditioned to refuse a candidate."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ class Oracle:
         return Expected(name, arguments, seed, native, sticks, forgiving)
 
     def beside(self, output: int, native: torch.Tensor) -> comparing.Yardstick:
-        """What an output is held against where only the native result is known. One element of that may be as
-        far off, in proportion to all, as any was on the inputs drawn so far; and so may another's. (Errors of
-        narrow outputs are their own rounding, which the floors know.)"""
+        """The yardstick of an output where only the native result is known. One element of that result may
+        be off as far, in proportion to all, as any was on the inputs drawn so far. The same holds for the
+        compared output. (Errors of narrow outputs are their own rounding, which the floors include.)"""
         stick = comparing.yardstick(native, None)
         return replace(stick, reference_max=2 * self._farthest.get(output, 0.0) * stick.rms)
 

@@ -96,7 +96,7 @@ def _plainly(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _dtype_of(named: dict[str, Any]) -> torch.dtype | None:
-    """What the operator computes in, if all its floating operands are of one dtype."""
+    """The dtype that the operator computes in, if all its floating operands have one dtype."""
     found = {v.dtype for v in named.values() if isinstance(v, torch.Tensor) and v.is_floating_point()}
     wanted = named.get("dtype")
     found |= {wanted} if isinstance(wanted, torch.dtype) else set()
@@ -107,10 +107,10 @@ def _dtype_of(named: dict[str, Any]) -> torch.dtype | None:
 
 
 def in_turn(rows: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor] | None = None) -> torch.Tensor:
-    """What a float32 sum of each row is, one term after another, of `change(row)` if given: see above.
+    """A float32 sum of each row, one term after another; of `change(row)` if given: see above.
 
     `rows` has two dimensions; the result, in float64, has one. Where its rounding errors happen to cancel,
-    it is off by what chance makes of such errors: another order is not so lucky.
+    the result has the error that is likely by chance, as another order would have it.
     """
     count, length = rows.shape
     exact, error, squared = torch.zeros(3, count, dtype=torch.float64, device=rows.device)
@@ -132,7 +132,8 @@ def in_turn(rows: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor] |
 
 
 def _added(terms: torch.Tensor, reached: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """What each term adds to a float32 sum, along the last dimension, and the sum reached at the end."""
+    """The amount that each term adds to a float32 sum, along the last dimension, and the sum reached at the
+    end."""
     so_far = terms.cumsum(-1).add_(reached)
     spacing = torch.exp2((torch.frexp(so_far).exponent.clamp_(min=-125) - 24).double())
     return (terms / spacing).round_().mul_(spacing), so_far[..., -1:].clone()

@@ -32,7 +32,7 @@ INPUTS = (-1,)
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the reference is run on."""
+    """Arguments and seed for a run of the reference."""
 
     arguments: list[Any]
     seed: int
@@ -41,7 +41,7 @@ class Inputs:
 
 
 class Arithmetic:
-    """What becomes of a problem's outputs when its steps are done otherwise."""
+    """A problem's outputs when its steps use other arithmetic."""
 
     def __init__(self, loaded: LoadedProblem, model: torch.nn.Module) -> None:
         self._loaded, self._model = loaded, model

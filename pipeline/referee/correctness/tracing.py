@@ -63,7 +63,7 @@ class _Tracked:
     """A storage that holds indices, as an operator gave them or as copies of those."""
 
     leaf: IndexLeaf
-    """What the operator did; `hops` are the copies so far."""
+    """The operator and its result; `hops` are the copies so far."""
     tensor: torch.Tensor
     """The tensor that filled the storage; holding it keeps the storage's address from being used again."""
 

@@ -192,8 +192,8 @@ def origin(name: str, shown: Evidence = _NOTHING, *, by_torch: bool = False) -> 
 
 
 def author(file: str) -> Origin | None:
-    """Who wrote a kernel in this file of Python's: `torch.compile`, or a package that is installed; None: the
-    candidate, as far as the file says.
+    """The author of a kernel by its Python file: `torch.compile`, or an installed package. None: the
+    candidate, as far as the file shows.
 
     Triton's own language (`tl.softmax`) has functions for kernels to call, and no kernel. A candidate may
     give a kernel such a name."""

@@ -108,7 +108,7 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a file holds."""
+    """The content of a file."""
 
     ceilings: Ceilings
     spread: _Spread | None

@@ -115,7 +115,7 @@ def _rows(source: str, index: str) -> Partly:
 
 
 def _taken(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
-    """What the operator takes of a tensor of positions, each once; of a very large one, nothing."""
+    """The number of elements that the operator takes, each once; 0 for a very large tensor."""
     source = named["self"]
     if source.numel() > MASK_ELEMENTS >> 2:
         return {"self": 0}

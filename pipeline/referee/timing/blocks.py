@@ -30,7 +30,7 @@ of the referee's clock in a block is then a small part of a call, however short 
 FEWEST_SHARE = 0.75
 """The smaller of the two numbers of calls is at least this share of the greater: each block tells as much."""
 RECOUNTED = 2
-"""So many times as many calls as were reckoned must fit into a block, by a round's times, to reckon anew."""
+"""The numbers of calls are chosen again when, by a round's times, so many times as many calls fit a block."""
 
 
 class Blocks:
@@ -86,8 +86,8 @@ class Blocks:
         self.counts = (self._random.randint(fewest, max(fewest, many - 1)), many)
 
     def recounted(self, made: Round) -> bool:
-        """Whether far more calls fit into a block than was reckoned, by this round: a candidate was slow only
-        until its calls were counted. Blocks hold as many from now on, and planned rounds are dropped.
+        """Whether, by this round, far more calls fit into a block than the warm-up showed: the candidate was
+        slow only there. Blocks hold as many from now on, and planned rounds are dropped.
         """
         many = self.wanted(made)
         if many < RECOUNTED * self.most:

@@ -11,9 +11,9 @@ longer. So it makes none of the rounds' order statistics and Walsh averages smal
 sign test and Wilcoxon's signed-rank test leave above the truth's time is below it with a chance of `RISK` at
 most (`stats.sure_centre`). The claim is at most `REACH` times its inverse: beyond `REACH` times the truth it
 lies with no more than that chance at each look. Of fewer than eight rounds the worst is the bound, which errs
-with a chance of 2^-n: so few are kept only of who is clearly slower, or where time was up. Nothing else is
-assumed of how errors are distributed, and corrections are never sums of separate statistics, so there is no
-mixture that several of them each forgive.
+with a chance of 2^-n: so few are kept only of a candidate that is clearly slower, or where time was up.
+Nothing else is assumed of how errors are distributed, and corrections are never sums of separate statistics,
+so there is no mixture that several of them each forgive.
 
 The inner clock sharpens the claim: within what the outer clock reaches, the median of its ratios is the
 estimate, with a bootstrap interval. Where the outer clock does not reach that, its own bound is the claim.
@@ -40,9 +40,9 @@ times; simulated over all looks it is below 0.025 (tests/referee/timing/test_mix
 WIDEST = {Rigor.QUICK: 0.25, Rigor.STANDARD: 0.15, Rigor.PUBLISH: 0.10}
 """Half-width of the log-ratio's interval beyond which a measurement of this rigor decides nothing."""
 MUCH_SLOWED = 0.5
-"""A baseline that is slower by more than this in every pair of processes was disturbed: no pace is told."""
+"""A baseline that is slower by more than this in every pair of processes was disturbed: `unresolved`."""
 SLOWED_MS = 0.03
-"""And by more than this: launches alone may take so much longer right after a process was let go on."""
+"""And by more than this: launches may take so much longer right after a process continues."""
 MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
 """The baseline has two modes when its blocks fall into two groups, each at least this share of them, whose
 medians are this fraction and so many times their own spread apart."""
@@ -255,8 +255,9 @@ def much_slowed(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -
 def slowed_by(rounds: Sequence[Round], alone: Sequence[Alone], *, rank: float = 0.5) -> float:
     """How much slower the baseline was beside the candidate than alone, as a fraction; 0 or more.
 
-    By the median of the rounds, which is what enters the ratio. For a verdict on honesty by another `rank` of
-    theirs: what disturbs now and then leaves the fastest quarter (0.25) alone, who always disturbs does not.
+    The median of the rounds is compared, as it enters the ratio. A verdict on honesty uses another `rank`: an
+    occasional disturbance leaves the fastest quarter (0.25) as it was, a candidate that always disturbs does
+    not.
     """
     if not alone:
         return 0.0

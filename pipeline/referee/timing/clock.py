@@ -28,12 +28,13 @@ HOST_ABSOLUTE_MS = 0.1
 Launches of a forward that are queued while the cache is emptied are honest and unseen: up to about 0.06 ms.
 """
 BLOCK_COST_MS = 1.0
-"""Nobody is said to hide work for so many milliseconds of a block, calls apart: waking up, messages. Of
-honest ones on two cores the median was 0.37 at most. Forgiven as an accusation only: the claim counts it."""
+"""A block may take so many milliseconds beside its calls before it counts as hidden work: waking up,
+messages. On two cores the median of honest blocks was 0.37 at most. Only the accusation leaves it out; the
+claim counts it."""
 FLAGRANT = 3.0
-"""Who hides more than so many times the bound in every single round is convicted by few of them."""
+"""A candidate that hides more than so many times the bound in every round is `cheating` after few rounds."""
 CONVICTION = 0.004
-"""Chance at most that the rounds of one who hides nothing show by noise that more than that is hidden."""
+"""The chance, at most, that noise alone shows more than the bound in the rounds of an honest candidate."""
 
 
 @dataclass

@@ -307,7 +307,7 @@ def compile_in(contestant: Contestant, kind: str, seating: Seating) -> dict[str,
 
 
 def _guarded(doing: str, work: Callable[[], T]) -> T:
-    """Whatever goes wrong on the way to a baseline means that there is none."""
+    """Turns any failure on the way to a baseline into `NoBaseline`."""
     try:
         return work()
     except ContestantFailed as error:

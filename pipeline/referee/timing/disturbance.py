@@ -117,7 +117,7 @@ class Watch:
             self._asked = in_thread(self.read_gpu)
 
     def gpu_trouble(self) -> str | None:
-        """The same, as far as the driver told, of all blocks since it was asked last."""
+        """The same for the GPU: trouble in any block since the last call, as far as the driver shows it."""
         if self.read_gpu is None:
             return None
         asked, self._asked = self._asked, None

@@ -74,7 +74,8 @@ class Measuring:
         self._rule = StoppingRule.of(self.settings)
 
     def pair(self, candidate: Candidate, baseline: Contestant, number: int) -> None:
-        """Measures the pair of this number, both seated. Raises Ended for what the candidate does wrong."""
+        """Measures this pair of processes, which hold their memory. Raises Ended for a fault of the
+        candidate."""
         stopwatch = self._stopwatch(candidate.contestant, baseline)
         try:
             timed = stopwatch.run(number)

@@ -71,7 +71,8 @@ class Timed:
     disturbed: list[str] = field(default_factory=list)
     """Why rounds were thrown away."""
     notes: list[str] = field(default_factory=list)
-    """What the watch over the blocks saw, or could not see, that made none of them worthless."""
+    """Notes of the watch over the blocks that made no block worthless: things seen, and things it cannot
+    see."""
     power_capped: int = 0
     """Rounds after which the power cap limited the clocks."""
     checked_calls: int = 0
@@ -91,8 +92,8 @@ class Timed:
 
 
 def _beyond(usual: float, began: float) -> float:
-    """By how many seconds what began then (`monotonic`) took longer than a round that counts. They are
-    no part of a measurement's time: who idles where it costs nothing would be judged by few rounds."""
+    """The seconds since `began` (`monotonic`) beyond a usual round. A measurement's time does not count them:
+    otherwise a candidate could idle in a round that does not count, and be judged by few rounds."""
     return max(0.0, time.monotonic() - began - usual)
 
 
@@ -236,10 +237,11 @@ class Stopwatch:
         return Round(order, baseline, candidate, host, baseline_host, session)
 
     def _decoy(self, timed: Timed) -> None:
-        """A block of the candidate's that does not count, on the variants that it was right on in the trials:
-        what is cheaper, and right for drawn inputs only, does not pass in timed calls either.
+        """A block of the candidate's whose times do not count. Its inputs are variants that it was right on
+        in the trials. A shortcut that is right for drawn inputs only is wrong here.
 
-        On a GPU its inputs come from other slots while it is called: who begins early reads something else.
+        On a GPU the inputs are copied from other slots right before the call. A candidate that begins early
+        reads other values.
         """
         late = self._device.type == "cuda" and len(self._slots) > 1
         count = self._random.choice(self._blocks.counts)
@@ -278,7 +280,8 @@ class Stopwatch:
         places: Sequence[SharedSlot],
         draws: Sequence[Callable[[], list[Any]]],
     ) -> _Watched:
-        """New inputs for every slot of a round, and poison where the results go; what the watched one has."""
+        """Fills every slot with new inputs, and poisons the places of the results. Returns the watched
+        slot's inputs."""
         for place in places:
             place.poison()
         index, kept = self._random.randrange(len(slots)), {}
@@ -311,8 +314,8 @@ class Stopwatch:
         """One side's block: its times, and the referee's clock around it, in milliseconds, less what the
         referee did meanwhile while the side was held still.
 
-        It takes until a side is at rest, each time: what a process does that cannot be stopped, or that
-        nobody knew of, is on the clock.
+        The clock runs until all processes of the side are at rest. So it includes the work of a process
+        that cannot be stopped at once.
 
         `late`: where each slot's inputs come from while it is called, if they do.
         """
@@ -363,8 +366,8 @@ class Stopwatch:
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
     def _judge_block(self, timed: Timed) -> None:
-        """What is known of the candidate's block once all is done: whether it emptied the cache before each
-        call, and whether its results were there when it replied."""
+        """Checks the candidate's block after its end: it emptied the cache before each call, and its results
+        were there when it replied."""
         if not self._emptied:
             timed.failure = timed.failure or "cache_emptied"
         if any(arrival.changed() for arrival in self._arrivals):

@@ -50,7 +50,7 @@ class StoppingRule:
     late_rounds: int = 4
     """When time is up, so few are. They also show that a candidate is clearly slower."""
     most_rounds: int = 200
-    """So many tell all there is to tell, however much time is left."""
+    """Measuring ends after so many rounds, however much time is left."""
     sure_rounds: int = 24
     """Where the outer clock refutes the inner one, so many are measured: hidden work is well known then."""
     patience_seconds: float = 20.0
@@ -121,7 +121,8 @@ class StoppingRule:
     def _needs_proof(self, rounds: Sequence[clock.Round], seconds: float) -> bool:
         """Whether most rounds show that work is hidden, and more of them may prove it.
 
-        On a busy machine time is up after few rounds, some of them disturbed. That must not spare who lies.
+        On a busy machine time is up after few rounds, some of them disturbed. More rounds are then
+        needed to prove it.
         """
         if self.trusted or len(rounds) >= self.sure_rounds:
             return False

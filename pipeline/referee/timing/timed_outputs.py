@@ -74,8 +74,8 @@ class TimedOutputs:
     def _as_in_trials(
         self, name: str, place: SharedSlot, arguments: list[Any], *, forgiving: bool = False
     ) -> ErrorStatistics | None:
-        """Held against the truth; but for who is near enough to the native result, since the truth costs most
-        where a problem is large."""
+        """Compares an output with the truth. An output near enough to the native result needs no truth, which
+        is expensive for large problems."""
         native = self._oracle.native(arguments, 0)
         if self._compared(place, native, tolerance.near_floor) is None:
             return None

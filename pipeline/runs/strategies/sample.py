@@ -20,5 +20,5 @@ class Sample:
         return self._next
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Whatever came of it, the sample is over."""
+        """Ends the sample, with any result."""
         self._next = ()
