@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -62,7 +63,8 @@ class Batches:
 
 def runs_named(session: Session, text: str) -> list[int]:
     """The numbers of the runs with this name, or of the run with this number; oldest first."""
-    number = int(text.removeprefix("#")) if text.removeprefix("#").isdecimal() else None
+    found = re.fullmatch(r"#?([0-9]{1,18})", text)
+    number = int(found[1]) if found else None
     query = select(Run.id).where(or_(Run.name == text, Run.id == number)).order_by(Run.id)
     return list(session.scalars(query))
 

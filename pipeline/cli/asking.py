@@ -14,8 +14,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelproof.bounds import (
+    ALL_TOKENS,
+    ANSWER_TOKENS,
+    ATTEMPTS,
+    CONCURRENCY,
+    CONTEXT_TOKENS,
+    DOLLARS,
+    EQUAL_ERRORS,
+    PRICE,
+    RETRIES,
+    SAMPLES,
+    TEMPERATURE,
+    TIME_S,
+    TIMEOUT_S,
+    TURNS,
+)
 from kernelproof.cli.completion import models, runs
-from kernelproof.cli.options import Sets, VerifyOptions, choice, given_options, nonempty_text
+from kernelproof.cli.options import Sets, VerifyOptions, choice, given_options, nonempty_text, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +66,13 @@ def again_option() -> Any:
 
 def duration(text: str) -> float:
     """Seconds, from `90`, `90s`, `30m`, `8h` or `2d`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip(), re.ASCII)
     if found is None or float(found[1]) == 0:
         raise typer.BadParameter(f"{text!r} is no duration; give seconds, or a number with m, h or d: 8h.")
-    return float(found[1]) * _UNITS[found[2]]
+    seconds = float(found[1]) * _UNITS[found[2]]
+    if seconds > TIME_S.most:
+        raise typer.BadParameter(f"{text!r} is longer than a year; leave the option out for no limit.")
+    return seconds
 
 
 def parameter(text: str) -> tuple[str, Any]:
@@ -70,10 +89,10 @@ def parameter(text: str) -> tuple[str, Any]:
 def price(text: str) -> dict[str, float]:
     """US dollars for a million tokens, from `IN,OUT` or `IN,OUT,CACHED`."""
     try:
-        numbers = [float(part) for part in text.split(",")]
+        numbers = [PRICE.number(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    if len(numbers) not in (2, 3) or not all(0 <= number < float("inf") for number in numbers):
+    if len(numbers) not in (2, 3):
         raise typer.BadParameter(
             f"{text!r} is no price; give dollars for a million tokens: IN,OUT or IN,OUT,CACHED."
         )
@@ -93,12 +112,9 @@ class AskOptions:
             help="openai:MODEL, replay:FILE, or replay:demo. May be repeated.",
         ),
     ] = None
-    samples: Annotated[int | None, typer.Option(min=1, help="Samples of each problem.", show_default="1")] = (
-        None
-    )
+    samples: Annotated[int | None, number(SAMPLES, "Samples of each problem.", show_default="1")] = None
     turns: Annotated[
-        int | None,
-        typer.Option(min=1, max=20, help="Most turns of a sample; 1 is one shot.", show_default="1"),
+        int | None, number(TURNS, "Most turns of a sample; 1 is one shot.", show_default="1")
     ] = None
     strategy: Annotated[
         str | None,
@@ -144,21 +160,25 @@ class AskOptions:
     ] = None
     concurrency: Annotated[
         int | None,
-        typer.Option(min=1, help="Most questions at a server at once.", show_default="8; with --batch 50000"),
+        number(CONCURRENCY, "Most questions at a server at once.", show_default="8; with --batch 50000"),
     ] = None
     timeout: Annotated[
-        float | None, typer.Option(help="Longest silence of a server, in seconds.", show_default="600")
+        float | None, number(TIMEOUT_S, "Longest silence of a server, in seconds.", show_default="600")
     ] = None
     retries: Annotated[
-        int | None, typer.Option(min=0, help="How often a question is sent again.", show_default="2")
+        int | None, number(RETRIES, "How often a question is sent again.", show_default="2")
     ] = None
     context_length: Annotated[
         int | None,
-        typer.Option(min=1, help="Tokens of the model's context [default: what the server says]."),
+        number(CONTEXT_TOKENS, "Tokens of the model's context [default: what the server says]."),
     ] = None
-    temperature: Annotated[float | None, Sets("sampling"), typer.Option(help="Sent only when given.")] = None
+    temperature: Annotated[float | None, Sets("sampling"), number(TEMPERATURE, "Sent only when given.")] = (
+        None
+    )
     max_tokens: Annotated[
-        int | None, Sets("sampling"), typer.Option(min=1, help="Sent as max_completion_tokens when given.")
+        int | None,
+        Sets("sampling"),
+        number(ANSWER_TOKENS, "Sent as max_completion_tokens when given."),
     ] = None
     reasoning_effort: Annotated[
         str | None,
@@ -166,30 +186,38 @@ class AskOptions:
         typer.Option(parser=nonempty_text, metavar="<word>", help="Sent only when given."),
     ] = None
     param: Annotated[
-        list[str] | None,
+        list[Any] | None,
         Sets("sampling"),
-        typer.Option(metavar="<name=value>", help="Any field of the request: top_p=0.9. May be repeated."),
+        typer.Option(
+            parser=parameter,
+            metavar="<name=value>",
+            help="Any field of the request: top_p=0.9. May be repeated.",
+        ),
     ] = None
     price: Annotated[
-        str | None,
-        typer.Option(metavar="<in,out>", help="Dollars for a million tokens, where the server says no cost."),
+        Any,
+        typer.Option(
+            parser=price,
+            metavar="<in,out>",
+            help="Dollars for a million tokens, where the server says no cost.",
+        ),
     ] = None
-    max_cost: Annotated[
-        float | None, typer.Option(help="Stop asking when the runs took so many dollars.")
-    ] = None
+    max_cost: Annotated[float | None, number(DOLLARS, "Stop asking when the runs took so many dollars.")] = (
+        None
+    )
     max_tokens_total: Annotated[
-        int | None, typer.Option(min=1, help="Stop asking when the runs took so many tokens.")
+        int | None, number(ALL_TOKENS, "Stop asking when the runs took so many tokens.")
     ] = None
     max_time: Annotated[
         float | None,
         typer.Option(parser=duration, metavar="<time>", help="Stop asking after so long: 90s, 30m, 8h."),
     ] = None
     max_attempts: Annotated[
-        int | None, typer.Option(min=1, help="Stop asking when the runs have so many answers.")
+        int | None, number(ATTEMPTS, "Stop asking when the runs have so many answers.")
     ] = None
     stop_after_errors: Annotated[
         int | None,
-        typer.Option(min=1, help="Stop asking a model after so many equal errors.", show_default="10"),
+        number(EQUAL_ERRORS, "Stop asking a model after so many equal errors.", show_default="10"),
     ] = None
 
     def keys(self) -> dict[str, Any]:
@@ -197,10 +225,21 @@ class AskOptions:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         keys = {name: value for name, value in given.items() if value is not None and value != []}
         if "param" in keys:
-            keys["params"] = dict(map(parameter, keys.pop("param")))
-        if "price" in keys:
-            keys["price"] = price(keys["price"])
+            keys["params"] = _once(keys.pop("param"))
         return keys
+
+
+def _once(params: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of the request. Raises UsageError for one that is given twice."""
+    from kernelproof.errors import UsageError
+
+    found: dict[str, Any] = {}
+    for name, value in params:
+        if name in found:
+            values = f"{json.dumps(found[name])} and {json.dumps(value)}"
+            raise UsageError(f"--param {name} was given twice ({values}); give it once")
+        found[name] = value
+    return found
 
 
 def configured(
@@ -243,6 +282,7 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Keys of `above` win. Models that are named anew take the place of the others; verify adds up."""
     if "model" in above or "models" in above:
         below = {name: value for name, value in below.items() if name not in ("model", "models")}
+    below = _without_rivals(below, above)
     merged = below | above
     for name in ("verify", "params"):
         if name in below and name in above and isinstance(below[name], dict):
@@ -255,6 +295,17 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
             for model in merged["models"]
         ]
     return merged
+
+
+def _without_rivals(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """`below` without what `above` says in the other way: as an option, or as a field of the request."""
+    from kernelproof.runs.config import SENT_AS
+
+    params = {**below["params"]} if isinstance(below.get("params"), dict) else {}
+    said = above.get("params") if isinstance(above.get("params"), dict) else {}
+    left = {name: value for name, value in below.items() if SENT_AS.get(name) not in (said or {})}
+    taken = {sent for name, sent in SENT_AS.items() if name in above}
+    return left | ({"params": {k: v for k, v in params.items() if k not in taken}} if params else {})
 
 
 _OF_A_MODEL = {

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernelproof.bounds import DAYS
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.options import JsonOption
+from kernelproof.cli.options import JsonOption, number
 
 if TYPE_CHECKING:
     from kernelproof.types import Removal
@@ -42,9 +43,7 @@ def prune(
     ] = None,
     older_than: Annotated[
         float | None,
-        typer.Option(
-            "--older-than", metavar="<days>", min=0, help="Remove builds not used for so many days."
-        ),
+        number(DAYS, "Remove builds not used for so many days.", "--older-than", metavar="<days>"),
     ] = None,
 ) -> None:
     """Remove least recently used builds; without options, those beyond the cache's bound.

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.backends import names
+from kernelproof.bounds import LEVEL
 from kernelproof.choices import ErrorClass, Flag, Numerics, Purity, RunKind
 from kernelproof.cli.completion import models, problems, runs
-from kernelproof.cli.options import WorkspaceOption, choice, nonempty_text
+from kernelproof.cli.options import WorkspaceOption, choice, nonempty_text, number
 
 if TYPE_CHECKING:
     from kernelproof.db.claims import Claims
@@ -24,7 +25,7 @@ def leaderboard(
             help="Problem id, name, folder or glob: level1/23, level1, '*max'.",
         ),
     ] = None,
-    level: Annotated[int | None, typer.Option(help="Problems of this level only.")] = None,
+    level: Annotated[int | None, number(LEVEL, "Problems of this level only.")] = None,
     model: Annotated[
         str | None,
         typer.Option(parser=nonempty_text, autocompletion=models, help="Part of the model's name."),

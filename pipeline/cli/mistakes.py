@@ -47,8 +47,10 @@ def _bad(error: Any) -> str:
 
         # On a command line everything is text, numbers too.
         return re.sub(r"not '(-?[\d.]+)'$", r"not \1", explain(cause, {"": name}))
-    said = error.message.rstrip(".")
-    return f"{name}: {said}" if name else said
+    said = str(error.message).rstrip(".")
+    if not name:
+        return said
+    return f"{name} {said}" if said.startswith("must be ") else f"{name}: {said}"
 
 
 def _other(error: Any, command: str) -> str:

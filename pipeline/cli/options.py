@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from kernelproof.backends import names, our_backends
+from kernelproof.bounds import MEASURE_S, TRIALS, Bounds
 from kernelproof.choices import Baseline, Numerics, Purity, Rigor
 from kernelproof.cli.completion import attempts, runs
 from kernelproof.workspace import user_path
@@ -67,6 +68,20 @@ def choice(kind: Any, sentence: str) -> Any:
 
     metavar = f"<{'|'.join(words)}>"
     return typer.Option(parser=parsed, metavar=metavar, help=sentence, autocompletion=beginning)
+
+
+def number(bounds: Bounds, sentence: str, *names: str, **more: Any) -> Any:
+    """An option whose value is a number within `bounds`. `names`: where it is not called as its parameter."""
+
+    def parsed(text: str | float) -> float:
+        if not isinstance(text, str):
+            return text  # the default
+        try:
+            return bounds.number(text)
+        except ValueError as error:
+            raise typer.BadParameter(f"{error}.") from None
+
+    return typer.Option(*names, parser=parsed, help=sentence, **{"metavar": "<number>", **more})
 
 
 def nonempty_text(text: str) -> str:
@@ -132,7 +147,7 @@ class VerifyOptions:
     size: Annotated[
         str, typer.Option(help="The problem's size preset [default: full on a GPU, small on a CPU].")
     ] = ""
-    trials: Annotated[int, typer.Option(help="Correctness trials on drawn inputs; variants come on top.")] = 3
+    trials: Annotated[int, number(TRIALS, "Correctness trials on drawn inputs; variants come on top.")] = 3
     measure: Annotated[bool, typer.Option(help="Time correct candidates.")] = True
     rigor: Annotated[
         Rigor, choice(Rigor, "Half-width of the speedup's interval: quick 3 %, standard 1 %, publish 0.5 %.")
@@ -140,7 +155,7 @@ class VerifyOptions:
     seconds: Annotated[
         float | None,
         Sets("measure_seconds"),
-        typer.Option(help="Most seconds for timed blocks [default: quick 2, standard 6, publish 20]."),
+        number(MEASURE_S, "Most seconds for timed blocks [default: quick 2, standard 6, publish 20]."),
     ] = None
     baseline: Annotated[
         list[str] | None,
@@ -175,7 +190,10 @@ class VerifyOptions:
         from kernelproof.types import VerifySettings
         from kernelproof.types.explain import explain
 
-        baselines = [word for word in words_of(Baseline) if word in (self.baseline or ())]
+        asked = [self.baseline] if isinstance(self.baseline, str) else self.baseline or ()
+        if unknown := [word for word in asked if word not in words_of(Baseline)]:
+            raise UsageError(f"--baseline must be {' or '.join(words_of(Baseline))}, not {unknown[0]!r:.60}")
+        baselines = [word for word in words_of(Baseline) if word in asked]
         if baselines and not self.measure:
             raise UsageError("--baseline is for measuring; leave it out, or leave out --no-measure")
         if self.purity == "own-compute" and not self.own_kernel:

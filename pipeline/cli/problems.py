@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernelproof.bounds import CHECK_S, LEVEL
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import problems
-from kernelproof.cli.options import JsonOption, SuiteOption
+from kernelproof.cli.options import JsonOption, SuiteOption, number
 from kernelproof.cli.problems_import import import_problems
 from kernelproof.wording import counted
 
@@ -25,7 +26,7 @@ problems_app.command("import")(import_problems)
 
 @problems_app.command("list")
 def list_problems(
-    level: Annotated[int | None, typer.Option(help="Only this level.")] = None,
+    level: Annotated[int | None, number(LEVEL, "Only this level.")] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,6 +35,8 @@ def list_problems(
 
     opened = open_suite(suite)
     problems = opened.problems(level)
+    if level is not None and not problems:
+        _refuse_level(level, opened)
     if as_json:
         _print_json(
             {
@@ -84,7 +87,7 @@ def check_problems(
     suite: SuiteOption = None,
     size: Annotated[str, typer.Option(help="Size preset to run; `full` where a problem lacks it.")] = "small",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    time_limit: Annotated[float, typer.Option(min=1, help="Most seconds for one problem.")] = 120.0,
+    time_limit: Annotated[float, number(CHECK_S, "Most seconds for one problem.")] = 120.0,
     as_json: JsonOption = False,
 ) -> None:
     """Run the references and report what makes a problem unfit to judge candidates.
@@ -120,6 +123,16 @@ def check_problems(
         typer.echo(f"{fit} of {counted(len(records) + len(broken), 'problem')} fit")
     if broken or not all(record.ok for record in records):
         raise typer.Exit(1)
+
+
+def _refuse_level(level: int, suite: Suite) -> None:
+    """Raises UsageError for a level that the suite has not."""
+    from kernelproof.errors import UsageError
+
+    there = sorted({place.level for place in suite.places if place.level is not None})
+    if level not in there:
+        known = ", ".join(map(str, there)) or "none"
+        raise UsageError(f"suite {suite.name} has no problems of level {level}; its levels are {known}")
 
 
 def _refuse_unknown(size: str, problems: list[Problem]) -> None:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelproof.cli.options import JsonOption, nonempty_text, path_option
+from kernelproof.bounds import NEW_LEVEL
+from kernelproof.cli.options import JsonOption, nonempty_text, number, path_option
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kernelproof.problems import Fitness
     from kernelproof.problems.importing import Imported, ModuleRequest
 
@@ -42,7 +45,7 @@ def import_problems(
         path_option("The suite's directory. A new one; a class may join the problems of one that is there."),
     ],
     level: Annotated[
-        int | None, typer.Option(min=1, help="Level of problems that have none [default for a class: 1].")
+        int | None, number(NEW_LEVEL, "Level of problems that have none [default for a class: 1].")
     ] = None,
     name: Annotated[
         str | None,
@@ -106,7 +109,7 @@ def import_problems(
         _import_class(request, to, device if check else None, as_json)
         return
     _refuse(given & {"init", "inputs", "example", "name", "check", "device"}, "is for a class, FILE.py:CLASS")
-    drafts = read_drafts(source, level=level, columns=dict(columns or ()), split=split, subset=subset)
+    drafts = read_drafts(source, level=level, columns=_once(columns or ()), split=split, subset=subset)
     imported = write_suite(drafts, to, skip_broken=skip_broken)
     if as_json:
         _print_json(imported, None)
@@ -117,6 +120,16 @@ def import_problems(
     parts = ", ".join(f"{count} in {folder}" for folder, count in folders.items())
     typer.echo(f"{to}: {counted(len(imported.problems), 'problem')}{f' ({parts})' if parts else ''}")
     typer.echo(f"check them: kernelproof problems check --suite {to}")
+
+
+def _once(columns: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Columns by their roles. Raises UsageError for a role that is given twice."""
+    from kernelproof.errors import UsageError
+
+    for role, times in Counter(role for role, _ in columns).items():
+        if times > 1:
+            raise UsageError(f"--column {role} was given {times} times; give it once")
+    return dict(columns)
 
 
 def _import_class(request: ModuleRequest, to: Path, device: str | None, as_json: bool) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kernelproof.cli.options import AttemptArgument, WorkspaceOption, nonempty_text
+from kernelproof.bounds import ROW
+from kernelproof.cli.options import AttemptArgument, WorkspaceOption, nonempty_text, number
 
 
 def retract(
@@ -14,7 +15,7 @@ def retract(
     reason: Annotated[str, typer.Option(parser=nonempty_text, metavar="<words>", help="Why; it is stored.")],
     verification: Annotated[
         int | None,
-        typer.Option(help="One of its verifications, as show lists them [default: all]."),
+        number(ROW, "One of its verifications, as show lists them [default: all]."),
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Take retractions back: it counts again.")] = False,
     workspace: WorkspaceOption = None,

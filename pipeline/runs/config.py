@@ -6,14 +6,31 @@ does not say is taken from the file's top.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
+from kernelproof.bounds import (
+    ALL_TOKENS,
+    ANSWER_TOKENS,
+    ATTEMPTS,
+    CONCURRENCY,
+    CONTEXT_TOKENS,
+    DOLLARS,
+    EQUAL_ERRORS,
+    FIELDS,
+    RETRIES,
+    SAMPLES,
+    TEMPERATURE,
+    TIME_S,
+    TIMEOUT_S,
+    TURNS,
+)
 from kernelproof.errors import UsageError
 from kernelproof.runs.prices import Price
 from kernelproof.types import FrozenRecord
@@ -23,6 +40,21 @@ from kernelproof.types.explain import explain
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Real = Annotated[float, BeforeValidator(_no_truth)]
+SENT_AS = {
+    "temperature": "temperature",
+    "max_tokens": "max_completion_tokens",
+    "reasoning_effort": "reasoning_effort",
+}
+"""Options that are fields of the request, and what servers call them."""
 
 Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 """Several words; a single one may stand without brackets."""
@@ -37,31 +69,52 @@ class ModelOptions(FrozenRecord):
     key_variable: str | None = Field(default=None, min_length=1)
     """The environment variable with the key."""
     stream: bool | None = None
-    concurrency: int | None = Field(default=None, ge=1)
+    concurrency: Annotated[Whole | None, Field(**CONCURRENCY.field)] = None
     """Questions at the same time; with `server_batch`, the most that wait for batches."""
-    timeout: float | None = Field(default=None, gt=0)
+    timeout: Annotated[Real | None, Field(**TIMEOUT_S.field)] = None
     """Longest silence of the server, in seconds."""
-    retries: int | None = Field(default=None, ge=0)
-    temperature: float | None = None
-    max_tokens: int | None = Field(default=None, ge=1)
+    retries: Annotated[Whole | None, Field(**RETRIES.field)] = None
+    temperature: Annotated[Real | None, Field(**TEMPERATURE.field)] = None
+    max_tokens: Annotated[Whole | None, Field(**ANSWER_TOKENS.field)] = None
     reasoning_effort: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)
     """Any other field of the request."""
-    context_length: int | None = Field(default=None, ge=1)
+    context_length: Annotated[Whole | None, Field(**CONTEXT_TOKENS.field)] = None
     """Tokens that the model's context holds; None: what the server says."""
     price: Price | None = None
     """US dollars for a million tokens."""
     server_batch: bool | None = None
     """Ask by the server's batch endpoint."""
 
+    @field_validator("params")
+    @classmethod
+    def _can_be_sent(cls, params: dict[str, Any]) -> dict[str, Any]:
+        for name, value in params.items():
+            try:
+                if name in FIELDS:
+                    FIELDS[name].hold(value)
+                json.dumps(value, allow_nan=False)
+            except ValueError as error:
+                said = str(error) if str(error).startswith("must") else "must be finite, and is not"
+                raise ValueError(f"{name} {said}") from None
+            except TypeError:
+                raise ValueError(
+                    f"{name} must be a value that JSON has: text, number, true, list or table"
+                ) from None
+        return params
+
+    @model_validator(mode="after")
+    def _said_once(self) -> Self:
+        for name, sent in SENT_AS.items():
+            if getattr(self, name) is not None and sent in self.params:
+                option = name.replace("_", "-")
+                raise ValueError(f"{sent} is given twice: by --{option} and as a parameter; give it once")
+        return self
+
     @property
     def sampling(self) -> dict[str, Any]:
         """What is sent with every question, by the names that servers know."""
-        named = {
-            "temperature": self.temperature,
-            "max_completion_tokens": self.max_tokens,
-            "reasoning_effort": self.reasoning_effort,
-        }
+        named = {sent: getattr(self, name) for name, sent in SENT_AS.items()}
         return {name: value for name, value in named.items() if value is not None} | self.params
 
 
@@ -70,7 +123,7 @@ class ModelConfig(ModelOptions):
 
     model: str = Field(min_length=1)
     """`openai:MODEL`, `replay:FILE` ..."""
-    samples: int | None = Field(default=None, ge=1)
+    samples: Annotated[Whole | None, Field(**SAMPLES.field)] = None
 
 
 class BatchConfig(ModelOptions):
@@ -83,18 +136,18 @@ class BatchConfig(ModelOptions):
     """Short for `models` that say nothing else."""
     run: str | None = Field(default=None, min_length=1)
     """The run's name."""
-    samples: int = Field(default=1, ge=1)
-    turns: int = Field(default=1, ge=1, le=20)
+    samples: Annotated[Whole, Field(**SAMPLES.field)] = 1
+    turns: Annotated[Whole, Field(**TURNS.field)] = 1
     strategy: str | None = Field(default=None, min_length=1)
     template: str | None = Field(default=None, min_length=1)
     verify: dict[str, Any] = Field(default_factory=dict)
     """Options of the verification: `backend`, `size`, `rigor` ..., as `kernelproof verify` has them."""
-    max_cost: float | None = Field(default=None, gt=0)
-    max_tokens_total: int | None = Field(default=None, ge=1)
-    max_time: float | None = Field(default=None, gt=0)
+    max_cost: Annotated[Real | None, Field(**DOLLARS.field)] = None
+    max_tokens_total: Annotated[Whole | None, Field(**ALL_TOKENS.field)] = None
+    max_time: Annotated[Real | None, Field(**TIME_S.field)] = None
     """Seconds."""
-    max_attempts: int | None = Field(default=None, ge=1)
-    stop_after_errors: int = Field(default=10, ge=1)
+    max_attempts: Annotated[Whole | None, Field(**ATTEMPTS.field)] = None
+    stop_after_errors: Annotated[Whole, Field(**EQUAL_ERRORS.field)] = 10
     """Equal errors of a model in a row that end its questions."""
 
     @model_validator(mode="after")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
+from kernelproof.bounds import PRICE
 from kernelproof.types import FrozenRecord, Response
 
 
 class Price(FrozenRecord):
     """US dollars for a million tokens."""
 
-    input: float = Field(ge=0)
+    input: Annotated[float, Field(**PRICE.field)]
     """Of the prompt."""
-    output: float = Field(ge=0)
+    output: Annotated[float, Field(**PRICE.field)]
     """Of the answer, reasoning included."""
-    cached: float | None = Field(default=None, ge=0)
+    cached: Annotated[float | None, Field(**PRICE.field)] = None
     """Of that part of the prompt which the server had in its cache; None: as `input`."""
 
     def of(self, prompt: int, completion: int, cached: int = 0) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from kernelproof.bounds import TURNS
 from kernelproof.choices import RunKind
 from kernelproof.hashing import sha256_json
 from kernelproof.types.base import FrozenRecord
@@ -29,7 +30,7 @@ class RunSettings(FrozenRecord):
     template_sha256: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
     """Sampling settings the user set (temperature, max_tokens ...), nothing else."""
-    turns: int = Field(default=1, ge=1, le=20)
+    turns: Annotated[int, Field(**TURNS.field)] = 1
     """Most turns of one sample: 1 is one shot, more adds repair turns."""
     verify: VerifySettings = VerifySettings()
     strategy: str | None = None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from kernelproof.backends import preferred
+from kernelproof.bounds import MEASURE_S, TRIALS
 from kernelproof.choices import Baseline, ErrorClass, Flag, Numerics, Purity, Rigor
 from kernelproof.types.backend_name import BackendName
 from kernelproof.types.base import FrozenRecord
@@ -35,11 +36,11 @@ class VerifySettings(FrozenRecord):
     """`cuda`: the candidate runs on a GPU. `cpp`: on the CPU."""
     size: str = "full"
     """The problem's size preset."""
-    trials: int = Field(default=3, ge=1, le=100)
+    trials: Annotated[int, Field(**TRIALS.field)] = 3
     """Correctness trials on inputs as `get_inputs` draws them; every input variant adds one."""
     measure: bool = True
     """Time the candidate when it is correct."""
-    measure_seconds: float | None = Field(default=None, gt=0, le=600)
+    measure_seconds: Annotated[float | None, Field(**MEASURE_S.field)] = None
     """Most seconds the timed blocks may take, in place of the rigor's."""
     rigor: Rigor = Rigor.STANDARD
     """How narrow the speedup's interval has to be before timing stops."""
