@@ -32,6 +32,8 @@ def event_json(event: Event) -> dict[str, Any]:
         facts["tokens"] = event.tokens
     elif event.phase is Phase.WAITING:
         facts["reason"] = event.note
+    elif event.phase is Phase.BATCHED:
+        facts |= {"batch": event.batch or None, "reason": event.note}
     elif event.phase is Phase.JUDGING:
         facts["stage"] = event.note
     elif event.phase is Phase.ANSWERED:

@@ -14,11 +14,15 @@ from kernelproof.types import Prompt, Response
 class AskEvent:
     """What is known of a question whose answer has not come yet."""
 
-    kind: Literal["sent", "streaming", "waiting"]
-    """`sent`: the server has it. `streaming`: tokens come. `waiting`: it is sent later, as `note` says."""
+    kind: Literal["sent", "streaming", "waiting", "batched", "arrived"]
+    """`sent`: the server has it. `streaming`: tokens come. `waiting`: it is sent later, as `note` says.
+    `batched`: it is in a batch, which is collected or at the server. `arrived`: the batch's answers are here,
+    and wait to be read."""
     tokens: int = 0
     """Tokens (or, where the server does not say, pieces) that came so far."""
     note: str = ""
+    batch: str = ""
+    """The batch that it is in; empty as long as that is collected."""
 
 
 OnAsk = Callable[[AskEvent], None]
@@ -30,6 +34,11 @@ def no_events(_: AskEvent) -> None:
 
 async def always_room() -> None:
     """For callers that take every answer at once."""
+
+
+def nothing_more() -> bool:
+    """For callers that ask all their questions at once."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,10 @@ class Question:
     room: Callable[[], Awaitable[None]] = field(default=always_room, compare=False, repr=False)
     """Returns when whoever asks can take the answer. A provider to which many answers come at once awaits it
     before it reads each, so that they are not all in memory."""
+
+    more_to_come: Callable[[], bool] = field(default=nothing_more, compare=False, repr=False)
+    """Whether more questions may follow soon, because answers are being judged. A provider that collects
+    questions waits for them for a while."""
 
     def __str__(self) -> str:
         return f"{self.problem_id}, backend {self.backend}, sample {self.sample}, turn {self.turn}"

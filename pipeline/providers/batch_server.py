@@ -80,8 +80,11 @@ class BatchServer:
         """The server's id of the batch with our name; None where there is none among the newest."""
         return await self._insist(lambda: self._found(label), "the list of batches", self._retries)
 
-    async def look(self, batch_id: str) -> dict[str, Any] | None:
-        """A batch as the server describes it; None where it knows none of that id."""
+    async def look(self, batch_id: str, say: Callable[[str, float], None]) -> dict[str, Any] | None:
+        """A batch as the server describes it; None where it knows none of that id.
+
+        `say` hears why the server could not be asked, and after how many seconds it is asked again.
+        """
         import openai
 
         async def work() -> dict[str, Any] | None:
@@ -94,7 +97,7 @@ class BatchServer:
                 return None
             return json_object(reply.text, "the server's answer")
 
-        return await self._insist(work, f"batch {batch_id}", PATIENT_TRIES)
+        return await self._insist(work, f"batch {batch_id}", PATIENT_TRIES, say=say)
 
     async def download(self, file_id: str, results: BatchResults) -> None:
         """Adds the lines of a file to `results`; none where the server no longer has it.
@@ -148,6 +151,7 @@ class BatchServer:
         what: str,
         retries: int,
         refusal: type[ProviderError] | type[ProviderFatal] = ProviderError,
+        say: Callable[[str, float], None] = lambda _, __: None,
     ) -> T:
         """What `work` returns at last. Raises `refusal` where trying again cannot help."""
         failures = 0
@@ -163,7 +167,9 @@ class BatchServer:
             failures += 1
             if failures > retries:
                 raise ProviderError(str(error)) from error
-            await anyio.sleep(outcome.after_s or backoff(failures - 1))
+            pause = outcome.after_s or backoff(failures - 1)
+            say(str(error), pause)
+            await anyio.sleep(pause)
 
 
 def _keep(room: IO[bytes], piece: bytes) -> None:

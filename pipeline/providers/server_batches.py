@@ -25,11 +25,14 @@ from kernelproof.providers.batch_server import BatchServer
 from kernelproof.providers.body import response_from_body, with_limit
 from kernelproof.providers.complaints import complaint_of_reply
 from kernelproof.providers.endpoints import endpoint
+from kernelproof.providers.waiting import at
 from kernelproof.types import Response
 from kernelproof.wording import counted
 
 WINDOW_S = 2.0
-"""A batch is handed over when no new question came for so long,"""
+"""A batch is handed over when no new question came for so long and no answer is being judged,"""
+LONGEST_S = 600.0
+"""or so long after its first question, though answers are being judged that others may follow from,"""
 MAX_QUESTIONS, MAX_BYTES = 50_000, 100 << 20
 """or when it holds so much: half of the bytes that OpenAI takes, and as many questions."""
 FIRST_POLL_S, MAX_POLL_S = 5.0, 60.0
@@ -48,8 +51,12 @@ class _Batch:
     """By key."""
     size: int = 0
     """Bytes of the requests."""
+    first: float = field(default_factory=time.monotonic)
+    """When the first question came."""
     last: float = 0.0
     """When the last question came."""
+    since: str = ""
+    """When it was handed over, for people."""
     id: str = ""
     """The server's, or our own after `UNHEARD`; empty before that."""
     keys: Sequence[str] = ()
@@ -137,6 +144,8 @@ class ServerBatches:
         batch.last = time.monotonic()
         batch.waiting[key] = question
         self._batch_of[key] = batch
+        latest = at(time.time() + batch.first + LONGEST_S - time.monotonic())
+        question.tell(AskEvent("batched", note=f"collected for a batch, handed over {latest} at the latest"))
 
     def _leave(self, key: str) -> None:
         batch = self._batch_of.pop(key)
@@ -151,7 +160,7 @@ class ServerBatches:
         batch.led = True
         try:
             if batch.stage == "collecting":
-                await self._collect(batch)
+                await self._collect(batch, question)
             elif batch.stage == "looking":
                 await self._reunite(batch)
             elif batch.stage == "submitting":
@@ -166,9 +175,16 @@ class ServerBatches:
             changed, batch.changed = batch.changed, anyio.Event()
             changed.set()
 
-    async def _collect(self, batch: _Batch) -> None:
-        """Waits for more questions."""
-        while not batch.full and (left := batch.last + WINDOW_S - time.monotonic()) > 0:
+    async def _collect(self, batch: _Batch, question: Question) -> None:
+        """Waits for more questions, which may follow from answers that are being judged."""
+        while not batch.full:
+            now = time.monotonic()
+            left = batch.last + WINDOW_S - now
+            if left <= 0 and question.more_to_come():
+                left = WINDOW_S
+            left = min(left, batch.first + LONGEST_S - now)
+            if left <= 0:
+                break
             await anyio.sleep(left)
         batch.stage = "looking"
 
@@ -189,6 +205,8 @@ class ServerBatches:
             for key in moved:
                 target.waiting[key] = batch.waiting.pop(key)
                 self._batch_of[key] = target
+                said = f"batch {batch_id.removeprefix(UNHEARD)}, handed over by an earlier command"
+                target.waiting[key].tell(AskEvent("batched", note=said, batch=batch_id))
         batch.stage = "submitting"
 
     async def _submit(self, batch: _Batch) -> None:
@@ -223,19 +241,29 @@ class ServerBatches:
         self._open[batch_id] = batch
         with anyio.CancelScope(shield=True):
             await self._noted("renamed", ours, batch_id)
-        batch.tell(AskEvent("sent", note=f"batch {batch_id}: {counted(len(batch.keys), 'question')}"))
+        if not batch.resumed:
+            batch.since = at(time.time())
+        said = f"batch {batch_id} of {counted(len(batch.keys), 'question')}{_handed_over(batch)}"
+        batch.tell(AskEvent("batched", note=said, batch=batch_id))
 
     async def _follow(self, batch: _Batch, question: Question) -> None:
         """Waits until the batch is over, and takes what came of it. `question` hears how far it is."""
         pause = FIRST_POLL_S
+
+        def say(how_far: str, wait_s: float) -> None:
+            again = at(time.time() + wait_s)
+            note = f"batch {batch.id}: {how_far}{_handed_over(batch)}, looked at again {again}"
+            question.tell(AskEvent("batched", note=note, batch=batch.id))
+
         while True:
-            state = await self._server.look(batch.id)
+            state = await self._server.look(batch.id, say)
             if state is None:
                 await self._unknown(batch)
                 return
             if state.get("status") in OVER:
                 break
-            question.tell(AskEvent("waiting", note=f"batch {batch.id}: {_progress(state)}"))
+            batch.since = _since(state) or batch.since
+            say(_progress(state), pause)
             await anyio.sleep(pause)
             pause = min(MAX_POLL_S, 1.5 * pause)
         results = BatchResults()
@@ -247,7 +275,8 @@ class ServerBatches:
         batch.ended = f"batch {batch.id} {_ended(state)}"
         batch.results = results
         # They are paid for: the failure of one must not end the others' asking.
-        batch.tell(AskEvent("streaming"))
+        note = f"{batch.ended}: its answers are read as they can be judged"
+        batch.tell(AskEvent("arrived", note=note, batch=batch.id))
 
     async def _unknown(self, batch: _Batch) -> None:
         """A batch of another process that is gone is submitted anew, as far as it is still asked for."""
@@ -312,6 +341,18 @@ def _progress(state: Mapping[str, Any]) -> str:
     if not isinstance(counts, Mapping) or not counts.get("total"):
         return status
     return f"{status}, {counts.get('completed', 0)} of {counts['total']} answered"
+
+
+def _handed_over(batch: _Batch) -> str:
+    return f", handed over {batch.since}" if batch.since else ""
+
+
+def _since(state: Mapping[str, Any]) -> str:
+    """When a batch was made, by the server; empty where it does not say so."""
+    made = state.get("created_at")
+    if not isinstance(made, int | float) or not 0 < made < 1 << 35:
+        return ""
+    return at(made)
 
 
 def _ended(state: Mapping[str, Any]) -> str:

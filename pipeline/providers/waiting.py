@@ -31,6 +31,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return min(max((until - now).total_seconds(), 0.0), MAX_RETRY_AFTER_S)
 
 
+def at(time_s: float) -> str:
+    """A time, in seconds since 1970, for people: `2026-11-26 14:02:11 UTC`."""
+    return f"{datetime.fromtimestamp(time_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def backoff(tries: int) -> float:
     """Seconds before the next try: doubled after each one, with jitter so that not all come at once."""
     full = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(tries, 20))

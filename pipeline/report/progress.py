@@ -33,6 +33,7 @@ UNKNOWN = "unknown"
 """What stands where nobody said a number."""
 _UNBOUNDED = 10_000
 _STATUSES_SHOWN = 6
+_BATCHES_SHOWN = 5
 
 
 class _Column(NamedTuple):
@@ -59,13 +60,14 @@ _COST = _Column("cost", lambda m: short_cost(m))
 _LEFT = _Column("left", lambda m: "" if m.left_s is None else duration(m.left_s) if m.left_s else "done")
 _ELSEWHERE = _place("elsewhere", optional=True)
 _WAITING = _place("waiting", optional=True)
+_BATCHED = _place("batched", "in batches", optional=True)
 _FIGURES = (_CORRECT, _BEST, _TOKENS, _COST, _LEFT)
 _ASKED = (_place("asking", "to ask", optional=True), _place("sent", "asked"), _place("answering"))
 
 LAYOUTS: tuple[tuple[_Column, ...], ...] = (
-    (_SAMPLES, _ELSEWHERE, *_ASKED, _RATE, _WAITING, *(_place(name) for name in HERE), *_FIGURES),
+    (_SAMPLES, _ELSEWHERE, *_ASKED, _BATCHED, _RATE, _WAITING, *(_place(name) for name in HERE), *_FIGURES),
     (
-        *(_SAMPLES, *_ASKED, _RATE, _WAITING),
+        *(_SAMPLES, *_ASKED, _BATCHED, _RATE, _WAITING),
         *(_Column("judging", lambda m: _number(_at(m, HERE))), *_FIGURES),
     ),
     (
@@ -130,6 +132,7 @@ def _below(progress: BatchProgress) -> list[str]:
         ("tokens", tokens(whole) if whole.answered else ""),
         ("cost", cost(whole)),
         ("waiting", _waiting(whole)),
+        *(("batch", batch) for batch in _batches(whole)),
         ("elsewhere", _elsewhere(whole)),
         ("silence", _silence(whole)),
         ("referees", "" if progress.busy_share is None else f"{percent(progress.busy_share)} busy"),
@@ -156,6 +159,12 @@ def _waiting(model: ModelProgress) -> str:
         return ""
     why = f": {model.waiting_for}" if model.waiting_for else ""
     return f"{counted(number, 'question')} to be sent again later{why}"
+
+
+def _batches(model: ModelProgress) -> list[str]:
+    """How far the batches are that questions wait for."""
+    more = len(model.batches) - _BATCHES_SHOWN
+    return [*model.batches[:_BATCHES_SHOWN], *([f"and {counted(more, 'other')}"] if more > 0 else [])]
 
 
 def _elsewhere(model: ModelProgress) -> str:
@@ -236,6 +245,7 @@ def summary_line(progress: BatchProgress) -> str:
         f"tokens {tokens(whole)}" if tokens(whole) != UNKNOWN else "",
         f"cost {cost(whole)}" if whole.cost_usd is not None else "",
         _waiting(whole),
+        *_batches(whole),
         _silence(whole),
         f"about {duration(progress.left_s)} left" if progress.left_s else "",
     ]

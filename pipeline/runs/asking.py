@@ -17,7 +17,13 @@ from kernelproof.runs.limits import Budget, EqualErrors
 from kernelproof.runs.prices import Price, with_cost
 from kernelproof.types import AttemptKey, Problem, Prompt, Response, RunSettings, Status
 
-_PHASES = {"sent": Phase.SENT, "streaming": Phase.ANSWERING, "waiting": Phase.WAITING}
+_PHASES = {
+    "sent": Phase.SENT,
+    "streaming": Phase.ANSWERING,
+    "waiting": Phase.WAITING,
+    "batched": Phase.BATCHED,
+    "arrived": Phase.BATCHED,
+}
 
 Room: TypeAlias = "Callable[[], Awaitable[None]]"
 """Returns when an answer can be taken, see `Question.room`."""
@@ -38,8 +44,9 @@ class Asking:
         *,
         questions: int,
         price: Price | None = None,
+        more_to_come: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`questions`: how many the server may have at once."""
+        """`questions`: how many the server may have at once. `more_to_come`: see `Question.more_to_come`."""
         self.provider = provider
         self.fatal: ProviderFatal | None = None
         """Why no question of this model can be answered."""
@@ -47,6 +54,7 @@ class Asking:
         self._budget, self._errors, self._price, self._on_event = budget, errors, price, on_event
         self.questions = anyio.CapacityLimiter(questions)
         """The places at the server."""
+        self._more_to_come = more_to_come
         self._unanswered: set[anyio.CancelScope] = set()
         """Questions in flight of whose answer nothing came yet: given up when the server refuses all."""
 
@@ -93,9 +101,10 @@ class Asking:
         with anyio.CancelScope() as scope:
 
             def tell(what: AskEvent) -> None:
-                if what.kind == "streaming":
+                if what.kind in ("streaming", "arrived"):
                     self._unanswered.discard(scope)  # it is being paid for
-                facts = {"note": what.note, "tokens": what.tokens, "attempt_id": claim.state.id}
+                facts = {"note": what.note, "tokens": what.tokens, "batch": what.batch}
+                facts["attempt_id"] = claim.state.id
                 self._tell(key, _PHASES[what.kind], **facts)
 
             question = Question(
@@ -107,6 +116,7 @@ class Asking:
                 key=claim.key,
                 tell=tell,
                 room=room,
+                more_to_come=self._more_to_come,
             )
             self._unanswered.add(scope)
             try:

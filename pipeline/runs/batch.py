@@ -175,8 +175,8 @@ class _Batch:
         for problem in {id(p): p for plan in plans for p in plan.problems}.values():
             store.add_problem(problem)
         self._budget = Budget(terms.limits, lambda: store.spent(self._runs))
-        self._asking = [self._asked(plan, terms, on_event) for plan in plans]
         verifications, room = anyio.CapacityLimiter(places()), anyio.CapacityLimiter(AHEAD * places())
+        self._asking = [self._asked(plan, terms, on_event, room) for plan in plans]
         self._stages = [
             Stages(
                 store=store,
@@ -199,7 +199,7 @@ class _Batch:
         ]
         self._id = store.batches.begin(self._leases.owner, plans[0].settings.name, self._runs, terms.config)
 
-    def _asked(self, plan: Plan, terms: Terms, on_event: OnEvent) -> Asking:
+    def _asked(self, plan: Plan, terms: Terms, on_event: OnEvent, room: anyio.CapacityLimiter) -> Asking:
         if isinstance(plan.provider, KeepsBatches):
             plan.provider.keep_batches(self._store.server_batches)
         return Asking(
@@ -212,6 +212,7 @@ class _Batch:
             on_event,
             questions=plan.questions,
             price=plan.price,
+            more_to_come=lambda: room.borrowed_tokens > 0,
         )
 
     def keep_alive(self, group: TaskGroup) -> None:

@@ -22,6 +22,9 @@ class Phase(StrEnum):
     """Tokens come."""
     WAITING = "waiting"
     """The server was busy or failed; the question is sent again later. `note` says why."""
+    BATCHED = "batched"
+    """The question is in a batch: collected, at the server, or answered and not yet read. `batch` and `note`
+    say which and how far it is."""
     ANSWERED = "answered"
     """The answer is stored."""
     JUDGING = "judging"
@@ -40,6 +43,8 @@ class Event:
     key: AttemptKey
     phase: Phase
     note: str = ""
+    batch: str = ""
+    """BATCHED: the server's name of the batch; empty as long as it is collected."""
     tokens: int = 0
     """ANSWERING: tokens that came so far."""
     attempt_id: int | None = None

@@ -50,6 +50,16 @@ class _Attempt:
     heard: float = 0.0
     """When the server gave its last sign of life."""
     status: Status | None = None
+    batch: str | None = None
+    """The batch that its question is in, see `Event.batch`."""
+
+
+@dataclass(slots=True)
+class _SeenBatch:
+    """A batch with questions of attempts that are not done."""
+
+    questions: int = 0
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -83,6 +93,8 @@ class _Model:
         self.places: Counter[str] = Counter()
         self.statuses: Counter[Status] = Counter()
         self.waiting_for = ""
+        self.batches: dict[str, _SeenBatch] = {}
+        """By name; the one that is collected has none."""
         self.fastest: FastAttempt | None = None
         self.prompt, self.cached, self.completion, self.reasoning = _Sum(), _Sum(), _Sum(), _Sum()
         self.usd = _Sum()
@@ -180,6 +192,7 @@ class Progress:
             sample.worked = True
             if model.began is None:
                 model.began = now
+        _into_batch(model, attempt, event)
         place = _place(event)
         if place != attempt.place:
             _leave(model, attempt)
@@ -235,6 +248,28 @@ def _leave(model: _Model, attempt: _Attempt) -> None:
         model.places[attempt.place] -= 1
 
 
+def _into_batch(model: _Model, attempt: _Attempt, event: Event) -> None:
+    """Counts the attempt in the batch that it is in now, and in no other one."""
+    batch = event.batch if event.phase is Phase.BATCHED else None
+    if batch != attempt.batch:
+        _out_of_batch(model, attempt)
+        attempt.batch = batch
+        if batch is not None:
+            model.batches.setdefault(batch, _SeenBatch()).questions += 1
+    if batch is not None and event.note:
+        model.batches[batch].note = one_line(event.note)
+
+
+def _out_of_batch(model: _Model, attempt: _Attempt) -> None:
+    if attempt.batch is None:
+        return
+    seen = model.batches[attempt.batch]
+    seen.questions -= 1
+    if not seen.questions:
+        del model.batches[attempt.batch]
+    attempt.batch = None
+
+
 def _answer(model: _Model, sample: _Sample, event: Event) -> None:
     """An answer came, or was there."""
     if event.reused or event.response is None:
@@ -264,6 +299,7 @@ def _close(model: _Model, sample: _Sample | None) -> None:
         return
     for attempt in sample.turns.values():
         _leave(model, attempt)
+        _out_of_batch(model, attempt)
     model.worked_over += sample.worked
     if sample.asked:
         model.asked_over += 1
@@ -291,6 +327,7 @@ def _seen(model: _Model, now: float) -> ModelProgress:
         streamed=sum(attempt.tokens for attempt in answering),
         silence_s=max((max(0.0, now - attempt.heard) for attempt in heard), default=None),
         waiting_for=model.waiting_for if model.places[Phase.WAITING.value] else "",
+        batches=tuple(seen.note for seen in model.batches.values() if seen.note),
         statuses={status: number for status, number in model.statuses.most_common() if number},
         fastest=model.fastest.speedup if model.fastest is not None else None,
         tokens=TokenCounts(

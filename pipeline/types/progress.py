@@ -13,7 +13,7 @@ from kernelproof.types.status import Status
 
 N = TypeVar("N", int, float)
 
-AT_SERVER = ("asking", "sent", "answering", "waiting")
+AT_SERVER = ("asking", "sent", "answering", "waiting", "batched")
 """Places of an attempt that has no answer yet."""
 HERE = ("queued", "building", "checking", "timing")
 """Places of an attempt whose answer is judged, in their order."""
@@ -87,6 +87,8 @@ class ModelProgress(FrozenRecord):
     """Seconds since the server's last sign of life, of the question that waits longest for one."""
     waiting_for: str = ""
     """Why questions wait to be sent again: the newest reason, cleaned."""
+    batches: tuple[str, ...] = ()
+    """How far each batch is that questions are in, the oldest first, cleaned."""
     statuses: dict[Status, int] = Field(default_factory=dict)
     """Attempts that ended, by status; those of before included."""
     fastest: float | None = None
@@ -153,6 +155,7 @@ def _together(models: tuple[ModelProgress, ...], left_s: float | None) -> ModelP
         tokens_per_s=_sum(m.tokens_per_s for m in models),
         streamed=sum(m.streamed for m in models),
         silence_s=max(silences, default=None),
+        batches=tuple(batch for m in models for batch in m.batches),
         waiting_for=next((m.waiting_for for m in models if m.waiting_for), ""),
         statuses={status: number for status, number in statuses.items() if number},
         fastest=max((m.fastest for m in models if m.fastest is not None), default=None),

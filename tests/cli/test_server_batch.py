@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -11,6 +12,7 @@ import pytest
 
 from kernelproof.types import Status
 from tests.batchserver import COMPLETION_TOKENS, PROMPT_TOKENS, serve
+from tests.cli import material
 from tests.cli.program import Program
 from tests.cli.test_generate import QUICK
 
@@ -46,3 +48,21 @@ def test_a_killed_command_leaves_a_batch_that_the_next_one_waits_for(program: Pr
         program.run(*command, "--batch", "--samples", 7)
         program.run(*command, "--no-batch", "--samples", 5)  # how it is asked is no part of the question
         assert len(server.requests) == before
+
+
+@pytest.mark.slow
+def test_questions_that_follow_are_one_batch_and_the_lines_say_what_is_waited_for(
+    program: Program, suite: Path
+) -> None:
+    """The answers are judged one after the other, and each leads to a question."""
+    program.extra = {"OPENAI_API_KEY": "none"}
+    with serve(text=material.fenced(material.wrong()), seconds=1) as server:
+        command = ("generate", "level1/1", "--suite", suite, "--model", "openai:m", "--base-url", server.url)
+        done = program.run(*command, *QUICK, "--batch", "--samples", 5, "--turns", 2, "--json")
+        assert [len(batch["lines"]) for batch in server.batches.values()] == [5, 5]
+    assert len(program.statuses()) == 10
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    told = [event for event in events if event["event"] == "batched"]
+    assert {event["batch"] for event in told} == {None, "batch_0", "batch_1"}
+    assert any("of 5 answered, handed over" in event["reason"] for event in told)
+    assert all(model["batches"] == [] for model in events[-1]["models"])

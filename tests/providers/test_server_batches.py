@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +99,18 @@ def test_questions_are_one_batch_and_each_gets_its_answer(endpoint: str) -> None
     }
     usages = {(a.usage.prompt_tokens, a.usage.completion_tokens) for a in answers if a.usage}
     assert {answer.text for answer in answers} == {"no code today"} and usages == {(100, 50)}
-    assert events[0] == AskEvent("sent", note="batch batch_0: 50 questions")
-    assert AskEvent("waiting", note="batch batch_0: in_progress, 0 of 50 answered") in events
+    assert {event.kind for event in events} == {"batched", "arrived"}
+    time = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    expected = (
+        rf"collected for a batch, handed over {time} at the latest",
+        rf"batch batch_0 of 50 questions, handed over {time}",
+        rf"batch batch_0: in_progress, 0 of 50 answered, handed over {time}, looked at again {time}",
+        r"batch batch_0 completed: its answers are read as they can be judged",
+    )
+    said = list(dict.fromkeys(event.note for event in events if event.batch or event.kind == "batched"))
+    assert all(any(re.fullmatch(each, note) for note in said) for each in expected), said
+    assert all(any(re.fullmatch(each, note) for each in expected) for note in said), said
+    assert {event.batch for event in events} == {"", "batch_0"}
 
 
 def test_a_batch_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,13 +222,16 @@ def test_a_server_that_is_down_for_a_while_loses_nothing(monkeypatch: pytest.Mon
     with serve(seconds=0.5) as server:
 
         def down(event: AskEvent) -> None:
-            if event.kind == "waiting" and not server.down:
+            if "in_progress" in event.note and not server.down:
                 server.down = True
                 threading.Timer(1.0, setattr, (server, "down", False)).start()
+            said.append(event.note)
 
+        said: list[str] = []
         found = ask(server, range(3), tell=down)
         assert all(isinstance(answer, Response) for answer in found.values())
         assert server.requests.count("GET /v1/batches/batch_0") > 5 and len(server.batches) == 1
+    assert any("batch batch_0: openai:good: down (HTTP 503), handed over" in note for note in said), said
 
 
 def test_a_question_that_is_given_up_before_the_batch_is_not_handed_over() -> None:
@@ -232,6 +248,41 @@ def test_a_question_that_is_given_up_before_the_batch_is_not_handed_over() -> No
 
         anyio.run(run)
         assert list(server.asked) == [f"{1:064x}"]
+
+
+def ask_one_after_the_other(
+    server: BatchServer, numbers: Sequence[int], pause_s: float, more_to_come: Any
+) -> None:
+    """So many seconds lie between a question and the next; `more_to_come()` is asked by each."""
+
+    async def run() -> None:
+        provider = open_provider("openai:good", ProviderOptions(base_url=server.url, server_batch=True))
+        async with anyio.create_task_group() as group:
+            for number in numbers:
+                told = replace(asked(number), more_to_come=more_to_come)
+                group.start_soon(provider.ask, told)
+                await anyio.sleep(pause_s)
+        await provider.aclose()
+
+    anyio.run(run)
+
+
+def test_questions_that_follow_while_answers_are_judged_are_one_batch() -> None:
+    begun = time.monotonic()
+    with serve() as server:
+        ask_one_after_the_other(server, range(4), 0.5, lambda: time.monotonic() - begun < 3)
+        assert [len(batch["lines"]) for batch in server.batches.values()] == [4]
+    with serve() as server:
+        ask_one_after_the_other(server, range(4), 0.5, lambda: False)
+        assert len(server.batches) > 1
+
+
+def test_a_batch_is_handed_over_in_the_end_though_more_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelproof.providers.server_batches.LONGEST_S", 0.6)
+    with serve() as server:
+        ask_one_after_the_other(server, range(8), 0.2, lambda: True)
+        sizes = [len(batch["lines"]) for batch in server.batches.values()]
+        assert sum(sizes) == 8 and len(sizes) > 1
 
 
 def test_answers_are_read_only_as_fast_as_they_are_taken() -> None:

@@ -7,6 +7,7 @@ import tracemalloc
 import pytest
 
 from benchmarks.display import IN_FLIGHT, MODEL, events
+from kernelproof.report.progress import summary_line
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.progress import WINDOW_S, Progress
 from kernelproof.runs.reasons import MOST, Reasons
@@ -38,6 +39,27 @@ class Told:
     @property
     def model(self) -> ModelProgress:
         return self.progress.snapshot().models[0]
+
+
+def test_a_batch_is_no_silence_and_says_how_far_it_is() -> None:
+    told = Told()
+    for sample in range(3):
+        told.tell(sample, Phase.BATCHED, note="collected")
+    assert told.model.batches == ("collected",) and told.model.places == {"batched": 3}
+    for sample in range(2):
+        told.tell(sample, Phase.BATCHED, note="b1: sent", batch="b1")
+    told.tell(2, Phase.BATCHED, note="b2: sent", batch="b2")
+    assert told.model.batches == ("b1: sent", "b2: sent")
+    told.now += 7200
+    told.tell(0, Phase.BATCHED, note="b1: 3 of 4", batch="b1")
+    assert told.model.silence_s is None
+    text = summary_line(told.progress.snapshot())
+    assert "3 at the server; b1: 3 of 4; b2: sent" in text and "no sign" not in text
+    told.tell(0, Phase.ENDED, status=Status.PROVIDER_ERROR, note="HTTP 500")
+    assert told.model.batches == ("b1: 3 of 4", "b2: sent"), "another question is in b1"
+    told.done(1)
+    told.tell(2, Phase.SENT)
+    assert told.model.batches == () and told.model.places == {"sent": 1}
 
 
 def test_tokens_a_second_and_silence() -> None:
