@@ -145,7 +145,8 @@ class ServerBatches:
         batch.waiting[key] = question
         self._batch_of[key] = batch
         latest = at(time.time() + batch.first + LONGEST_S - time.monotonic())
-        question.tell(AskEvent("batched", note=f"collected for a batch, handed over {latest} at the latest"))
+        said = f"questions are collected, handed over {latest} at the latest"
+        question.tell(AskEvent("batched", note=said))
 
     def _leave(self, key: str) -> None:
         batch = self._batch_of.pop(key)
@@ -205,7 +206,7 @@ class ServerBatches:
             for key in moved:
                 target.waiting[key] = batch.waiting.pop(key)
                 self._batch_of[key] = target
-                said = f"batch {batch_id.removeprefix(UNHEARD)}, handed over by an earlier command"
+                said = f"{batch_id.removeprefix(UNHEARD)}, handed over by an earlier command"
                 target.waiting[key].tell(AskEvent("batched", note=said, batch=batch_id))
         batch.stage = "submitting"
 
@@ -243,7 +244,7 @@ class ServerBatches:
             await self._noted("renamed", ours, batch_id)
         if not batch.resumed:
             batch.since = at(time.time())
-        said = f"batch {batch_id} of {counted(len(batch.keys), 'question')}{_handed_over(batch)}"
+        said = f"{batch_id} of {counted(len(batch.keys), 'question')}{_handed_over(batch)}"
         batch.tell(AskEvent("batched", note=said, batch=batch_id))
 
     async def _follow(self, batch: _Batch, question: Question) -> None:
@@ -252,7 +253,7 @@ class ServerBatches:
 
         def say(how_far: str, wait_s: float) -> None:
             again = at(time.time() + wait_s)
-            note = f"batch {batch.id}: {how_far}{_handed_over(batch)}, looked at again {again}"
+            note = f"{batch.id}: {how_far}{_handed_over(batch)}, looked at again {again}"
             question.tell(AskEvent("batched", note=note, batch=batch.id))
 
         while True:
@@ -275,7 +276,7 @@ class ServerBatches:
         batch.ended = f"batch {batch.id} {_ended(state)}"
         batch.results = results
         # They are paid for: the failure of one must not end the others' asking.
-        note = f"{batch.ended}: its answers are read as they can be judged"
+        note = f"{batch.id} {_ended(state)}: its answers are read as they can be judged"
         batch.tell(AskEvent("arrived", note=note, batch=batch.id))
 
     async def _unknown(self, batch: _Batch) -> None:

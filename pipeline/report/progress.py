@@ -164,7 +164,8 @@ def _waiting(model: ModelProgress) -> str:
 def _batches(model: ModelProgress) -> list[str]:
     """How far the batches are that questions wait for."""
     more = len(model.batches) - _BATCHES_SHOWN
-    return [*model.batches[:_BATCHES_SHOWN], *([f"and {counted(more, 'other')}"] if more > 0 else [])]
+    rest = [f"and {counted(more, 'more batch', 'more batches')}"] if more > 0 else []
+    return [*model.batches[:_BATCHES_SHOWN], *rest]
 
 
 def _elsewhere(model: ModelProgress) -> str:
@@ -245,7 +246,7 @@ def summary_line(progress: BatchProgress) -> str:
         f"tokens {tokens(whole)}" if tokens(whole) != UNKNOWN else "",
         f"cost {cost(whole)}" if whole.cost_usd is not None else "",
         _waiting(whole),
-        *_batches(whole),
+        *(f"batch {batch}" for batch in _batches(whole)),
         _silence(whole),
         f"about {duration(progress.left_s)} left" if progress.left_s else "",
     ]
