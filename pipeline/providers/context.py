@@ -49,11 +49,14 @@ class ContextLength:
         Where nobody says how long the context is, the server has to find out.
         """
         texts = [message["content"] for message in messages(question.prompt)]
-        fewest = sum(map(fewest_tokens, texts))
-        if self._told is None and fewest < SHORTEST:
+        characters = sum(map(len, texts))
+        if characters < MOST_CHARACTERS_A_TOKEN * (self._told or SHORTEST):
             return
         limit = self._told or await self._said_by_server()
-        if limit is None or fewest < limit:
+        # Counting takes milliseconds, so it is left out where the length alone shows that the prompt may fit.
+        if limit is None or characters < MOST_CHARACTERS_A_TOKEN * limit:
+            return
+        if sum(map(fewest_tokens, texts)) < limit:
             return
         about = round(sum(len(text.encode()) for text in texts) / BYTES_A_TOKEN)
         who = "--context-length" if self._told else "the server's list of models"

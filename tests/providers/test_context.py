@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -67,6 +68,14 @@ def test_what_may_fit_is_sent() -> None:
     with serve(Step(completion()), models=listing(max_model_len=4096)) as server:
         assert isinstance(ask(server, of_length(180))[0], Response)
         assert len(server.requests) == 1
+
+
+def test_long_rows_of_one_sign_do_not_make_a_prompt_too_long() -> None:
+    question = of_length(100)
+    text = question.prompt.user + "~" * 20_000 + " " * 20_000
+    long = replace(question, prompt=question.prompt.model_copy(update={"user": text}))
+    with serve(Step(completion()), models=listing(max_model_len=4096)) as server:
+        assert isinstance(ask(server, long)[0], Response) and server.listed
 
 
 @pytest.mark.parametrize(
