@@ -44,6 +44,9 @@ def _say(found: Forecast) -> None:
     typer.echo(f"model      {found.plan.settings.model}")
     typer.echo(f"stored     {stored}{judged}")
     typer.echo(f"questions  {found.questions}{more}")
+    if found.too_long:
+        length = f"the context of {found.plan.context_length:,} tokens (--context-length)"
+        typer.echo(f"too long   {found.too_long} of them cannot fit {length}, and will not be sent")
     typer.echo(f"tokens     {_tokens(found)}")
     typer.echo(f"cost       {_money([found.cost_usd], [found.cost_usd])} for these questions")
 
@@ -75,6 +78,7 @@ def forecast_json(forecasts: Sequence[Forecast]) -> str:
             "to_judge": found.to_judge,
             "questions": found.questions,
             "follow_ups": found.follow_ups,
+            "too_long": found.too_long,
             "prompt_tokens": found.prompt_tokens,
             "completion_tokens": found.completion_tokens,
             "cost_usd": found.cost_usd,

@@ -14,6 +14,7 @@ from kernelproof.providers.attempts import Attempts, Failure
 from kernelproof.providers.base import Question, messages
 from kernelproof.providers.connections import Connections
 from kernelproof.providers.sse import bounded
+from kernelproof.types import Prompt
 
 BYTES_A_TOKEN = 3.6
 """Assumed of prompts like ours: English and Python."""
@@ -48,15 +49,11 @@ class ContextLength:
 
         Where nobody says how long the context is, the server has to find out.
         """
-        texts = [message["content"] for message in messages(question.prompt)]
-        characters = sum(map(len, texts))
-        if characters < MOST_CHARACTERS_A_TOKEN * (self._told or SHORTEST):
-            return
-        limit = self._told or await self._said_by_server()
-        # Counting takes milliseconds, so it is left out where the length alone shows that the prompt may fit.
-        if limit is None or characters < MOST_CHARACTERS_A_TOKEN * limit:
-            return
-        if sum(map(fewest_tokens, texts)) < limit:
+        texts = _texts(question.prompt)
+        limit = self._told
+        if limit is None and sum(map(len, texts)) >= MOST_CHARACTERS_A_TOKEN * SHORTEST:
+            limit = await self._said_by_server()
+        if limit is None or not cannot_fit(question.prompt, limit):
             return
         about = round(sum(len(text.encode()) for text in texts) / BYTES_A_TOKEN)
         who = "--context-length" if self._told else "the server's list of models"
@@ -85,6 +82,19 @@ class ContextLength:
                 async for piece in bounded(reply.iter_bytes()):
                     body += piece
         return context_of(body.decode("utf-8", "replace"), self._model)
+
+
+def cannot_fit(prompt: Prompt, limit: int) -> bool:
+    """Whether a prompt surely fills a context of so many tokens, and leaves none for the answer."""
+    texts = _texts(prompt)
+    # Counting takes milliseconds, so it is left out where the length alone shows that the prompt may fit.
+    if sum(map(len, texts)) < MOST_CHARACTERS_A_TOKEN * limit:
+        return False
+    return sum(map(fewest_tokens, texts)) >= limit
+
+
+def _texts(prompt: Prompt) -> list[str]:
+    return [message["content"] for message in messages(prompt)]
 
 
 def fewest_tokens(text: str) -> int:

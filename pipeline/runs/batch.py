@@ -45,6 +45,8 @@ class Plan:
     questions: int = 8
     """Questions asked of the model at the same time."""
     price: Price | None = None
+    context_length: int | None = None
+    """Tokens that the model's context holds, as far as the user says it."""
 
 
 @dataclass(frozen=True)

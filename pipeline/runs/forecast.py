@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernelproof.db.store import Store
 from kernelproof.db.views import AttemptState, ModelUsage
 from kernelproof.prompting import first_prompt
-from kernelproof.providers.context import BYTES_A_TOKEN
+from kernelproof.providers.context import BYTES_A_TOKEN, cannot_fit
 from kernelproof.runs.batch import Plan
 from kernelproof.runs.conversation import RETRIED
 from kernelproof.runs.prices import Price
@@ -28,6 +28,8 @@ class Forecast:
     """Questions that are certain to be asked."""
     follow_ups: int
     """Most questions that may follow, as answers fail and turns are left."""
+    too_long: int
+    """Of the certain questions, those whose prompt surely does not fit the context that the user told."""
     prompt_tokens: int
     """Of the certain questions, estimated."""
     completion_tokens: int | None
@@ -48,6 +50,8 @@ def forecast(plan: Plan, store: Store | None) -> Forecast:
         _Sample(plan, p, n, known, prompts[p.sha256]) for p in plan.problems for n in range(plan.samples)
     ]
     stored = store.answered(sample.first_key for sample in samples) if store else set()
+    most = plan.context_length
+    long = {sha for sha, prompt in prompts.items() if most is not None and cannot_fit(prompt, most)}
     counts = [sample.counts(stored) for sample in samples]
     questions = sum(asked for _, asked, _ in counts)
     size = sum(sample.bytes for sample, (_, asked, _) in zip(samples, counts, strict=True) if asked)
@@ -58,6 +62,7 @@ def forecast(plan: Plan, store: Store | None) -> Forecast:
         to_judge=sum(judged for judged, _, _ in counts),
         questions=questions,
         follow_ups=sum(more for _, _, more in counts),
+        too_long=sum(asked for s, (_, asked, _) in zip(samples, counts, strict=True) if s.problem in long),
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
         measured_on=usage.answers if usage else 0,
@@ -88,6 +93,7 @@ class _Sample:
         self._one_shot = plan.settings.strategy_name == "sample"
         self._states = [known.get(self._key(problem, sample, turn)) for turn in range(1, self._turns + 1)]
         self.first_key = question_key(plan.settings, self._key(problem, sample, 1), first)
+        self.problem = problem.sha256
         self.bytes = len((first.system + first.user).encode("utf-8", "surrogatepass"))
 
     @staticmethod

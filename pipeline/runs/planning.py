@@ -84,7 +84,12 @@ def _plan(
     if record is not None and ask:
         provider = RecordingProvider(provider, record)
     samples = model.samples or config.samples
-    return Plan(settings, provider, problems, samples, questions=concurrency, price=model.price)
+    return Plan(
+        *(settings, provider, problems, samples),
+        questions=concurrency,
+        price=model.price,
+        context_length=model.context_length,
+    )
 
 
 def _provider(model: ModelConfig, concurrency: int, ask: bool) -> Provider:

@@ -100,7 +100,10 @@ def test_errors_of_one_prompt_each_do_not_stop_the_run(night: Program, suite: Pa
 
 def test_a_prompt_that_cannot_fit_ends_as_a_refused_one_and_is_not_sent(night: Program, suite: Path) -> None:
     with start() as server:
-        done = night.run(*asked(suite, server, "--samples", 12, "--context-length", 100), code=3)
+        short = ("--samples", 12, "--context-length", 100)
+        dry = night.run(*asked(suite, server, *short, "--dry-run"))
+        assert "12 of them cannot fit the context of 100 tokens (--context-length)" in dry.stdout
+        done = night.run(*asked(suite, server, *short), code=3)
         assert "longer than the model's context of 100 tokens" in done.stdout
         night.run(*asked(suite, server, "--samples", 12, "--context-length", 100_000), code=3)
         assert server.counts()["requests"] == 0
