@@ -17,11 +17,11 @@ from kernelproof.errors import UsageError
 
 T = TypeVar("T")
 
-Check = Callable[[str, object], str | None]
+Validator = Callable[[str, object], str | None]
 """Says what is wrong with something that is to be registered under this name: `lacks ask`. None: nothing."""
 
 
-def class_with(*methods: str) -> Check:
+def class_with(*methods: str) -> Validator:
     """The check that something is a class with these methods."""
 
     def wrong(_: str, found: object) -> str | None:
@@ -42,7 +42,7 @@ class Registry(Generic[T]):
         *,
         group: str,
         package: str,
-        check: Check,
+        check: Validator,
         attribute: str | None = None,
         rank: Callable[[T], int] = lambda _: 0,
     ) -> None:

@@ -19,8 +19,8 @@ from kernelproof.backends import backend
 from kernelproof.compile import Builder, diagnosis, find_tools
 from kernelproof.devices import gpu_health, locks
 from kernelproof.devices.discovery import device_for, environment_for, interprets, set_aside
+from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.core_sharing import Cores, builds_at_once, measured_threads
-from kernelproof.engine.first_calls import compile_ahead
 from kernelproof.engine.prebuild import Prebuilt, prebuild
 from kernelproof.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
 from kernelproof.engine.referees import Referees

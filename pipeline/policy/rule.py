@@ -53,7 +53,7 @@ class Rule:
             )
 
 
-Check = Callable[[Program], Iterator[Hit]]
+RuleFunction = Callable[[Program], Iterator[Hit]]
 
 
 class Registry(list[Rule]):
@@ -61,10 +61,10 @@ class Registry(list[Rule]):
 
     def rule(
         self, severity: Severity, description: str, status: Status | None = None
-    ) -> Callable[[Check], Check]:
+    ) -> Callable[[RuleFunction], RuleFunction]:
         """Registers the decorated function as a rule of its own name."""
 
-        def register(check: Check) -> Check:
+        def register(check: RuleFunction) -> RuleFunction:
             self.append(Rule(check.__name__, severity, description, check, status))
             return check
 

@@ -13,7 +13,7 @@ from kernelproof.types import Status
 
 
 @dataclass(frozen=True)
-class Stage:
+class PlanStage:
     """One stage of the plan."""
 
     name: str
@@ -33,19 +33,19 @@ class Stage:
 
 
 PLAN = (
-    Stage(
+    PlanStage(
         "reference",
         "runs the reference once, and lays out memory; the candidate is imported and constructed meanwhile",
         stages.reference,
     ),
-    Stage("start", "waits for the candidate's process", stages.start),
-    Stage(
+    PlanStage("start", "waits for the candidate's process", stages.start),
+    PlanStage(
         "load",
         "waits for `ModelNew`, and gives it the reference's weights",
         stages.load,
         (Status.LOAD_ERROR,),
     ),
-    Stage(
+    PlanStage(
         "correctness",
         "drawn inputs, variants of them, results kept, state",
         stages.correctness,
@@ -54,31 +54,31 @@ PLAN = (
             *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC, Status.BUILD_ERROR),
         ),
     ),
-    Stage(
+    PlanStage(
         "kernels",
         "whose kernels ran in one call",
         stages.kernels,
         (Status.NO_CUSTOM_KERNEL, Status.BUILD_ERROR, Status.RUNTIME_ERROR),
         told=False,
     ),
-    Stage(
+    PlanStage(
         "settling",
         "waits until nothing else takes time",
         stages.settling,
         wanted=stages.measured,
         holds=stages.own_cores,
     ),
-    Stage(
+    PlanStage(
         "timing",
         "rounds of both sides, in one pair of processes or several",
         stages.pairs,
         (Status.WRONG_OUTPUT, Status.MUTATED_INPUT, Status.CHEATING, Status.RUNTIME_ERROR),
         stages.measured,
     ),
-    Stage(
+    PlanStage(
         "timing", "launch-bound calls as CUDA graphs", stages.replays, wanted=stages.worth_a_claim, told=False
     ),
-    Stage(
+    PlanStage(
         "kernels",
         "whose kernels ran, once more",
         stages.kernels_again,
@@ -86,8 +86,8 @@ PLAN = (
         stages.worth_another_look,
         told=False,
     ),
-    Stage("probes", "what the problem does not promise: flags", stages.probes, told=False),
-    Stage(
+    PlanStage("probes", "what the problem does not promise: flags", stages.probes, told=False),
+    PlanStage(
         "timing",
         "the baseline alone, and the verdict on the times",
         stages.conclusion,
@@ -95,7 +95,7 @@ PLAN = (
         stages.measured,
         told=False,
     ),
-    Stage(
+    PlanStage(
         "baselines",
         "further baselines, where they are asked for",
         stages.further_baselines,

@@ -22,7 +22,7 @@ from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.provenance.reference_trace import ReferenceTrace
 from kernelproof.referee.sides import starting
-from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.referee.timing.measuring import Measuring
 from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import Status
@@ -101,7 +101,7 @@ class Session:
         """Asks the baseline's process, one thing after the other, while the candidate is dealt with."""
         self.held = ExitStack()
         """What is held until the last stage is over: the cores of the measurement."""
-        self._candidate: Candidate | None = None
+        self._candidate: CandidateProcess | None = None
         self._baseline: Contestant | None = None
         self._begun: Future[None]
         """The baseline's process has constructed the reference."""
@@ -112,7 +112,7 @@ class Session:
         return self.device.type == "cuda"
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> CandidateProcess:
         """The candidate's process, whichever it is by now."""
         assert self._candidate is not None
         return self._candidate
@@ -130,7 +130,7 @@ class Session:
     def start_candidate(self) -> None:
         """Starts a process that imports the candidate and constructs ModelNew while the caller goes on."""
         contestant = starting.start(self.tools.warm.pool, self.tools.build, self.settings, self.device)
-        self._candidate = Candidate(contestant, self.memory, self.settings, self.device, self.ledger)
+        self._candidate = CandidateProcess(contestant, self.memory, self.settings, self.device, self.ledger)
         self._candidate.begin(self.request, self.loaded, self.weights_seed)
 
     @contextmanager

@@ -13,8 +13,8 @@ from kernelproof.backends import backend
 from kernelproof.compile import Builder
 from kernelproof.contestant.first_calls import PLACE
 from kernelproof.devices import discovery
+from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.engine import Engine
-from kernelproof.engine.first_calls import compile_ahead
 from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.policy import review
 from kernelproof.sandbox import Group, Job, run

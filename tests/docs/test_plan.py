@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelproof.referee.plan import PLAN, Stage
+from kernelproof.referee.plan import PLAN, PlanStage
 from kernelproof.types import Status
 
 PAGE = Path(__file__).parents[2] / "docs" / "verification-plan.md"
 
 
-def row(stage: Stage) -> str:
+def row(stage: PlanStage) -> str:
     return f"| `{stage.name}` | {stage.does} | {', '.join(f'`{status}`' for status in stage.may_end)} |"
 
 

@@ -24,7 +24,7 @@ from kernelproof.referee.inputs.problem import ProblemError, outputs_of
 from kernelproof.referee.inputs.shapes import Shapes, Way, strided
 from kernelproof.referee.inputs.variants import finite
 from kernelproof.referee.ledger import Ended, Ledger
-from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Flag, Rigor, Status
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
@@ -77,7 +77,7 @@ class Probes:
         """Records that there were none."""
         self._ledger.skipped("probes", "Is it right where the problem does not say?", why)
 
-    def run(self, candidate: Candidate) -> None:
+    def run(self, candidate: CandidateProcess) -> None:
         """All probes; sets flags on the ledger, never ends the verification."""
         deadline = time.monotonic() + BUDGET_SECONDS
         gone = self._other_weights(candidate)
@@ -94,7 +94,7 @@ class Probes:
             # A misaligned access ends the process: on a GPU that takes longer than all other probes.
             self._ledger.skipped(f"probe: {OFFSET}", f"Is it right for {OFFSET} too?", "not at rigor quick")
 
-    def _other_weights(self, candidate: Candidate) -> str:
+    def _other_weights(self, candidate: CandidateProcess) -> str:
         """Other values for weights and inputs of one value throughout, where there are any.
 
         Returns why nothing more can be asked of the candidate, if so.
@@ -153,7 +153,7 @@ class Probes:
         if not few:
             yield Probe(OFFSET, Flag.LAYOUT_SPECIALISED, [partial(list, arguments)], shift=1)
 
-    def _probe(self, candidate: Candidate, probe: Probe, asked: str) -> str | None:
+    def _probe(self, candidate: CandidateProcess, probe: Probe, asked: str) -> str | None:
         """What went wrong, or None. Records the check."""
         name = f"probe: {probe.name}"
         try:
@@ -218,7 +218,7 @@ class Probes:
         """Whether memory is short for a slot of so many bytes, and what its trial needs beside."""
         return slots_that_fit(bytes_each, self._device) < NEEDED_SLOTS
 
-    def _disorder(self, candidate: Candidate) -> str:
+    def _disorder(self, candidate: CandidateProcess) -> str:
         """Why nothing more can be asked of the candidate, if so."""
         try:
             message = {"op": "detach", "arenas": list(_ARENAS)}

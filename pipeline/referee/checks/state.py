@@ -15,7 +15,7 @@ import torch
 from kernelproof.referee.correctness.comparing import CHUNK
 from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.ledger import Ledger
-from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Flag, Status, VerifySettings
 from kernelproof.wording import counted
 from kernelproof.workers.shared_memory import SharedSlot, SharedWeights, same_bits
@@ -46,7 +46,7 @@ class State:
         }
         """What the reference itself changes."""
 
-    def check_unchanged(self, candidate: Candidate) -> None:
+    def check_unchanged(self, candidate: CandidateProcess) -> None:
         """Whether what matched is as it was, where the reference left it alone. Raises Ended.
 
         It was as the reference's, or as ModelNew made it where that was kept.
@@ -67,7 +67,7 @@ class State:
         counts = {"compared": len(kept - missing), "no_longer_there": len(missing)}
         self._ledger.passed("state_unchanged", _UNCHANGED, "the same bytes after all trials", counts)
 
-    def check_updated(self, candidate: Candidate, slot: SharedSlot, device: torch.device) -> None:
+    def check_updated(self, candidate: CandidateProcess, slot: SharedSlot, device: torch.device) -> None:
         """Whether one call from the initial state takes both to the same one; sets a flag if not.
 
         Only where the reference changes something. Raises Ended when the call fails.
@@ -94,7 +94,7 @@ class State:
         self._ledger.failed(Status.CORRECT, "state_updated", _UPDATED, seen, figures)
 
     def _stepped(
-        self, candidate: Candidate, there: set[str], slot: SharedSlot, device: torch.device
+        self, candidate: CandidateProcess, there: set[str], slot: SharedSlot, device: torch.device
     ) -> dict[str, torch.Tensor]:
         """One call of both from the initial state; the state that the reference has then."""
         arguments = self._oracle.loaded.draw(self._ledger.seed("trial state"), device)

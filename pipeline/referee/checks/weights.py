@@ -15,7 +15,7 @@ import torch
 from torch.nn.modules.batchnorm import _NormBase
 
 from kernelproof.referee.inputs.problem import mapped
-from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Status
 from kernelproof.workers.shared_memory import SharedWeights
 
@@ -81,7 +81,7 @@ class OtherWeights:
         self._model, self._weights, self._pristine = model, weights, pristine
         self.names: Sequence[str] = [name for name in learned_constants(model) if name in pristine.views]
 
-    def chosen(self, candidate: Candidate) -> list[str]:
+    def chosen(self, candidate: CandidateProcess) -> list[str]:
         """The weights to change beside this candidate; none where it may hold them in another form.
 
         A candidate without a tensor under a name of its own has none but the reference's: it leaves out the
@@ -92,14 +92,14 @@ class OtherWeights:
         there = candidate.shared
         return [name for name in self.names if name in there or not candidate.own_names]
 
-    def change(self, candidate: Candidate, names: Collection[str], generator: torch.Generator) -> None:
+    def change(self, candidate: CandidateProcess, names: Collection[str], generator: torch.Generator) -> None:
         """Gives these other values, in both. Raises Ended where the candidate's process fails."""
         state = self._model.state_dict()
         for name in names:
             state[name].copy_(other_values(state[name], generator))
         self._write(candidate, names, state)
 
-    def restore(self, candidate: Candidate, names: Collection[str]) -> None:
+    def restore(self, candidate: CandidateProcess, names: Collection[str]) -> None:
         """Gives them the initial values again, the reference's first. Raises Ended as `change` does."""
         state = self._model.state_dict()
         for name in names:
@@ -107,7 +107,7 @@ class OtherWeights:
         self._write(candidate, names, self._pristine.views)
 
     def _write(
-        self, candidate: Candidate, names: Collection[str], values: Mapping[str, torch.Tensor]
+        self, candidate: CandidateProcess, names: Collection[str], values: Mapping[str, torch.Tensor]
     ) -> None:
         shared = candidate.shared & set(names)
         candidate.write_state(shared, self._weights, values, Status.RUNTIME_ERROR)

@@ -10,8 +10,8 @@ import torch
 
 from kernelproof.contestant import loop
 from kernelproof.referee.correctness import comparing, tolerance
-from kernelproof.referee.correctness.answer import Answer, answer, compare, may_hold_indices
 from kernelproof.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
+from kernelproof.referee.correctness.outputs import ReferenceOutputs, compare, may_hold_indices, run_reference
 from kernelproof.referee.correctness.plain_tolerance import Arithmetic, Inputs
 from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of, truth
 from kernelproof.types import ErrorStatistics
@@ -30,7 +30,7 @@ class Expected:
     arguments: list[Any]
     seed: int
     """Seed of forward's own randomness; the arguments were drawn from another."""
-    native: Answer
+    native: ReferenceOutputs
     sticks: list[comparing.Yardstick]
     forgiving: bool
     """Whether these inputs may turn out too ill-conditioned to refuse a candidate."""
@@ -86,13 +86,13 @@ class Oracle:
         self._device, self._numerics = device, numerics
         self._indexed = may_hold_indices(form)
 
-    def native(self, arguments: list[Any], seed: int) -> Answer:
+    def native(self, arguments: list[Any], seed: int) -> ReferenceOutputs:
         """The reference's own answer.
 
         It runs on memory that the contestant cannot reach: a thread of the candidate's could change shared
         inputs under it, and with them the yardstick.
         """
-        found = answer(self.loaded, self.model, arguments, seed, self._device, indexed=self._indexed)
+        found = run_reference(self.loaded, self.model, arguments, seed, self._device, indexed=self._indexed)
         self.open_indices |= found.open
         return found
 
@@ -102,7 +102,7 @@ class Oracle:
         arguments: list[Any],
         seed: int,
         *,
-        native: Answer | None = None,
+        native: ReferenceOutputs | None = None,
         forgiving: bool = False,
     ) -> Expected:
         """With what each output is held against. Integers are equal or wrong and need no float64 twin."""

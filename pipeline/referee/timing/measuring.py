@@ -19,9 +19,9 @@ from kernelproof.referee.inputs.variants import Variant
 from kernelproof.referee.ledger import Ledger
 from kernelproof.referee.roofline import ceilings, roofline
 from kernelproof.referee.sides import starting
-from kernelproof.referee.sides.candidate import Candidate
+from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.referee.timing import claim, clock
-from kernelproof.referee.timing.compiled import CompiledBaselines, Seating
+from kernelproof.referee.timing.compiled_baselines import CompiledBaselines, Seating
 from kernelproof.referee.timing.disturbance import Watch
 from kernelproof.referee.timing.rounds import Stopwatch, Timed
 from kernelproof.referee.timing.sameness import aa_spread
@@ -73,7 +73,7 @@ class Measuring:
         self._seeds = self.ledger.seeds_of("timed")
         self._rule = StoppingRule.of(self.settings)
 
-    def pair(self, candidate: Candidate, baseline: Contestant, number: int) -> None:
+    def pair(self, candidate: CandidateProcess, baseline: Contestant, number: int) -> None:
         """Measures this pair of processes, which hold their memory. Raises Ended for a fault of the
         candidate."""
         stopwatch = self._stopwatch(candidate.contestant, baseline)
@@ -93,7 +93,7 @@ class Measuring:
         """Whether the candidate is so slow that steps may be left out which only a claim would need."""
         return self._rule.is_far_slower(self.timed.rounds)
 
-    def replays(self, candidate: Candidate, baseline: Contestant) -> None:
+    def replays(self, candidate: CandidateProcess, baseline: Contestant) -> None:
         """Times of launch-bound calls as CUDA graphs: what is left without the launches."""
         if self.device.type != "cuda":
             return

@@ -29,7 +29,7 @@ from kernelproof.referee.inputs.variants import Variant
 from kernelproof.referee.sides import starting
 from kernelproof.referee.timing import clock
 from kernelproof.referee.timing.arrival import Arrival
-from kernelproof.referee.timing.blocks import FIRST_CALLS, ORDERS, WARM_CALLS, Blocks
+from kernelproof.referee.timing.block_lengths import FIRST_CALLS, ORDERS, WARM_CALLS, Blocks
 from kernelproof.referee.timing.claim import timing_of
 from kernelproof.referee.timing.clock import Alone, Round
 from kernelproof.referee.timing.decoys import Decoys

@@ -1,4 +1,4 @@
-"""Outputs of timed calls: what is measured, and whether what it gave is right."""
+"""ReferenceOutputs of timed calls: what is measured, and whether what it gave is right."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from kernelproof.referee.correctness import comparing, tolerance
-from kernelproof.referee.correctness.answer import Answer, compare
 from kernelproof.referee.correctness.oracle import Oracle
+from kernelproof.referee.correctness.outputs import ReferenceOutputs, compare
 from kernelproof.referee.correctness.tolerance import NORM_FLOOR, UNBELIEVABLE
 from kernelproof.referee.inputs.problem import mapped
 from kernelproof.referee.inputs.variants import Variant
@@ -52,7 +52,7 @@ class TimedOutputs:
         """
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
             return self.wrong(place, slot.values())
-        known = Answer(list(place.baseline))
+        known = ReferenceOutputs(list(place.baseline))
         found = self._compared(place, known, tolerance.timed_floor)
         if found is None or not _near(found):
             return found
@@ -86,7 +86,7 @@ class TimedOutputs:
         name: str,
         place: SharedSlot,
         arguments: list[Any],
-        native: Answer,
+        native: ReferenceOutputs,
         *,
         forgiving: bool = False,
     ) -> ErrorStatistics | None:
@@ -100,7 +100,7 @@ class TimedOutputs:
         return self._oracle.judge(expected, place.outputs).wrong
 
     def _compared(
-        self, place: SharedSlot, known: Answer, floor: Callable[[torch.dtype, float, str], float]
+        self, place: SharedSlot, known: ReferenceOutputs, floor: Callable[[torch.dtype, float, str], float]
     ) -> ErrorStatistics | None:
         subject, numerics = self._subject, self._subject.settings.numerics
         floors = [
@@ -113,7 +113,7 @@ class TimedOutputs:
         found = compare(known, sticks, place.outputs, floors, trial="timed", numerics=numerics)
         return next((each for each in found if each.wrong), None)
 
-    def _same(self, native: Answer, known: Answer) -> bool:
+    def _same(self, native: ReferenceOutputs, known: ReferenceOutputs) -> bool:
         """Whether the reference gives again what the baseline gave, as nearly as it does at all."""
         numerics = self._subject.settings.numerics
         sticks = [self._oracle.beside(output, mine) for output, mine in enumerate(native.outputs)]

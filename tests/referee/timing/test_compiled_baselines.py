@@ -20,7 +20,7 @@ from kernelproof.contestant.loop import OutputMeta
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.timing.compiled import (
+from kernelproof.referee.timing.compiled_baselines import (
     Compiled,
     CompiledBaselines,
     Seating,

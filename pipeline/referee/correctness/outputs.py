@@ -1,4 +1,4 @@
-"""What the reference answers, and how another answer is held against it: values, or what indices point at."""
+"""The reference's outputs, compared with others: by values, or by the elements that indices point at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INDEX_DTYPES = ("int64", "int32")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReferenceOutputs:
     """The reference's outputs for one set of arguments."""
 
     outputs: list[torch.Tensor]
@@ -37,7 +37,7 @@ def may_hold_indices(form: loop.OutputMeta) -> bool:
     return any(leaf.get("dtype") in INDEX_DTYPES for leaf in form.leaves)
 
 
-def answer(
+def run_reference(
     loaded: LoadedProblem,
     model: torch.nn.Module,
     arguments: list[Any],
@@ -45,18 +45,18 @@ def answer(
     device: torch.device,
     *,
     indexed: bool,
-) -> Answer:
+) -> ReferenceOutputs:
     """Runs the reference; with `indexed`, it also finds out which outputs are indices of what."""
     if not indexed:
-        return Answer(outputs_of(loaded.run(model, arguments, seed), device))
+        return ReferenceOutputs(outputs_of(loaded.run(model, arguments, seed), device))
     with IndexTrace(arguments) as trace:
         value = loaded.run(model, arguments, seed)
     outputs = outputs_of(value, device)
-    return Answer(outputs, trace.leaves(outputs))
+    return ReferenceOutputs(outputs, trace.leaves(outputs))
 
 
 def compare(
-    known: Answer,
+    known: ReferenceOutputs,
     sticks: Sequence[comparing.Yardstick],
     mine: Sequence[torch.Tensor],
     floors: Sequence[float],
@@ -65,8 +65,8 @@ def compare(
     numerics: str,
     moved: Sequence[torch.Tensor | None] | None = None,
 ) -> list[ErrorStatistics]:
-    """Every output of another answer: `sticks`, `floors` and `moved` (see `comparing.compare_with`) are what
-    its floating values are held against."""
+    """Compares every output of `mine`. Floating values are compared with `sticks`, `floors` and `moved`: see
+    `comparing.compare_with`."""
     found = []
     moved = moved or [None] * len(sticks)
     for output, (value, stick, floor, far) in enumerate(zip(mine, sticks, floors, moved, strict=True)):

@@ -25,7 +25,7 @@ _NAMED, _LONGEST = 5, 60
 """So many names of weights are said, and so many characters of each: a candidate chooses its own."""
 
 
-class Candidate:
+class CandidateProcess:
     """One process with the candidate in it. A failure there raises Ended with the fitting status."""
 
     def __init__(
