@@ -10,6 +10,7 @@ from kernelproof.types.build import Build, BuildState
 from kernelproof.types.status import Status
 
 MAX_CHARS = 400
+MAX_QUOTED = 120
 """Of an error that is quoted."""
 MAX_DETAILS = 20_000
 
@@ -102,10 +103,17 @@ def why(builds: Sequence[Build]) -> str:
 
 
 def refusal(kind: str, message: str) -> str:
-    """Why a kernel that is compiled at its first call is not there, in one sentence: the compilers of Python
-    quote the program first, and say what is wrong with it last."""
-    said = next((line.strip() for line in reversed(message.splitlines()) if line.strip()), "it said nothing")
-    return f"a kernel did not compile: {kind}: {said}"[:MAX_CHARS]
+    """Why a kernel that is compiled at its first call is not there, in one sentence.
+
+    Triton quotes the program, points at a line with a caret, and says below what is wrong, or nothing. Others
+    say it in their last line.
+    """
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    caret = max((number for number, line in enumerate(lines) if line == "^"), default=0)
+    if not caret:
+        return f"a kernel did not compile: {kind}: {lines[-1] if lines else 'it said nothing'}"[:MAX_CHARS]
+    said = f": {lines[caret + 1]}" if caret + 1 < len(lines) else ""
+    return f"a kernel did not compile: {kind} at `{_shortened(lines[caret - 1])}`{said}"[:MAX_CHARS]
 
 
 def verdict(failed: Sequence[Build]) -> tuple[Status, str, str] | None:
@@ -119,6 +127,10 @@ def verdict(failed: Sequence[Build]) -> tuple[Status, str, str] | None:
 
 def _first_line(log: str) -> str:
     return next((line for line in log.splitlines() if line.strip()), "no message")[:MAX_CHARS]
+
+
+def _shortened(code: str) -> str:
+    return code if len(code) <= MAX_QUOTED else f"{code[:MAX_QUOTED]}..."
 
 
 def _plain(log: str) -> str:

@@ -69,8 +69,9 @@ class BwrapTree:
         cpu_s = usage.ru_utime + usage.ru_stime
         if code < 0:
             return Ended(None, -code, cpu_s)
-        # bwrap passes a signal on as 128 + its number, as a shell does
-        return Ended(None, code - 128, cpu_s) if code > 128 else Ended(code, None, cpu_s)
+        # bwrap passes a signal on as 128 + its number, as a shell does. 255 is the program's own.
+        by_signal = 128 < code < 128 + signal.NSIG
+        return Ended(None, code - 128, cpu_s) if by_signal else Ended(code, None, cpu_s)
 
     def close(self) -> None:
         """Closes every descriptor."""

@@ -136,11 +136,17 @@ def test_every_configuration_of_a_tuned_kernel_is_compiled(builder: Builder, tmp
 def test_a_kernel_that_does_not_compile_never_gets_near_a_gpu(builder: Builder, tmp_path: Path) -> None:
     found = ahead(builder, programs.UNDEFINED, tmp_path)
     assert found.first_calls is not None and found.first_calls.state is BuildState.ERROR
-    assert found.refused.startswith("a kernel did not compile: CompilationError: ")
+    assert found.refused.startswith("a kernel did not compile: CompilationError at `")
     assert "has no attribute 'rectified'" in found.refused
     assert "tl.rectified(x)" in found.first_calls.log
     again = ahead(builder, programs.UNDEFINED, tmp_path)
     assert again.refused == found.refused and again.sandbox is None, "it is known without another try"
+
+
+def test_a_mistake_that_triton_only_points_at_is_quoted(builder: Builder, tmp_path: Path) -> None:
+    found = ahead(builder, programs.AXIS_OF_A_FLOAT, tmp_path)
+    assert found.refused.startswith("a kernel did not compile: CompilationError at `")
+    assert "tl.max(x, 0.0)" in found.refused
 
 
 def test_what_fails_for_want_of_a_gpu_says_nothing(builder: Builder, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the reason of a wrong output says beyond its figures: only what the trials bear out."""
+"""What a reason says beyond its figures and the exception's own words."""
 
 from __future__ import annotations
 
@@ -94,3 +94,10 @@ def test_weights_are_not_blamed_for_rounding(court: Court) -> None:
     verdict = judged(court, source, "level2/4")
     assert verdict.status is Status.WRONG_OUTPUT
     assert "partner" not in verdict.reason
+
+
+def test_an_exception_without_a_message_names_its_line(court: Court) -> None:
+    source = PRODUCT.format(when="False").replace("return a @ b", "assert a.shape == b.shape[:1]")
+    verdict = judged(court, source, "level1/4")
+    assert verdict.status is Status.RUNTIME_ERROR
+    assert verdict.reason == "AssertionError at `assert a.shape == b.shape[:1]`"

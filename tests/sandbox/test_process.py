@@ -130,6 +130,13 @@ def test_a_command_that_is_not_there_is_an_error_of_the_job(tmp_path: Path) -> N
     assert (outcome.state, outcome.exit_code) == ("error", 127)
 
 
+@pytest.mark.parametrize("code", [1, 128, 193, 255])
+def test_an_exit_code_that_no_signal_has_is_the_jobs_own(tmp_path: Path, code: int) -> None:
+    """nvcc exits with 255 when ptxas refuses a kernel, and ninja passes that on."""
+    outcome = run(python(tmp_path, f"import os; os._exit({code})"))
+    assert (outcome.state, outcome.exit_code, outcome.signal) == ("error", code, None)
+
+
 def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> None:
     for name in ("sitecustomize", "usercustomize", "numpy", "json"):
         (tmp_path / f"{name}.py").write_text("print('imported')")

@@ -197,7 +197,7 @@ class CandidateProcess:
             broken = self._ledger.build_failure(error.message)
             if broken is not None:
                 return broken
-            return Ended(failure, f"{error.type}: {error.message}"[:500], error.traceback)
+            return Ended(failure, _raised(error)[:500], error.traceback)
         outcome = error.outcome
         if outcome.state in ("ok", "error", "crash"):  # its own end, not ours
             ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
@@ -254,3 +254,13 @@ def _opened(file: str | None) -> Iterator[Sequence[int]]:
 def _some(names: Sequence[str]) -> str:
     """The first few of these names."""
     return ", ".join(name[:_LONGEST] for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
+def _raised(error: ContestantFailed) -> str:
+    """The exception; the line that raised it, where the exception itself says nothing: `assert k == n`."""
+    if error.message.strip():
+        return f"{error.type}: {error.message}"
+    lines = error.traceback.splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    code = lines[frames[-1] + 1].strip() if frames and frames[-1] + 1 < len(lines) else ""
+    return f"{error.type} at `{code}`" if code else error.type
