@@ -28,14 +28,8 @@ from kernelproof.db.columns import (
 from kernelproof.db.types import SHA256
 
 APPEND_ONLY = (
-    "responses",
-    "verifications",
-    "builds",
-    "findings",
-    "checks",
-    "measurements",
-    "retractions",
-    "reported_results",
+    *("responses", "verifications", "builds", "findings", "checks", "measurements"),
+    *("retractions", "reported_results"),
 )
 """Tables whose rows triggers protect from UPDATE and DELETE."""
 
@@ -239,12 +233,7 @@ class Verification(Base):
         # Covers the leaderboard's join, so that the wide rows themselves are never read for it.
         Index(
             "ix_verifications_leaderboard",
-            "attempt_id",
-            "kind",
-            "status",
-            "backend",
-            "size",
-            "environment_id",
+            *("attempt_id", "kind", "status", "backend", "size", "environment_id"),
             *("numerics", "purity", "own_kernel", "error_class", "flags"),
         ),
         CheckConstraint("kind IN ('first', 'again', 'reproduce')", name="kind"),

@@ -20,7 +20,7 @@ from kernelproof.devices.discovery import Gpu, environment_for
 from kernelproof.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
 from kernelproof.types import Build, BuildRequest, CoreShares, Environment, Verification
 from kernelproof.types.verify_request import VerifyRequest
-from kernelproof.workers.client import EVEN_GROUND, SILENT
+from kernelproof.workers.contestant_start import EVEN_GROUND, SILENT
 
 START_SECONDS = 300.0
 GOODBYE_SECONDS = 10.0

@@ -16,13 +16,7 @@ from typing import Any
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.reasons import Reasons, one_line
 from kernelproof.types import Pace, Status
-from kernelproof.types.progress import (
-    BatchProgress,
-    FailureCount,
-    FastAttempt,
-    ModelProgress,
-    TokenCounts,
-)
+from kernelproof.types.progress import BatchProgress, FailureCount, FastAttempt, ModelProgress, TokenCounts
 
 WINDOW_S = 10
 """Tokens a second are counted over so many seconds."""

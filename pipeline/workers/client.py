@@ -24,6 +24,7 @@ from kernelproof.errors import KernelproofError
 from kernelproof.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
 from kernelproof.types.explain import explain
+from kernelproof.workers.contestant_start import contestant_environment, pools_for, program
 
 BuildService = Callable[[BuildRequest], Build]
 """May raise NeedsBuild, which then ends what was asked of the contestant."""
@@ -34,33 +35,6 @@ MAX_BUILDS = 64
 """Most extensions one candidate may ask for."""
 OUTPUT_KEPT = 4000
 """Characters of each of stdout and stderr that a record keeps of a candidate which did not fail."""
-EVEN_GROUND = {
-    # OpenMP threads sleep between parallel regions. The two take turns on the same cores; a thread that
-    # spins would hold one that the other side is timed on.
-    "OMP_WAIT_POLICY": "passive",
-    # Freed memory stays with the process. Otherwise a process that has freed large blocks before (the
-    # referee) gets its outputs from warm pages, and a fresh one pays a page fault for every 4 KiB.
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-}
-"""Variables that referee and contestant both start with, so that neither is timed on better terms."""
-SILENT = "6"
-"""For torch's profiler, which else writes to stderr that it begins and ends: no word of the candidate's."""
-_SCRIPT = """
-import sys, types
-from importlib.util import module_from_spec, spec_from_file_location
-sys.modules["kernelproof"] = types.ModuleType("kernelproof")
-sys.modules["kernelproof"].__path__ = []
-folder = {folder!r}
-spec = spec_from_file_location(
-    "kernelproof.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
-)
-sys.modules[spec.name] = sys.modules["kernelproof"].contestant = module_from_spec(spec)
-spec.loader.exec_module(sys.modules[spec.name])
-from kernelproof.contestant.main import main
-main()
-"""
-"""Finds our one room by its file: some sandboxes do not let a process list the folder that it lies in."""
 
 
 @dataclass(frozen=True)
@@ -157,22 +131,11 @@ class Contestant:
     def _job(self, descriptor: int, gpus: Sequence[int], memory: int, equipment: Equipment) -> Job:
         room = Path(wire.__file__).resolve().parent  # not by the link that gives the package its name
         return Job(
-            argv=(
-                sys.executable,
-                "-I",
-                "-B",
-                "-c",
-                _SCRIPT.format(folder=str(room)),
-                str(descriptor),
-            ),
+            argv=(sys.executable, "-I", "-B", "-c", program(room), str(descriptor)),
             scratch=self._scratch.path,
-            read_only=(
-                *python_paths(),
-                room,
-                *equipment.read_only,
-            ),
+            read_only=(*python_paths(), room, *equipment.read_only),
             gpus=tuple(gpus),
-            env={**contestant_environment(), **_pools_for(self.cores), **equipment.env},
+            env={**contestant_environment(), **pools_for(self.cores), **equipment.env},
             pass_fds=(descriptor,),
             pausable=True,
             limits=Limits(
@@ -401,25 +364,6 @@ class _Deadlined:
             raise TimeoutError
         self._sock.settimeout(left)
         return self._sock.recv(count)
-
-
-def contestant_environment() -> dict[str, str]:
-    """The few variables of ours that a contestant needs: where CUDA's libraries are, nothing else."""
-    kept = ("LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
-    return (
-        EVEN_GROUND
-        | {"KINETO_LOG_LEVEL": SILENT}
-        | {name: os.environ[name] for name in kept if name in os.environ}
-    )
-
-
-def _pools_for(cores: Sequence[int]) -> dict[str, str]:
-    """Variables by which its libraries start a thread for each core that is kept for it; none: as they like.
-
-    It comes up on other cores, which may be many. With a thread for each of those, all of them would be woken
-    on its few whenever it is let go on, while a clock runs.
-    """
-    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(len(cores))) if cores else {}
 
 
 def _text(error: dict[str, Any], field: str) -> str:

@@ -21,6 +21,7 @@ from kernelproof.compile.static_extraction.scopes import (
     attribute,
     compared,
     either,
+    over,
     spread,
     truth,
     ways_of,
@@ -366,7 +367,7 @@ class Expressions(ABC):
         method = node.func.attr
         if isinstance(target, strings.Digest) and method == "hexdigest":
             return str(target)
-        return _over(lambda arguments, named: strings.method(target, method, arguments, named), given)
+        return over(lambda arguments, named: strings.method(target, method, arguments, named), given)
 
     def _of_another(self, path: str, given: Given) -> Any:
         """A call of something that is not the source's own. Raises Unreadable."""
@@ -379,7 +380,7 @@ class Expressions(ABC):
             return Ref(LOADER) if second == LOADER else spread(lambda way: attribute(way, second), first)
         if path == "builtins.sorted" and not given.named and isinstance(first, list):
             return sorted(first) if all(isinstance(each, str) for each in first) else UNKNOWN
-        return _over(lambda arguments, named: strings.function(path, arguments, named), given)
+        return over(lambda arguments, named: strings.function(path, arguments, named), given)
 
     def _grows(self, func: ast.Attribute, given: Given, scope: Scope) -> bool:
         """Whether this is `append`, `extend` or `update` of a list or dictionary that has a name: it is then
@@ -392,27 +393,6 @@ class Expressions(ABC):
         grown: Any = UNKNOWN
         if len(given.arguments) + bool(given.named) == 1:
             more = given.arguments[0] if given.arguments else given.named
-            grown = spread(lambda one, other: _longer(func.attr, one, other), kept, more)
+            grown = spread(lambda one, other: strings.longer(func.attr, one, other), kept, more)
         self.assign(func.value, grown, scope)
         return True
-
-
-def _over(operation: Callable[[list[Any], dict[str, Any]], Any], given: Given) -> Any:
-    """What the operation gives for all that the arguments may be."""
-    count = len(given.arguments)
-
-    def once(*ways: Any) -> Any:
-        return operation(list(ways[:count]), dict(zip(given.named, ways[count:], strict=True)))
-
-    return spread(once, *given.arguments, *given.named.values())
-
-
-def _longer(method: str, kept: Any, more: Any) -> Any:
-    """Raises Unreadable."""
-    if method == "append" and isinstance(kept, list) and len(kept) < strings.MAX_ITEMS:
-        return [*kept, more]
-    if method == "extend" and isinstance(kept, list) and isinstance(more, list | tuple):
-        return [*kept, *more][: strings.MAX_ITEMS]
-    if method == "update" and isinstance(kept, dict) and isinstance(more, dict):
-        return {**kept, **more}
-    raise Unreadable

@@ -225,3 +225,13 @@ def attribute(value: Any, name: str) -> Any:
             return Bound(found, value)
         return found
     raise Unreadable
+
+
+def over(operation: Callable[[list[Any], dict[str, Any]], Any], given: Given) -> Any:
+    """The results of the operation for all values that the arguments may have."""
+    count = len(given.arguments)
+
+    def once(*ways: Any) -> Any:
+        return operation(list(ways[:count]), dict(zip(given.named, ways[count:], strict=True)))
+
+    return spread(once, *given.arguments, *given.named.values())

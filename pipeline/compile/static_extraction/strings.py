@@ -286,3 +286,14 @@ def _require_plain(value: Any) -> None:
 def _require_texts(values: Any) -> None:
     if not all(isinstance(value, str) for value in values):
         raise Unreadable
+
+
+def longer(method: str, kept: Any, more: Any) -> Any:
+    """The list or dictionary after `append`, `extend` or `update`. Raises Unreadable."""
+    if method == "append" and isinstance(kept, list) and len(kept) < MAX_ITEMS:
+        return [*kept, more]
+    if method == "extend" and isinstance(kept, list) and isinstance(more, list | tuple):
+        return [*kept, *more][:MAX_ITEMS]
+    if method == "update" and isinstance(kept, dict) and isinstance(more, dict):
+        return {**kept, **more}
+    raise Unreadable
