@@ -37,39 +37,37 @@ def _is_jit(decorator: ast.expr) -> bool:
 
 
 class TritonInside:
-    """What happens in a candidate's process, where nothing but this text is known."""
+    """The part that runs in a candidate's process, which has no module of ours beside this text."""
 
     def compile_only(self, capability: tuple[int, int]) -> None:
-        """A driver that names the GPU and launches nothing stands in for CUDA's."""
-        import sys
-        from contextlib import suppress
-        from types import SimpleNamespace
-
+        """A driver that names the GPU and launches nothing takes the place of CUDA's."""
         import triton
-        from triton.backends.compiler import GPUTarget
         from triton.compiler.compiler import CompiledKernel
         from triton.runtime import driver
         from triton.runtime.jit import JITFunction
 
-        torch: Any = sys.modules["torch"]
-        said = torch.cuda.get_device_properties(0)
-        properties = {
-            "max_shared_mem": said.shared_memory_per_block_optin,
-            "max_num_regs": said.regs_per_multiprocessor,
-            "multiprocessor_count": said.multi_processor_count,
-            "warpSize": said.warp_size,
-            "sm_clock_rate": 1_980_000,
-            "mem_clock_rate": 2_619_000,
-            "mem_bus_width": 5120,
-        }
-        target = GPUTarget("cuda", capability[0] * 10 + capability[1], 32)
-        compile_and_launch: Any = JITFunction.run
+        def loaded(kernel: Any) -> None:
+            kernel.module, kernel.function, kernel.n_regs, kernel.n_spills = 1, 1, 64, 0
+            kernel.n_max_threads = 1024
+
+        driver.set_active(self._driver(capability))
+        triton.testing.do_bench = triton.testing.do_bench_cudagraph = self._once
+        JITFunction.run = self._compiling(JITFunction.run)
+        CompiledKernel._init_handles = loaded
+
+    @staticmethod
+    def _once(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
+        """Replaces a benchmark: calls once, so that the kernel is compiled."""
+        call()
+        return [1.0] * len(quantiles) if quantiles else 1.0
+
+    @staticmethod
+    def _compiling(compile_and_launch: Any) -> Any:
+        """Replaces `JITFunction.run`: compiles a kernel and its launching code, and launches nothing."""
+        from contextlib import suppress
+
         stubs: set[str] = set()
         """Hashes of the kernels whose launching code was compiled."""
-
-        def once(call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
-            call()
-            return [1.0] * len(quantiles) if quantiles else 1.0
 
         def run(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Any:
             made = compile_and_launch(kernel, *arguments, grid=grid, warmup=True, **options)
@@ -88,35 +86,47 @@ class TritonInside:
             with suppress(Exception):
                 CudaLauncher(made.src, made.metadata)
 
-        def loaded(kernel: Any) -> None:
-            kernel.module, kernel.function, kernel.n_regs, kernel.n_spills = 1, 1, 64, 0
-            kernel.n_max_threads = 1024
+        return run
+
+    def _driver(self, capability: tuple[int, int]) -> Any:
+        """A driver for a GPU of this compute capability that is not here."""
+        import sys
+        from types import SimpleNamespace
+
+        from triton.backends.compiler import GPUTarget
 
         def launcher(source: Any, metadata: Any) -> Any:
             from triton.backends.nvidia.driver import CudaLauncher
 
             return CudaLauncher(source, metadata)
 
-        driver.set_active(
-            SimpleNamespace(
-                get_current_target=lambda: target,
-                get_current_device=lambda: 0,
-                set_current_device=lambda *_: None,
-                get_current_stream=lambda *_: 0,
-                get_device_capability=lambda *_: capability,
-                get_active_torch_device=lambda: torch.device("cuda", 0),
-                get_device_interface=lambda: torch.cuda,
-                get_benchmarker=lambda: once,
-                get_empty_cache_for_benchmark=lambda: torch.empty(0),
-                clear_cache=lambda *_: None,
-                map_python_to_cpp_type=str,
-                utils=SimpleNamespace(get_device_properties=lambda *_: properties),
-                launcher_cls=launcher,
-            )
+        torch: Any = sys.modules["torch"]
+        said = torch.cuda.get_device_properties(0)
+        properties = {
+            "max_shared_mem": said.shared_memory_per_block_optin,
+            "max_num_regs": said.regs_per_multiprocessor,
+            "multiprocessor_count": said.multi_processor_count,
+            "warpSize": said.warp_size,
+            "sm_clock_rate": 1_980_000,
+            "mem_clock_rate": 2_619_000,
+            "mem_bus_width": 5120,
+        }
+        target = GPUTarget("cuda", capability[0] * 10 + capability[1], 32)
+        return SimpleNamespace(
+            get_current_target=lambda: target,
+            get_current_device=lambda: 0,
+            set_current_device=lambda *_: None,
+            get_current_stream=lambda *_: 0,
+            get_device_capability=lambda *_: capability,
+            get_active_torch_device=lambda: torch.device("cuda", 0),
+            get_device_interface=lambda: torch.cuda,
+            get_benchmarker=lambda: self._once,
+            get_empty_cache_for_benchmark=lambda: torch.empty(0),
+            clear_cache=lambda *_: None,
+            map_python_to_cpp_type=str,
+            utils=SimpleNamespace(get_device_properties=lambda *_: properties),
+            launcher_cls=launcher,
         )
-        triton.testing.do_bench = triton.testing.do_bench_cudagraph = once
-        JITFunction.run = run
-        CompiledKernel._init_handles = loaded
 
     def compile_error(self, error: BaseException) -> bool:
         """Triton's own errors: of its compiler, of ptxas, or too little shared memory."""
