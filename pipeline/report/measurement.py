@@ -65,7 +65,7 @@ def _clocks(m: Measurement) -> str:
 
 def _roofline(r: Roofline) -> str:
     moved = f"{scaled(r.bytes_read, 'B')} read, {scaled(r.bytes_written, 'B')} written"
-    said = [f"{percent(r.fraction)} of the roof", f"{moved}: at least {r.memory_ms:.4g} ms"]
+    said = [f"{percent(r.fraction)} of the roofline", f"{moved}: at least {r.memory_ms:.4g} ms"]
     if r.operations:
         said.append(f"{scaled(r.operations, 'op')}: at least {r.compute_ms:.4g} ms")
     said.append(f"no program can take less than {r.needed_ms:.4g} ms")

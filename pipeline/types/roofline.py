@@ -38,5 +38,5 @@ class Roofline(FrozenRecord):
     needed_ms: float
     """Least time for the needed bytes and the same writes: a call that is clearly faster is impossible."""
     fraction: float
-    """max(memory_ms, compute_ms) / candidate's time: 1 is the roof."""
+    """max(memory_ms, compute_ms) / candidate's time: 1 is the roofline itself."""
     ceilings: Ceilings

@@ -169,7 +169,7 @@ def test_launch_bound_calls_are_given_replayed_too(
 
 def test_the_roofline_says_how_close_and_by_which_ceilings(store: Store, command: Command) -> None:
     printed = shown(store, command, measured(roofline=roofline()))
-    assert "roofline 83.1 % of the roof; 4.29 GB read, 16.8 MB written: at least 0.41 ms" in printed
+    assert "roofline 83.1 % of the roofline; 4.29 GB read, 16.8 MB written: at least 0.41 ms" in printed
     assert "1.5 Mop: at least 0.002 ms; no program can take less than 0.3 ms\n" in printed
     assert "ceilings 4.1 TB/s, 790 Top/s, 50 MB may stay in the cache" in printed
 

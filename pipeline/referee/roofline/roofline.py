@@ -89,7 +89,7 @@ def impossible(roofline: Roofline, candidate_ms: float) -> bool:
     """Whether no program can have moved what has to be moved in `candidate_ms`.
 
     Meant for GPUs, whose caches are emptied before each call: on a CPU, inputs may lie in the caches. The
-    compute roof convicts nobody: a better algorithm needs fewer operations than the reference.
+    bound by arithmetic decides nothing: a better algorithm needs fewer operations than the reference.
     """
     return bool(candidate_ms * BEYOND < roofline.needed_ms)
 

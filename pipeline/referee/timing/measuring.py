@@ -249,24 +249,24 @@ class Measuring:
         return roofline.judge(work, known, candidate_ms)
 
     def _judge_roof(self, measured: Measurement) -> None:
-        roof = measured.roofline
-        if roof is None:
+        bound = measured.roofline
+        if bound is None:
             return
         figures = {
-            "needed_ms": roof.needed_ms,
+            "needed_ms": bound.needed_ms,
             "candidate_ms": measured.candidate_ms,
-            "fraction": roof.fraction,
+            "fraction": bound.fraction,
         }
         if self.device.type != "cuda":
-            why = "a processor's caches may hold the inputs: no roof convicts there"
+            why = "a processor's caches may hold the inputs: nothing is concluded"
             self.ledger.skipped("beyond_roofline", _ROOF, why, figures)
             return
         seen = (
-            f"{measured.candidate_ms:.4g} ms claimed, moving the data takes {roof.needed_ms:.4g} ms at least"
+            f"{measured.candidate_ms:.4g} ms claimed, moving the data takes {bound.needed_ms:.4g} ms at least"
         )
-        if roofline.impossible(roof, measured.candidate_ms):
+        if roofline.impossible(bound, measured.candidate_ms):
             raise self.ledger.failed(Status.CHEATING, "beyond_roofline", _ROOF, seen, figures)
-        if roof.fraction > roofline.BEYOND:
+        if bound.fraction > roofline.BEYOND:
             seen = f"{seen}; it is beyond the reference's own work, which another algorithm may save"
         self.ledger.passed("beyond_roofline", _ROOF, seen, figures)
 
