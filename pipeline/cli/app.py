@@ -77,7 +77,10 @@ def main() -> None:
 
     # Importing makes objects by the ten thousand, and none of them is garbage.
     gc.set_threshold(100_000, 50, 50)
-    sys.exit(_run())
+    code = _run()
+    # Else Python looks for garbage once more while it ends: after 2,000 questions in flight, for a second.
+    gc.freeze()
+    sys.exit(code)
 
 
 def _run() -> int:

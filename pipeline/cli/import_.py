@@ -138,6 +138,7 @@ def _judge(stored: StoredImport, described: RunSettings, database: Path, again: 
             config={"import": described.model},
             on_event=display.on_event,
             progress=display.snapshot,
+            unread=lambda: display.unread,
         )
         return anyio.run(work).missing
 

@@ -78,7 +78,8 @@ def _run(run: str, given: dict[str, Any], database: Path, again: bool, as_json: 
         with BatchDisplay(sizes, form, lambda: engine.busy_share) as display:
             told = {name: str(value) for name, value in given.items()}
             work = partial(judge, list(runs), settings, store, engine, again=again, config=told)
-            return anyio.run(partial(work, on_event=display.on_event, progress=display.snapshot))
+            heard = {"on_event": display.on_event, "progress": display.snapshot}
+            return anyio.run(partial(work, **heard, unread=lambda: display.unread))
 
 
 def _say(done: Rejudged) -> None:

@@ -151,9 +151,9 @@ def _many(
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database)) if database else None
         engine = stack.enter_context(Engine(unsafe=settings.unsafe, many=True))
-        display = None if as_json else stack.enter_context(Display("candidates", len(given)))
+        display = stack.enter_context(Display("candidates", len(given), as_json=as_json))
         work = partial(verify_all, given, settings, engine, store=store, label=run, again=again)
-        outcome = anyio.run(partial(work, on_done=partial(_say, display)))
+        outcome = anyio.run(partial(work, on_done=partial(_say, display), unread=lambda: display.unread))
     if not as_json:
         _summary(outcome, database)
     if outcome.missing:
@@ -161,16 +161,12 @@ def _many(
     return [done.verified.status for done in outcome.done]
 
 
-def _say(display: Display | None, done: Done) -> None:
+def _say(display: Display, done: Done) -> None:
     from kernelproof.report.verification import json_line
 
     given, v = done.given, done.verified
-    if display is not None:
-        display.advance()
-        display.ended(given.id, v.status.value)
-    else:
-        facts = (v.extraction, v.status, v.verification, v.attempt_id)
-        print(json_line(given.id, given.problem.id, done.kept, *facts), flush=True)
+    facts = (v.extraction, v.status, v.verification, v.attempt_id)
+    display.ended(given.id, v.status.value, json_line(given.id, given.problem.id, done.kept, *facts))
 
 
 def _summary(outcome: ManyDone, database: Path | None) -> None:

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import anyio
+import anyio.to_thread
+
 from kernelproof.errors import ProviderFatal, UsageError
 from kernelproof.providers.complaints import complaint_of_reply
 
@@ -54,6 +57,15 @@ class Connections:
         self._key, self._url, self._timeout_s = key, url, timeout_s
         self._clients: list[_Shared] = []
         self._tls: ssl.SSLContext | None = None
+        self._importing, self._imported = anyio.Lock(), False
+
+    async def ready(self) -> None:
+        """Imports what clients need, in a thread: it takes half a second, in which the display, Ctrl-C and a
+        reader that is gone would have to wait."""
+        async with self._importing:
+            if not self._imported:
+                await anyio.to_thread.run_sync(_import_clients)
+                self._imported = True
 
     @contextmanager
     def client(self) -> Iterator[openai.AsyncOpenAI]:
@@ -100,6 +112,12 @@ class Connections:
         except (ImportError, ValueError, httpx2.InvalidURL) as error:
             where = f" through the proxy {proxy}" if proxy else ""
             raise ProviderFatal(f"{self._url} cannot be asked{where}: {error}") from error
+
+
+def _import_clients() -> None:
+    import openai
+    import openai.resources.chat
+    import openai.resources.responses  # noqa: F401
 
 
 def checked_url(url: str) -> str:

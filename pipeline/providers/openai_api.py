@@ -97,6 +97,7 @@ class OpenAIProvider:
         await self._context.refuse_too_long(question)
         if self._batches is not None:
             return await self._batches.ask(question)
+        await self._connections.ready()
         tries = busy = 0
         while True:
             if self._limit.is_full:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,11 +14,12 @@ from anyio.abc import TaskGroup
 
 from kernelproof.db.store import Store
 from kernelproof.engine.engine import Engine
-from kernelproof.errors import OutputClosed, ProviderFatal, StoreError
+from kernelproof.errors import ProviderFatal, StoreError
 from kernelproof.providers import KeepsBatches, Provider
 from kernelproof.runs.asking import Asking
 from kernelproof.runs.conversation import RETRIED, Conversation, Stages
-from kernelproof.runs.events import Event, OnEvent
+from kernelproof.runs.ending import Listener, Stopper, first_error
+from kernelproof.runs.events import OnEvent
 from kernelproof.runs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
 from kernelproof.runs.prices import Price
@@ -109,7 +109,7 @@ async def run_batch(
     is not installed, MachineError when the store or this machine fails, and OutputClosed, after all is
     ended and what was answered is stored, when `on_event` or `unread` says that nobody reads any more.
     """
-    listener = _Listener(on_event, unread)
+    listener = Listener(on_event, unread)
     batch = _Batch(plans, store, engine, terms or Terms(), listener.hear, progress)
     stopper = Stopper()
     try:
@@ -127,35 +127,8 @@ async def run_batch(
         engine.close()  # ends what cancelled tasks left running in their threads
     outcome = batch.outcome(stopper.stopped)
     batch.close("nobody read its output" if listener.gone else outcome.ended)
-    if listener.gone:
-        raise OutputClosed(
-            "nobody reads the output any more; what was answered is stored, and the same command continues"
-        )
+    listener.raise_if_gone("what was answered is stored, and the same command continues")
     return outcome
-
-
-class _Listener:
-    """Passes events on until nobody reads them: then the batch ends as after Ctrl-C."""
-
-    def __init__(self, on_event: OnEvent, unread: Callable[[], bool]) -> None:
-        self._on_event, self._unread = on_event, unread
-        self.gone = False
-
-    def hear(self, event: Event) -> None:
-        """From the event loop and from threads."""
-        if self.gone:
-            return
-        try:
-            self._on_event(event)
-        except BrokenPipeError:
-            self.gone = True
-
-    async def watch(self, group: TaskGroup) -> None:
-        """Cancels `group` soon after the listener is gone."""
-        while not self.gone:
-            await anyio.sleep(0.1)
-            self.gone = self.gone or self._unread()
-        group.cancel_scope.cancel()
 
 
 class _Batch:
@@ -275,30 +248,3 @@ class _Batch:
                     final += state.status is Status.PROVIDER_ERROR and not state.retriable
         refusals = tuple(asking.fatal for asking in self._asking if asking.fatal is not None)
         return Outcome(tuple(self._runs), statuses, interrupted, self._budget.reached, refusals, final)
-
-
-class Stopper:
-    """Turns the first SIGINT or SIGTERM into a clean end: every task is cancelled where it waits."""
-
-    def __init__(self) -> None:
-        self.stopped = False
-
-    def watch(self, group: TaskGroup) -> None:
-        """Starts watching; a second signal then has its ordinary effect."""
-        group.start_soon(self._wait, group)
-
-    async def _wait(self, group: TaskGroup) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for _ in signals:
-                self.stopped = True
-                # Cancelled before the engine is closed: a verification that the closing ends is no failure.
-                group.cancel_scope.cancel()
-                return
-
-
-def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error inside a group: what the user must know; the others follow from it."""
-    found: BaseException = errors
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found

@@ -13,9 +13,9 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import Content
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
-from kernelproof.runs.batch import Stopper, first_error
 from kernelproof.runs.candidates import Given
 from kernelproof.runs.conversation import RETRIED
+from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.single import Verified, run_of, verify_given
 from kernelproof.runs.stream import Stream, places, verify_persistently
 from kernelproof.types import VerifySettings
@@ -49,12 +49,13 @@ async def verify_all(
     label: str | None = None,
     again: bool = False,
     on_done: Callable[[Done], None] = lambda _: None,
+    unread: Callable[[], bool] = lambda: False,
 ) -> ManyDone:
     """Verifies candidates to the end, or to a SIGINT or SIGTERM; results stored by then stay.
 
     With a store, what is there with a final status for the same content, problem, settings and label is taken
     from it, unless `again`. The same content twice is two candidates and two attempts. Raises what
-    `Engine.verify` raises.
+    `Engine.verify` raises, and OutputClosed when `on_done` or `unread` says that nobody reads any more.
     """
 
     def work(given: Given) -> Verified:
@@ -62,14 +63,15 @@ async def verify_all(
 
     def note(found: Done) -> None:
         done.append(found)
-        on_done(found)
+        listener.hear(found)
 
     done: list[Done] = []
     kept = _Kept(store, settings, label) if store is not None and not again else None
-    stopper = Stopper()
+    stopper, listener = Stopper(), Listener(on_done, unread)
     try:
         async with anyio.create_task_group() as group:
             stopper.watch(group)
+            group.start_soon(listener.watch, group)
             rest = []
             for given in candidates:
                 before = await anyio.to_thread.run_sync(kept.take, given) if kept is not None else None
@@ -84,6 +86,8 @@ async def verify_all(
         raise first_error(errors) from None
     finally:
         engine.close()  # ends what cancelled tasks left running in their threads
+    kept_words = "what was verified is stored" if store is not None else "--no-store keeps nothing of this"
+    listener.raise_if_gone(kept_words)
     return ManyDone(tuple(done), len(candidates) - len(done))
 
 

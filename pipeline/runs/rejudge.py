@@ -14,8 +14,9 @@ from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import StoredAttempt
 from kernelproof.engine.engine import Engine
-from kernelproof.runs.batch import REPORT_S, Stopper, first_error
+from kernelproof.runs.batch import REPORT_S
 from kernelproof.runs.conversation import RETRIED
+from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.events import Event, OnEvent, Phase
 from kernelproof.runs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.stream import places, verify_persistently
@@ -50,19 +51,23 @@ async def rejudge(
     config: dict[str, Any] | None = None,
     on_event: OnEvent = lambda _: None,
     progress: Callable[[], dict[str, Any]] = dict,
+    unread: Callable[[], bool] = lambda: False,
 ) -> Rejudged:
     """Verifies every stored program of these runs, and keeps each verification beside the earlier ones.
 
     `only`: the attempts that are meant, where not all of the runs are.
     An attempt that has a verification with these settings by this version of kernelproof is left alone,
-    unless `again`. The same call after an interruption does the rest. Raises what `Engine.verify` raises.
+    unless `again`. The same call after an interruption does the rest. Raises what `Engine.verify` raises, and
+    OutputClosed when `on_event` or `unread` says that nobody reads any more.
     """
-    work = _Work(run_ids, settings, store, engine, again, only, config or {}, on_event)
+    listener = Listener(on_event, unread)
+    work = _Work(run_ids, settings, store, engine, again, only, config or {}, listener.hear)
     stopper = Stopper()
     try:
         async with anyio.create_task_group() as group:
             stopper.watch(group)
             work.leases.start(group)
+            group.start_soon(listener.watch, group)
             group.start_soon(_report, store, work.batch, progress)
             async with anyio.create_task_group() as workers:
                 for _ in range(min(len(work.todo), places())):
@@ -74,7 +79,9 @@ async def rejudge(
         raise error from None
     finally:
         engine.close()  # ends what cancelled tasks left running in their threads
-    work.close(progress(), "interrupted" if stopper.stopped else "done")
+    ended = "nobody read its output" if listener.gone else "interrupted" if stopper.stopped else "done"
+    work.close(progress(), ended)
+    listener.raise_if_gone("what was judged is stored, and the same command continues")
     return work.outcome()
 
 

@@ -1,0 +1,165 @@
+"""A reader that goes away, as `head -1` does, ends every command soon, and what came is stored."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from kernelproof.cli.app import app
+from tests.cli import material
+from tests.cli.material import fenced
+from tests.cli.program import PROGRAM, Program
+from tests.faultserver import start
+
+CLOSED = 141
+SHORT: list[tuple[str, ...]] = [
+    ("--help",),
+    ("--version",),
+    ("generate", "relu", "--model", "replay:demo", "--dry-run"),
+    ("leaderboard",),
+    ("leaderboard", "--json"),
+    ("leaderboard", "--csv"),
+    ("show", "1"),
+    ("show", "1", "--json"),
+    ("show", "1", "--response"),
+    ("status",),
+    ("status", "--json"),
+    ("rejudge", "1"),
+    ("rejudge", "1", "--json"),
+    ("retract", "1", "--reason", "none"),
+    ("problems", "list"),
+    ("problems", "list", "--json"),
+    ("problems", "show", "relu"),
+    ("problems", "check", "relu"),
+    ("prompt", "relu"),
+    ("prompt", "relu", "--json"),
+    ("cache", "info"),
+    ("doctor", "--no-noise"),
+    ("doctor", "--no-noise", "--json"),
+]
+"""Commands that end by themselves, in a workspace with an attempt."""
+WITH_SUITE = ("generate", "problems", "prompt")
+QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
+
+
+@pytest.fixture
+def stored(program: Program, suite: Path, tmp_path: Path) -> Program:
+    """With an attempt that has no code."""
+    (tmp_path / "prose.md").write_text("no code")
+    program.run(
+        *("verify", tmp_path / "prose.md", "--problem", "relu", "--suite", suite, "--backend", "cpp"), code=1
+    )
+    return program
+
+
+def unread(program: Program, *arguments: object) -> tuple[int, str]:
+    """Exit code and errors of a command whose output nobody reads from the beginning."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*PROGRAM, *map(str, arguments)],
+        env=program.environment,
+        cwd=program.workspace,
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    os.close(writing)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("command", SHORT, ids=" ".join)
+def test_nobody_reads(stored: Program, suite: Path, command: tuple[str, ...]) -> None:
+    more = ("--suite", suite) if command[0] in WITH_SUITE else ()
+    code, said = unread(stored, *command, *more)
+    assert code == CLOSED, said
+    assert "Traceback" not in said and "Exception" not in said and said.count("\n") <= 1
+    assert stored.left_after() == {}
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["plain", "json"])
+def test_nobody_reads_what_becomes_of_files(
+    program: Program, suite: Path, tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "given"
+    (folder / "relu").mkdir(parents=True)
+    (folder / "relu" / "prose.md").write_text("no code")
+    (folder / "relu" / "wrong.py").write_text(material.wrong())
+    for command in (
+        ("verify", folder),
+        ("verify", folder / "relu" / "prose.md", "--problem", "relu"),
+        ("import", folder),
+    ):
+        code, said = unread(program, *command, "--suite", suite, *QUICK, *form)
+        assert code == CLOSED, said
+        assert "Traceback" not in said and "Exception" not in said and said.count("\n") <= 1
+        assert program.left_after() == {}
+    assert program.attempts()
+
+
+def test_every_command_is_tried() -> None:
+    tried = {command[0] for command in SHORT} | {"verify", "import"}
+    silent = {"reproduce"}  # prints once, when all is done
+    assert {one.name or one.callback.__name__ for one in app.registered_commands if one.callback} <= (
+        tried | silent
+    )
+
+
+LONG = {
+    "generate": ("--samples", "300", "--concurrency", "100"),
+    "generate as JSON": ("--samples", "300", "--concurrency", "100", "--json"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_reader_of_a_long_command_goes_away(
+    program: Program, suite: Path, tmp_path: Path, name: str
+) -> None:
+    """Answers that come are stored, and those in flight are not waited for, nor compilers."""
+    program.extra = {"OPENAI_API_KEY": "none"}
+    source = tmp_path / "answer.md"
+    source.write_text(fenced(material.slow_to_compile("slow", 30_000_000)))
+    with start(delay_s=30.0, pieces=200, answer=source) as server:
+        usual = ("generate", "level1/1", "--suite", suite, "--model", "openai:any", "--base-url", server.url)
+        process = program.start(*usual, *QUICK, *LONG[name])
+        assert process.stdout is not None and process.stderr is not None
+        if "JSON" in name:
+            process.stdout.readline()
+        else:
+            while server.counts()["in_flight"] < 50:
+                time.sleep(0.1)
+        process.stdout.close()
+        assert process.wait(timeout=25) == CLOSED
+        said = process.stderr.read()
+    assert said.startswith("kernelproof: nobody reads the output any more") and said.count("\n") == 1
+    assert program.left_after() == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["rejudge", "import", "verify"])
+def test_a_reader_of_a_compilation_goes_away(
+    program: Program, suite: Path, tmp_path: Path, command: str
+) -> None:
+    """Nothing is printed while compilers work, and still it is noticed that nobody reads."""
+    folder = tmp_path / "given"
+    (folder / "relu").mkdir(parents=True)
+    for number in range(3):
+        (folder / "relu" / f"{number}.py").write_text(material.slow_to_compile(f"s{number}", 60_000_000))
+    given = (folder, "--suite", suite, *QUICK)
+    if command == "rejudge":
+        program.run("import", *given, "--no-verify")
+    process = program.start(command, *(("1",) if command == "rejudge" else given))
+    assert process.stdout is not None and process.stderr is not None
+    program.wait_for_process("cc1plus", process)
+    process.stdout.close()
+    assert process.wait(timeout=25) == CLOSED
+    said = process.stderr.read()
+    assert said.startswith("kernelproof: nobody reads the output any more") and said.count("\n") == 1
+    assert program.left_after() == {}
