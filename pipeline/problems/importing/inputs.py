@@ -13,8 +13,21 @@ from kernelproof.errors import UsageError
 
 INPUTS_FORM = '[[128, 512], {"shape": [16], "dtype": "int64", "high": 100}]'
 INIT_FORM = '[64, 0.5, "gelu"]'
-FLOATS = ("float32", "float64", "float16", "bfloat16")
-INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+FLOATS = {
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+}
+"""Name to the largest number."""
+INTEGERS = {
+    "int64": (-(2**63), 2**63 - 2),  # torch.randint takes no high above 2**63 - 1
+    "int32": (-(2**31), 2**31 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+}
+"""Name to the smallest and the largest number that can be drawn."""
 _KEYS = ("shape", "dtype", "low", "high")
 
 
@@ -88,6 +101,8 @@ def _input(value: Any, index: int) -> str:
         )
     shape = _shape(value["shape"], said)
     dtype = value.get("dtype", "float32")
+    if not isinstance(dtype, str):
+        _refuse_type(dtype, said)
     if dtype in INTEGERS:
         return _whole(value, shape, dtype, said)
     if dtype in FLOATS:
@@ -95,6 +110,10 @@ def _input(value: Any, index: int) -> str:
     if dtype == "bool":
         _refuse_bounds(value, said)
         return f"torch.randint(0, 2, ({_tuple(shape)}), dtype=torch.bool)"
+    _refuse_type(dtype, said)
+
+
+def _refuse_type(dtype: Any, said: str) -> NoReturn:
     raise UsageError(f"{said}: no dtype {dtype!r}; there are {', '.join((*FLOATS, *INTEGERS, 'bool'))}")
 
 
@@ -112,20 +131,28 @@ def _whole(value: dict[str, Any], shape: str, dtype: str, said: str) -> str:
         raise UsageError(
             f"{said}: whole numbers need a high, one above the largest, and above low, which is 0 or given"
         )
+    smallest, largest = INTEGERS[dtype]
+    if low < smallest or high > largest + 1:
+        raise UsageError(f"{said}: {dtype} takes a low from {smallest} and a high up to {largest + 1}")
     name = "" if dtype == "int64" else f", dtype=torch.{dtype}"
     return f"torch.randint({low}, {high}, ({_tuple(shape)}){name})"
 
 
 def _floating(value: dict[str, Any], shape: str, dtype: str, said: str) -> str:
     name = "" if dtype == "float32" else f", dtype=torch.{dtype}"
+    largest = FLOATS[dtype]
     if "low" not in value and "high" not in value:
         return f"torch.randn({shape}{name})"
     low, high = value.get("low", 0.0), value.get("high", 1.0)
     for each in (low, high):
-        if isinstance(each, bool) or not isinstance(each, int | float) or not math.isfinite(each):
+        if isinstance(each, bool) or not isinstance(each, int | float):
             raise UsageError(f"{said}: {each!r} is no bound; low and high are numbers")
     if low >= high:
         raise UsageError(f"{said}: low must be below high (0 and 1 unless given)")
+    if max(abs(low), abs(high)) > largest or float(high) - float(low) > largest:
+        raise UsageError(
+            f"{said}: {dtype} takes bounds that lie at most {largest:.6g} from 0 and from each other"
+        )
     return f"torch.empty({shape}{name}).uniform_({low!r}, {high!r})"
 
 

@@ -241,6 +241,18 @@ def test_what_cannot_become_a_problem_is_said_in_a_line(name: str, tmp_path: Pat
         (("--inputs", "[[0]]"), "[0] is no shape"),
         (("--inputs", '[{"shape": [3], "dtype": "int64"}]'), "whole numbers need a high"),
         (("--inputs", '[{"shape": [3], "dtype": "int"}]'), "no dtype 'int'; there are float32"),
+        (
+            ("--inputs", '[{"shape": [3], "dtype": "uint8", "low": -1, "high": 1}]'),
+            "input 0: uint8 takes a low from 0 and a high up to 256",
+        ),
+        (
+            ("--inputs", '[{"shape": [3], "dtype": "int8", "high": 129}]'),
+            "input 0: int8 takes a low from -128 and a high up to 128",
+        ),
+        (
+            ("--inputs", '[{"shape": [3], "dtype": "float16", "high": 65505}]'),
+            "input 0: float16 takes bounds that lie at most 65504 from 0 and from each other",
+        ),
         (("--inputs", '[{"shape": [3], "size": 3}]'), "no 'size' can be said"),
         (
             ("--init", "[3]", "--inputs", "[[3], [3], [3]]"),
@@ -277,13 +289,23 @@ def test_every_constructor_argument_comes_out_as_it_went_in(values: list[Any]) -
     assert ast.literal_eval(f"[{', '.join(text)}]") == json.loads(json.dumps(values))
 
 
+EDGES = st.sampled_from(
+    [edge + more for ends in said_inputs.INTEGERS.values() for edge in ends for more in (0, 1, 2)]
+    + [10**400, float("inf")]
+    + [
+        sign * largest * part
+        for largest in said_inputs.FLOATS.values()
+        for sign in (-1, 1)
+        for part in (0.5, 1, 1.5)
+    ]
+)
 SHAPES = st.lists(st.integers(1, 4), max_size=3)
 ENTRIES = SHAPES | st.fixed_dictionaries(
     {"shape": SHAPES},
     optional={
-        "dtype": st.sampled_from([*said_inputs.FLOATS, *said_inputs.INTEGERS, "bool", "odd"]),
-        "low": st.integers(-3, 3) | st.floats(-2, 2),
-        "high": st.integers(1, 9) | st.floats(-2, 2),
+        "dtype": st.sampled_from([*said_inputs.FLOATS, *said_inputs.INTEGERS, "bool", "odd", []]),
+        "low": st.integers(-3, 3) | st.floats(-2, 2) | EDGES,
+        "high": st.integers(1, 9) | st.floats(-2, 2) | EDGES,
     },
 )
 
@@ -302,7 +324,7 @@ def test_every_input_that_is_accepted_has_its_shape_and_type(entries: list[Any])
         assert list(value.shape) == said["shape"]
         assert value.dtype == getattr(torch, said.get("dtype", "float32"))
         if "low" in said:
-            assert bool((value >= said["low"] - 0.02).all())
+            assert bool((value >= said["low"] - 0.02 * max(1, abs(said["low"]))).all())
 
 
 def test_importing_a_class_imports_no_torch_here(layers: Path, tmp_path: Path) -> None:
