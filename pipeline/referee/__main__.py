@@ -109,7 +109,8 @@ def _refill(warm: WarmState, request: VerifyRequest) -> None:
 
     def start() -> None:
         with contextlib.suppress(KernelproofError):  # the next verification says what is wrong
-            pool.refill(gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=pool.ahead)
+            count = pool.ahead if settings.measure else pool.ahead_unmeasured
+            pool.refill(gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=count)
 
     warm.cleanup.later(start)
 

@@ -51,7 +51,8 @@ class WarmPool:
 
     @property
     def ahead(self) -> int:
-        """How many are worth having up: a verification's, and those of the next where they come up beside it.
+        """How many are worth having up where times are asked for: a verification's, and those of the next
+        where they come up beside it.
 
         An import takes as long as a verification or two beside builds; one that was up when the verification
         before began has a context on the GPU as well.
@@ -59,6 +60,11 @@ class WarmPool:
         if not self.shares.measured:
             return PAIR
         return PAIR * (4 if len(self.shares.others) >= ROOMY else 2)
+
+    @property
+    def ahead_unmeasured(self) -> int:
+        """The same where no times are asked for: nobody runs a baseline then."""
+        return self.ahead // PAIR
 
     def share(self, shares: CoreShares) -> None:
         """From now on contestants come up, and are measured, on these cores."""

@@ -71,7 +71,7 @@ def test_others_cores_end_those_that_wait(warm_pool: WarmPool) -> None:
     warm_pool.share(CoreShares())
     assert waiting.alive
     warm_pool.share(KEPT)
-    assert not waiting.alive and warm_pool.ahead == 2 * PAIR
+    assert not waiting.alive and warm_pool.ahead == 2 * PAIR and warm_pool.ahead_unmeasured == 2
 
 
 def test_with_room_there_are_more_of_them(warm_pool: WarmPool) -> None:
