@@ -352,6 +352,7 @@ def main() -> None:
     """Takes the socket's descriptor from the command line and serves it."""
     descriptor = int(sys.argv[1])
     gc.freeze()  # imported objects stay: a search for garbage in them takes longer than many a forward
+    gc.enable()
     sock = socket.socket(fileno=descriptor)
     runner = Runner(sock, alone=True)
     ExtensionLoader(runner.ask_for_build, Path.cwd() / "extensions").install()

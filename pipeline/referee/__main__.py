@@ -4,10 +4,14 @@ The lifeline is a pipe whose other end the orchestrator holds: when it closes, f
 process dies at once, and its sandboxes with it.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
-import contextlib
 import gc
+
+gc.disable()  # importing makes objects by the hundred thousand, and none of them is garbage
+
+import contextlib
 import os
 import signal
 import socket
@@ -42,6 +46,7 @@ def main() -> None:
     # Other threads watch the sandboxes. When an answer comes that a clock waits for, they give way at once.
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.freeze()  # imported objects stay: a search for garbage in them takes as long as a block
+    gc.enable()
     sock = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_die_with, args=(int(sys.argv[2]),), daemon=True).start()
     wire.send(sock, {"ready": True, "torch": torch.__version__})

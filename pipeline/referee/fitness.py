@@ -7,6 +7,11 @@ so the orchestrator starts it with limits (`kernelproof.problems.check`).
 
 from __future__ import annotations
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # importing makes objects by the hundred thousand, and none of them is garbage
+
 import argparse
 import os
 import resource
@@ -80,6 +85,8 @@ def _private_output() -> Callable[[str], None]:
 
 def main() -> None:
     """Reads a Problem, writes its Fitness."""
+    gc.freeze()  # imported objects stay
+    gc.enable()
     parser = argparse.ArgumentParser(prog="python -m kernelproof.referee.fitness", description=__doc__)
     parser.add_argument("--size", required=True, help="size preset of the problem")
     parser.add_argument("--device", required=True, help="cpu or cuda")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+
+import pytest
 
 from kernelproof.types import Status
 from tests.cli import material
+from tests.cli.conftest import working_in
 from tests.cli.material import answer, fenced
 from tests.cli.program import Program
 
 QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 
 
-def filled(program: Program, suite: Path, folder: Path) -> None:
+@pytest.fixture(scope="module")
+def one_night(tmp_path_factory: pytest.TempPathFactory, suite: Path, cache: Path) -> Path:
+    """A workspace with a batch that was asked and judged."""
+    folder = tmp_path_factory.mktemp("night")
     file = material.recording(
         folder / "answers.jsonl",
         {
@@ -23,48 +30,50 @@ def filled(program: Program, suite: Path, folder: Path) -> None:
         },
     )
     command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", "--samples", 3)
-    program.run(*command, *QUICK, "--run", "night")
-    file.unlink()
+    with working_in(folder / "workspace", cache) as program:
+        program.run(*command, *QUICK, "--run", "night")
+        file.unlink()
+        return program.workspace
 
 
-def test_stored_answers_are_judged_under_other_settings(
-    program: Program, suite: Path, tmp_path: Path
-) -> None:
-    filled(program, suite, tmp_path)
-    done = program.run("rejudge", "night", "--trials", 2)
+@pytest.fixture
+def night(program: Program, one_night: Path) -> Program:
+    """The program in a copy of it."""
+    shutil.copytree(one_night, program.workspace, dirs_exist_ok=True)
+    return program
+
+
+def test_stored_answers_are_judged_under_other_settings(night: Program) -> None:
+    done = night.run("rejudge", "night", "--trials", 2)
     assert "2 attempts judged" in done.stdout and "1 answer without a program" in done.stdout
-    for attempt in program.attempts():
+    for attempt in night.attempts():
         trials = [v.verification.settings.trials for v in attempt.verifications]
         assert trials == ([] if attempt.status is Status.NO_CODE else [1, 2])
-    again = program.run("rejudge", "night", "--trials", 2, "--json")
+    again = night.run("rejudge", "night", "--trials", 2, "--json")
     found = json.loads(again.stdout.splitlines()[-1])
     assert found["kept"] == 2 and found["changed"] == {}
-    assert sum(len(a.verifications) for a in program.attempts()) == 4
-    program.run("rejudge", "1", "--trials", 2, "--again")
-    assert sum(len(a.verifications) for a in program.attempts()) == 6
+    assert sum(len(a.verifications) for a in night.attempts()) == 4
+    night.run("rejudge", "1", "--trials", 2, "--again")
+    assert sum(len(a.verifications) for a in night.attempts()) == 6
 
 
-def test_what_makes_no_sense_is_said_before_anything_runs(
-    program: Program, suite: Path, tmp_path: Path
-) -> None:
-    filled(program, suite, tmp_path)
-    assert "no run 'day'" in program.run("rejudge", "day", code=2).stderr
-    assert "leave out --backend" in program.run("rejudge", "night", "--backend", "cuda", code=2).stderr
-    assert "--trials" in program.run("rejudge", "night", "--trials", 0, code=2).stderr
-    assert sum(len(a.verifications) for a in program.attempts()) == 2
+def test_what_makes_no_sense_is_said_before_anything_runs(night: Program) -> None:
+    assert "no run 'day'" in night.run("rejudge", "day", code=2).stderr
+    assert "leave out --backend" in night.run("rejudge", "night", "--backend", "cuda", code=2).stderr
+    assert "--trials" in night.run("rejudge", "night", "--trials", 0, code=2).stderr
+    assert sum(len(a.verifications) for a in night.attempts()) == 2
 
 
-def test_a_retraction_and_its_end(program: Program, suite: Path, tmp_path: Path) -> None:
-    filled(program, suite, tmp_path)
-    number = next(a.id for a in program.attempts() if a.status is Status.CORRECT)
-    done = program.run("retract", number, "--reason", "the fan was off")
+def test_a_retraction_and_its_end(night: Program) -> None:
+    number = next(a.id for a in night.attempts() if a.status is Status.CORRECT)
+    done = night.run("retract", number, "--reason", "the fan was off")
     assert done.stdout == f"attempt {number}: 1 verification retracted\n"
-    assert "nothing to do" in program.run("retract", number, "--reason", "so").stdout
-    assert "retracted: the fan was off" in program.run("show", number).stdout
-    program.run("retract", number, "--reason", "it was on", "--undo")
-    with program.store() as store:
+    assert "nothing to do" in night.run("retract", number, "--reason", "so").stdout
+    assert "retracted: the fan was off" in night.run("show", number).stdout
+    night.run("retract", number, "--reason", "it was on", "--undo")
+    with night.store() as store:
         assert store.leaderboard().models[0].correct == 1
     assert (
         "has no verification 99"
-        in program.run("retract", number, "--reason", "x", "--verification", 99, code=2).stderr
+        in night.run("retract", number, "--reason", "x", "--verification", 99, code=2).stderr
     )

@@ -92,22 +92,22 @@ def test_a_fenced_program_comes_back_exactly(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("unit", DIFFICULT, ids=range(len(DIFFICULT)))
-def test_a_megabyte_of_anything_takes_seconds(unit: str) -> None:
+def test_a_megabyte_of_anything_takes_seconds_of_a_core(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    start = time.monotonic()
+    start = time.process_time()
 
     extract(Response(text=text))
 
-    assert time.monotonic() - start < 20  # a few seconds each; quadratic work would take minutes
+    assert time.process_time() - start < 20  # a few seconds each; quadratic work would take minutes
 
 
 @pytest.mark.parametrize("text", ["`" * 4_000_001, GOOD + "#\n" * 25_000_000], ids=["backticks", "program"])
 def test_more_than_any_program_is_not_looked_at(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
 
     extraction = extract(Response(text=text))
 
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
     assert (extraction.status, extraction.warnings) == (Status.NO_CODE, (f"too_long: {len(text)}",))
     assert str(len(text)) in extraction.reason
     assert extract(Response(text=text, finish_reason="length")).status is Status.TRUNCATED

@@ -68,15 +68,15 @@ def test_a_program_with_lines_missing_is_reviewed(data: st.DataObject) -> None:
     review("\n".join(line for number, line in enumerate(lines) if number not in gone), PROBLEM, "cuda")
 
 
-def test_long_sources_take_seconds() -> None:
+def test_long_sources_take_seconds_of_a_core() -> None:
     strings = "s0 = '/* (' * 3 + '{{ \\'\n'" + "".join(f"\ns{i + 1} = s{i} + s{i}" for i in range(60))
     comments = (
         "s = '" + '/* " ( ) {' * 50_000 + "'\nimport torch\nload_inline(cpp_sources=s, functions=['f'])"
     )
     calls = "import torch\n" + "torch.a.b(x)\n" * 20_000
-    start = time.monotonic()
+    start = time.process_time()
 
     for source in (strings, comments, calls):
         review(source, PROBLEM, "cuda")
 
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
