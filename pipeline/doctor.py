@@ -188,7 +188,7 @@ def _unread_by_driver() -> list[str]:
 def lift_quarantine(say: Callable[[str], None]) -> list[Diagnosis]:
     """Looks at every quarantined GPU again, and lifts the quarantine of those that pass the canary.
 
-    `say` is told what is waited for.
+    `say` is called with the reason for a wait.
     """
     return [_looked_at_again(gpu, say) for gpu, _ in quarantined()] or [
         Diagnosis(name="quarantine", ok=True, seen="no GPU is quarantined")

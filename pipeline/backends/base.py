@@ -70,7 +70,7 @@ class FirstCall:
     """Kernels that are compiled when they are first called, by a package of Python's."""
 
     package: str
-    """Which that is: candidates import it."""
+    """The package, which candidates import."""
     inside: type[Inside]
     variables: Mapping[str, str]
     """Set in a candidate's process before the candidate is loaded."""
@@ -96,7 +96,7 @@ class FirstCall:
         return find_spec(self.package) is not None
 
     def said(self, *, interpret: bool) -> dict[str, object]:
-        """What a candidate's process is told of it."""
+        """The message about it for a candidate's process."""
         variables = {**self.variables, **((self.interpreter or {}) if interpret else {})}
         return {"text": self.text, "variables": variables, "cache": self.cache, "interpret": interpret}
 

@@ -10,7 +10,7 @@ from kernelproof.devices.gpu_health import GO, HEALTHY, TIME_LIMIT_S, UP
 
 
 def main() -> int:
-    """Sings for every line, until `go`. Returns 0 when all was right, or nobody asks any more; else 1."""
+    """Runs the probes for every line, until `go`. Returns 0 when all was right, or the input ends; else 1."""
     if cores := sys.argv[2:]:
         os.sched_setaffinity(0, map(int, cores))
     import torch

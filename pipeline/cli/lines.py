@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 TICK_S = 0.25
-"""So often it is looked whether the reader is still there, and what is due is printed."""
+"""Seconds between two looks: is the reader still there, and is something due to be printed?"""
 MOST_WAITING = 20_000
 """Lines that wait for a slow reader; those that may be left out are, from then on."""
 

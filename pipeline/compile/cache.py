@@ -5,7 +5,7 @@ all of it or nothing, whatever is killed when. It goes the same way: renamed int
 Locks are `flock`s: they end with the process that holds them, and none can be left behind.
 
 Beyond a bound the least recently used entries are removed, a tenth of the bound at a time. Those that were
-used within the last hour stay until twice the bound is reached: somebody may be about to open their library.
+used within the last hour stay until twice the bound is reached: a process may be about to open their library.
 A process that finds a library gone asks for the build again.
 """
 

@@ -26,26 +26,27 @@ TIME_LIMIT_S = 60.0
 """A healthy GPU takes about 3 s, torch's import included; a cold disk takes longer, a hung GPU for ever."""
 KILL_PATIENCE_S = 5.0
 """How long a killed process may take to be gone; one that is stuck in the driver is left behind."""
-UP, SING, GO, HEALTHY = "up", "sing", "go", "healthy"
-"""What is said: by the canary when it is up, to it (once more; for the last time), and by it."""
+UP, CHECK, GO, HEALTHY = "up", "check", "go", "healthy"
+"""Lines between canary and caller: the canary says UP and HEALTHY, the caller CHECK (more to come) and GO
+(last)."""
 PROGRAM = (sys.executable, "-P", "-m", "kernelproof.canary")
 
 
 class Reserve:
-    """A canary that is up before it is needed: it has imported torch, most of its time, and has sung once, so
-    that the GPU knows its kernels. It ends when its keeper does."""
+    """A canary that is up before it is needed: it has imported torch, most of its time, and has run its
+    probes once, so that the GPU has its kernels. It ends with the process that keeps it."""
 
     def __init__(self) -> None:
         self._waiting: subprocess.Popen[str] | None = None
         self._device = ""
         self._heard: list[str] = []
-        """What it has said."""
-        self._singing = False
+        """Its lines so far."""
+        self._checking = False
 
     def refill(self, device: str, cores: Sequence[int] = ()) -> None:
         """Has one for `device`, which comes up on `cores` (none named: on all). Returns before it is up.
 
-        Has none where no process can be started: the caller that needs one is told then.
+        Has none where no process can be started: `confirm` then starts one.
         """
         if self._waiting is not None and self._waiting.poll() is None and self._device == device:
             return
@@ -54,24 +55,24 @@ class Reserve:
             self._waiting, self._device = _started(PROGRAM, device, cores=cores), device
 
     def prepare(self) -> None:
-        """Lets one that is up sing for the first time. Returns before it has; `settle` waits for that."""
+        """Has a canary that is up run its probes for the first time. `settle` waits for the end of that."""
         found = self._waiting
         if found is None or self._heard or not self._listen(0):
             return
-        self._singing = _told(found, SING)
+        self._checking = _told(found, CHECK)
 
     def settle(self, seconds: float = TIME_LIMIT_S) -> None:
-        """Waits for what `prepare` began. One that is not done then, or is not content, is ended: whether the
-        GPU is unfit is asked when there is a reason to."""
-        if not self._singing:
+        """Waits for the end of `prepare`. A canary that is late or finds a fault is ended; it accuses no GPU
+        yet, as there was no reason for a doubt."""
+        if not self._checking:
             return
-        self._singing = False
+        self._checking = False
         if not (self._listen(seconds) and self._heard[-1] == HEALTHY):
             self.close()
 
     def content(self, device: str, seconds: float = TIME_LIMIT_S) -> bool:
         """Whether the canary for `device`, asked now and never again, says that all is right; False where
-        there is none. Nobody waits for its end: a process with a CUDA context takes a third of a second to
+        there is none. Its end is not waited for: a process with a CUDA context takes a third of a second to
         end.
         """
         self.settle()
@@ -88,7 +89,7 @@ class Reserve:
     def close(self) -> None:
         """Ends it. Safe to call twice."""
         found, self._waiting = self._waiting, None
-        self._heard, self._singing = [], False
+        self._heard, self._checking = [], False
         if found is not None:
             _ended(found)
 

@@ -2,7 +2,7 @@
 
 The lock is flock(2) on a file named for the device, in a directory that every user shares. The kernel gives
 it up when the process that holds it ends, however it ends: no lock is ever stale. The file is opened for
-reading only and nothing is ever written to it, so whatever somebody put in its place cannot be harmed.
+reading only and nothing is ever written to it, so a foreign file in its place cannot be harmed.
 """
 
 from __future__ import annotations

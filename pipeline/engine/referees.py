@@ -144,8 +144,8 @@ class Referees:
         threading.Thread(target=work, name="getting ready", daemon=True).start()
 
     def _free(self, device: str) -> list[Gpu | None]:
-        """Where nobody is at work, and first where a referee is up already. No more come up than there are
-        candidates: one waits for a referee that gets ready. Raises as `expected` does."""
+        """The free places, first those where a referee is up. No more referees start than there are
+        candidates: a candidate waits for a referee that gets ready. Raises as `expected` does."""
         self._require_open()
         places = _places(device)
         wanted = {*map(_key, places[: max(1, self._expected)]), *self._running}

@@ -97,7 +97,7 @@ class Ledger:
                 self.error_class = order[worst]
 
     def note_strides(self, output: int, found: str, expected: str) -> None:
-        """Notes that an output has other strides than the reference's, which harms nobody."""
+        """Notes that an output has other strides than the reference's, which is harmless."""
         self._strides[output] = (found, expected)
 
     def strides_said(self) -> None:

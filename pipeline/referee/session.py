@@ -189,7 +189,7 @@ class Session:
         """Waits for a candidate's process that takes the place of the one before."""
         for name, view in self.weights.views.items():
             view.copy_(self.pristine.views[name])
-        self.candidate.sit()
+        self.candidate.wait_started()
         self.candidate.load(self.weights, self.pristine, self.kept_weights)
 
     def blamed(self, ended: Ended) -> Ended:

@@ -102,7 +102,7 @@ def _lay_out(session: Session) -> None:
 
 def start(session: Session) -> None:
     """Waits for the candidate's process. Raises Ended when it does not come up."""
-    session.candidate.sit()
+    session.candidate.wait_started()
 
 
 def load(session: Session) -> None:

@@ -40,7 +40,7 @@ class Lease:
         return free
 
     def taken(self, this: int | None = None) -> locks.Hold | None:
-        """What was left (that `this` time), if nobody took it yet."""
+        """The hold that was left (that `this` time), if it is still there."""
         with self._guard:
             if this not in (None, self._times):
                 return None
@@ -50,7 +50,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class WarmState:
-    """What lasts from one verification to the next."""
+    """Processes and locks that last from one verification to the next."""
 
     pool: WarmPool = field(default_factory=WarmPool)
     canaries: gpu_health.Reserve = field(default_factory=gpu_health.Reserve)
@@ -62,7 +62,7 @@ class WarmState:
         """Holds a device as `locks.held` does, and beyond the block until what it left behind is done:
         the GPU memory of large inputs is given back there, and other processes would miss it.
 
-        Where the next block comes before that, and nobody waits, the device is not let go in between.
+        Where the next block comes before that, and no process waits, the device is not let go in between.
         """
         hold = self.lease.taken()
         if hold is not None and (hold.key != device_key or locks.wanted(hold)):

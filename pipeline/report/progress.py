@@ -30,7 +30,7 @@ NAME_WIDTHS = (40, 24, 18)
 """Most characters of a model's name on one line of the table: the first that lets the columns fit."""
 _LONGEST_NAME = 120
 UNKNOWN = "unknown"
-"""What stands where nobody said a number."""
+"""Shown where no number is known."""
 _UNBOUNDED = 10_000
 _STATUSES_SHOWN = 6
 _BATCHES_SHOWN = 5

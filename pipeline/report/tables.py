@@ -40,7 +40,7 @@ class Column:
     number: bool = True
     """Numbers stand on the right and are never broken; words stand on the left."""
     name: bool = False
-    """A name that somebody else chose: of any length, folded over lines where it must be."""
+    """A name that is not ours: of any length, folded over lines where it must be."""
     spare: int = 0
     """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
     optional: bool = False

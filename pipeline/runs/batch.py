@@ -30,7 +30,7 @@ from kernelproof.types import AttemptKey, Problem, RunSettings, Status
 AHEAD = 4
 """Answers that may wait to be judged, for each verification that may run."""
 REPORT_S = 2.0
-"""So often the store is told how far the batch is."""
+"""Seconds between two records of the progress in the store."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""What a batch is told, from a TOML file, the command line, or a stored run: one record for all three.
+"""The configuration of a batch, from a TOML file, the command line, or a stored run: one record for all
+three.
 
 A key of the file is the name of the option, with `_` for `-`. Each table `[[models]]` is a model; what it
 does not say is taken from the file's top.
@@ -127,7 +128,7 @@ class ModelConfig(ModelOptions):
 
 
 class BatchConfig(ModelOptions):
-    """Everything that `kernelproof generate` is told, but how it shows its work."""
+    """All options of `kernelproof generate` apart from those of its display."""
 
     problems: Words = ()
     suite: str | None = None

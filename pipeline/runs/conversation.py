@@ -190,8 +190,8 @@ class Conversation:
         """The answer to an attempt that is claimed now; its judgement, where another command made that; None
         where there is no answer.
 
-        A place among the questions is taken before the claim, so that what nobody can ask yet stays free for
-        other commands.
+        A place among the questions is taken before the claim, so that other commands may take a question
+        that has no place here yet.
         """
         key, asking = self._key(turn), self._stages.asking
         question = question_key(self._stages.settings, key, prompt)

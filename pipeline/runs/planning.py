@@ -1,4 +1,4 @@
-"""From what a batch is told to what it does: settings and providers, checked before anything runs."""
+"""The plan of a batch from its configuration: settings and providers, checked before anything runs."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Holder:
         while time.monotonic() < deadline:
             new = set(procfs.descendants(self._root)) - stopped - {self._root}
             # A stopped process starts no other: when all that were there have stopped, no new one can come.
-            # One that another let go on meanwhile is no different from a new one.
+            # A process that another one continued meanwhile counts as new.
             new |= {pid for pid in stopped if not procfs.at_rest(pid)}
             if not new:
                 return stopped

@@ -1,4 +1,4 @@
-"""The warden of one job in tiers C1, C2 and D: a small process that misses nobody and is outlived by nobody.
+"""The warden of one job in tiers C1, C2 and D: a small process that ends after all others of the job.
 
 Run as a script, with the standard library alone: `python -I -S warden.py PLAN STATUS LIFELINE`, three
 descriptors. PLAN holds the job as JSON. The warden confines a child, which becomes the job. As "child

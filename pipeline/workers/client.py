@@ -55,7 +55,8 @@ CANDIDATE_EQUIPMENT = Equipment()
 
 
 class NeedsBuild(KernelproofError):
-    """The candidate wants something that is not built yet, and no compiler runs here: it is handed back."""
+    """The candidate wants a build that is not there yet, and no compiler runs here: the build is made
+    outside."""
 
     def __init__(self, request: BuildRequest) -> None:
         super().__init__(f"{request.name} is not built yet")
@@ -241,13 +242,13 @@ class Contestant:
     def pause(self) -> None:
         """Holds the candidate still: no thread of it runs until `resume`.
 
-        It is looked whether it stays so (`held_still`).
+        `held_still` says whether it stayed so.
         """
         self._process.pause()
 
     def halt(self) -> int:
-        """Holds the candidate still while a clock runs: when the last of it was at rest, in nanoseconds of
-        `perf_counter_ns`. It is not looked whether it stays so."""
+        """Holds the candidate still while a clock runs. Returns when its last process came to rest, in
+        nanoseconds of `perf_counter_ns`. `held_still` does not count this hold."""
         return self._process.halt()
 
     def look(self) -> None:

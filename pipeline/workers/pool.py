@@ -1,8 +1,8 @@
 """The warm pool: contestants that have imported torch before their work arrives. Each is used once.
 
-Where cores are kept for what is measured they come up on the others, and move when they are seated: so nobody
-waits for them. Where all cores are shared they come up between measurements. Their work on a GPU before they
-are taken begins and ends while nothing is timed.
+Where cores are kept for measurements, the processes start on the other cores, and move when they get their
+device. So no measurement waits for them. Where all cores are shared they come up between measurements. Their
+work on a GPU before they are taken begins and ends while nothing is timed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PREPARED = 2 * PAIR
 AT_ONCE = 1
 """So many of them are asked at a time: a measurement waits for those that were begun."""
 LOOK_S = 0.005
-"""How often it is looked whether one that was asked ahead has answered."""
+"""Seconds between two looks for the answer of a process that was asked ahead."""
 
 
 class WarmPool:
@@ -135,7 +135,7 @@ class WarmPool:
         return None
 
     def enough(self) -> None:
-        """Nobody else is asked ahead."""
+        """No further process is asked ahead."""
         self._enough.set()
         if self._asked is not None:
             self._asked.result()

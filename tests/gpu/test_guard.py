@@ -1,4 +1,4 @@
-"""The guards on a real GPU: its canary sings, a quarantine is respected, newcomers are seen."""
+"""The guards on a real GPU: its canary passes, a quarantine is respected, newcomers are seen."""
 
 from __future__ import annotations
 

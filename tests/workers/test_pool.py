@@ -44,7 +44,7 @@ def variable(contestant: Contestant, name: str) -> str | None:
 
 
 @two_cores
-def test_it_comes_up_on_the_other_cores_and_moves_when_seated(warm_pool: WarmPool) -> None:
+def test_it_comes_up_on_the_other_cores_and_moves_when_it_gets_its_device(warm_pool: WarmPool) -> None:
     warm_pool.share(KEPT)
     warm_pool.refill((), LIMIT, unsafe=False, count=1)
     settings, device = VerifySettings(backend="cpp", threads=0), torch.device("cpu")

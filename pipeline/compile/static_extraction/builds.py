@@ -1,10 +1,11 @@
 """Builds that a source shows before it runs: calls of `load_inline` whose arguments stand in it.
 
-Importing a candidate only to learn what it wants built takes a sandbox, and seconds of processor time for
-torch. Nearly every candidate says it in plain text: strings, and calls that name them, at the top of the
-module, in functions and methods, or behind `torch.cuda.is_available()`. Such calls are read, and built,
-without running anything. It is a guess that nothing depends on: the cache is addressed by content, so a build
-that the candidate does not ask for is never found, and one that was not foreseen is made when it is wanted.
+Importing a candidate to learn which builds it asks for takes a sandbox, and seconds of processor time for
+torch. Nearly every candidate shows them in plain text: strings, and calls that name them, at the top of the
+module, in functions and methods, or after `torch.cuda.is_available()`. Such calls are read, and built,
+without running anything. Errors cost time only: the cache is addressed by content, so a build that the
+candidate does not ask for is never found, and a build that the text does not show is made when it is asked
+for.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def static_builds(
     reader = _Requests(tree, gpu=gpu, capability=capability)
     try:
         reader.read(MODEL, arguments)
-    except Exception:  # too much to read; and an error that we did not foresee costs an import, not a batch
+    except Exception:  # too much to read; and an unexpected error costs an import, not a batch
         reader.complete = False
     names = _names(tree)
     named = {id(node) for node in ast.walk(tree) if _is_loader(node, names)}

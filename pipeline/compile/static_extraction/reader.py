@@ -41,7 +41,7 @@ class Flow(Enum):
 
 
 class Reader(Expressions):
-    """Reads one module. `asked` is told of every call of a loader."""
+    """Reads one module. `asked` gets every call of a loader."""
 
     def __init__(self, tree: ast.Module, *, gpu: bool, capability: tuple[int, int] | None) -> None:
         super().__init__(gpu, capability)

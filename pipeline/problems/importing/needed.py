@@ -56,7 +56,7 @@ class Piece:
 
     @property
     def always(self) -> bool:
-        """Whether nobody can tell that it is not needed: a star import."""
+        """Whether it always counts as needed: a star import may bring any name."""
         return isinstance(self.node, ast.ImportFrom) and any(each.name == "*" for each in self.node.names)
 
 

@@ -21,8 +21,8 @@ from kernelproof.workers.shared_memory import SharedSlot
 
 OWN_FLOOR = 0.01
 LIBRARY_CEILING = 0.90
-"""Where nothing is known of the reference's work, a fig leaf is told by times: own kernels take less than the
-one share of them, libraries more than the other."""
+"""Where nothing is known of the reference's work, a decoy kernel is recognised by times: own kernels take
+less than the one share of them, libraries more than the other."""
 OWN_AT_LEAST = 0.10
 """Where libraries make up for all that is missing, own kernels with this share of the time are let pass: they
 arrange the work for another operator, as an own Winograd transform does for a matrix product."""

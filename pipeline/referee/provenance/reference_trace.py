@@ -33,11 +33,11 @@ class ReferenceTrace:
         model: torch.nn.Module,
         settings: VerifySettings,
         baseline: Callable[[], Contestant] | None,
-        seating: Executor,
+        requests: Executor,
     ) -> None:
-        """`baseline`: the process that takes its seat in `seating`, one thing after the other."""
+        """`baseline`: the process that is asked in `requests`, one request after the other."""
         self._loaded, self._model, self._settings = loaded, model, settings
-        self._baseline, self._seating = baseline, seating
+        self._baseline, self._requests = baseline, requests
         self._works: Works | None = None
 
     def begin(self, slot: SharedSlot, arguments: list[Any], seed: int) -> Callable[[], Works | None]:
@@ -47,7 +47,7 @@ class ReferenceTrace:
             return lambda: self._works
         if self._baseline is not None:
             message = {"op": "profile", "seed": seed, "timed_next": True, **slot.message(baseline=True)}
-            asked = self._seating.submit(self._asked, self._baseline, message)
+            asked = self._requests.submit(self._asked, self._baseline, message)
             return lambda: self._keep(asked.result())
         watched = Watched(lambda: self._loaded.run(self._model, arguments, seed), torch.device("cpu"))
         try:

@@ -153,7 +153,7 @@ def _by_class(lines: Iterable[Operator]) -> dict[str, Spent]:
 def _missing(spent: Spent, found: Spent | None) -> float:
     """Milliseconds of the reference's for what libraries do not do in the candidate.
 
-    How much they do is told by the tensors that they are given: a last sum over a few partial ones is not the
+    The tensors that they get show how much they do: a last sum over a few partial ones is not the
     reference's sum. Three products that became a larger one are less by that, so there the time counts too.
     """
     if found is None:

@@ -54,8 +54,8 @@ class CandidateProcess:
 
     def begin(self, request: VerifyRequest, loaded: LoadedProblem, seed: int) -> None:
         """Has the process come up, import the candidate and construct ModelNew, while the caller goes on:
-        `sit` and `load` wait for that and tell what came of it. Raises Ended for a problem that cannot be
-        handed over."""
+        `wait_started` and `load` wait for that and tell what came of it. Raises Ended for a problem that
+        cannot be handed over."""
         arguments = starting.init_arguments(loaded)
         ahead = ThreadPoolExecutor(1, thread_name_prefix="candidate")
         self._up = ahead.submit(starting.come_up, self.contestant, self._settings, self._device)
@@ -71,7 +71,7 @@ class CandidateProcess:
         message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
         return self.ask(message, seconds, Status.LOAD_ERROR)
 
-    def sit(self) -> None:
+    def wait_started(self) -> None:
         """Waits until the process is up. Raises Ended when it does not come."""
         self._up.result()
         self._ledger.sandbox = self.contestant.sandbox

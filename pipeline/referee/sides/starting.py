@@ -1,7 +1,7 @@
 """Starting one side: a sandboxed process is started, given its device and its memory, and loads its code.
 
-Candidate and baseline take their seats the same way, so that they are timed on equal terms. The baseline's
-process runs the problem's own `Model` and is never told of the candidate, nor the candidate of it.
+Candidate and baseline start in the same way, so that they are timed on equal terms. The baseline's process
+runs the problem's own `Model` and knows nothing of the candidate, nor the candidate of the baseline.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
 """The baseline has two modes when its blocks fall into two groups, each at least this share of them, whose
 medians are this fraction and so many times their own spread apart."""
 CLEARLY_SLOWER = 0.5
-"""Below this speedup nobody gains by the last per cent: the fewest rounds are enough, however wide, and modes
+"""Below this speedup the last per cent does not matter: the fewest rounds are enough, however wide, and modes
 of the baseline decide nothing. Blocks of one call and of two may look like modes."""
 _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
@@ -99,11 +99,11 @@ class Reached:
 
 
 def bounded(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], backend: str) -> list[Round]:
-    """The rounds with the baseline no slower in any of them than it may be beside nobody.
+    """The rounds, with the baseline in each no slower than it is alone, apart from the slack.
 
     `alone`: its blocks after a pair's candidate was gone, by the pair's number. A call counts with
-    the backend's `alone_slack` times the median alone at most. What its block costs besides is no such
-    measure: with nobody beside it is a tenth less, of honest ones too; `reached` looks at that.
+    the backend's `alone_slack` times the median alone at most. The cost of its block besides is
+    not bounded so: alone it is a tenth less, beside honest candidates too; `reached` looks at that.
     """
     slack = timing_of(backend).alone_slack
     return [_bounded(r, alone.get(r.session) or (), slack) for r in rounds]
@@ -244,7 +244,7 @@ def much_slowed(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -
     """Whether even the fastest quarter of the baseline's blocks was much slower beside the candidate than
     after it was gone, in every pair of processes after which the baseline was measured alone.
 
-    The candidate may have done it, or whatever else the machine did meanwhile: nobody is accused of it.
+    The candidate may be the cause, or other work on the machine, so this is no accusation.
     """
     slowed = [
         slowed_by([r for r in rounds if r.session == n], found, rank=0.25) for n, found in alone.items()

@@ -102,8 +102,8 @@ class _Kept(FrozenRecord):
 
 
 @dataclass(frozen=True)
-class Seating:
-    """What a compiled model's process is seated with: what the eager baseline has, and compilers."""
+class ProcessSetup:
+    """The memory, weights and compilers of a compiled model's process."""
 
     subject: Subject
     memory: SharedMemory
@@ -117,10 +117,10 @@ class Seating:
 class CompiledBaselines:
     """The further baselines of one verification. Use it when the candidate's process has ended."""
 
-    def __init__(self, cache: Path, environment: Environment, seating: Seating, race: Race) -> None:
+    def __init__(self, cache: Path, environment: Environment, setup: ProcessSetup, race: Race) -> None:
         """`cache`: kernelproof's cache directory. `race`: runs the stopwatch; may raise what that raises."""
         self._folder = cache / "baselines"
-        self._environment, self._seating, self._race = environment, seating, race
+        self._environment, self._setup, self._race = environment, setup, race
 
     def against(self, kind: str, measurement: Measurement) -> tuple[Against | None, Check]:
         """A measured candidate against the baseline of this kind (`compile`, `max-autotune`), with evidence.
@@ -147,7 +147,7 @@ class CompiledBaselines:
         if isinstance(found, Refused):
             age = datetime.now(UTC) - datetime.fromisoformat(found.measured)
             return found if age < REFUSAL_LASTS else None
-        settings = self._seating.subject.settings
+        settings = self._setup.subject.settings
         wanted = max(settings.half_width, _half_width(measurement.speedup_interval))
         precise = _half_width(found.speedup_interval) <= PRECISE_ENOUGH * wanted
         # To measure as hard again would give as wide an interval again.
@@ -165,9 +165,9 @@ class CompiledBaselines:
         return made
 
     def _measure(self, kind: str) -> Compiled:
-        settings = self._seating.subject.settings
-        with started(self._seating) as contestant:
-            seen = compile_in(contestant, kind, self._seating)
+        settings = self._setup.subject.settings
+        with started(self._setup) as contestant:
+            seen = compile_in(contestant, kind, self._setup)
             timed = _guarded("timing it", lambda: self._race(contestant))
         if timed.bad is not None:
             why = f"{timed.bad.wrong} of {counted(timed.bad.count, 'element')} of an output wrong"
@@ -207,7 +207,7 @@ class CompiledBaselines:
 
     def _identity(self, kind: str) -> dict[str, Any]:
         """Everything that decides the ratio, as far as it is known."""
-        loaded, settings = self._seating.subject.oracle.loaded, self._seating.subject.settings
+        loaded, settings = self._setup.subject.oracle.loaded, self._setup.subject.settings
         return {
             "format": FORMAT,
             "baseline": kind,
@@ -270,28 +270,28 @@ def equipment(toolchain: Toolchain, device: torch.device) -> Equipment:
     return Equipment(toolchain.read_only_paths, env, processes=PROCESSES, cpu_s=cpu_s)
 
 
-def started(seating: Seating) -> Contestant:
+def started(setup: ProcessSetup) -> Contestant:
     """A process with compilers in its reach. Raises NoBaseline where there are none."""
-    settings, device = seating.subject.settings, seating.subject.device
-    tools = equipment(seating.toolchain, device)
+    settings, device = setup.subject.settings, setup.subject.device
+    tools = equipment(setup.toolchain, device)
     try:
         return starting.start_equipped(settings, device, tools)
     except SandboxError as error:
         raise NoBaseline(f"its process could not be started: {error}") from None
 
 
-def compile_in(contestant: Contestant, kind: str, seating: Seating) -> dict[str, Any]:
+def compile_in(contestant: Contestant, kind: str, setup: ProcessSetup) -> dict[str, Any]:
     """Loads, compiles and warms up the problem's model; returns graphs, graph breaks and seconds.
 
     Fills the slots with inputs that are drawn for it. Raises NoBaseline.
     """
-    subject, memory = seating.subject, seating.memory
+    subject, memory = setup.subject, setup.memory
     loaded, settings, device = subject.oracle.loaded, subject.settings, subject.device
 
     def work() -> dict[str, Any]:
         for number, slot in enumerate(subject.slots):
-            slot.fill(loaded.draw(seating.seed ^ number, device))
-        weights, seed = seating.weights, seating.seed
+            slot.fill(loaded.draw(setup.seed ^ number, device))
+        weights, seed = setup.weights, setup.seed
         starting.seat_baseline(
             contestant, loaded, memory, weights, seed, settings, device, arenas=COMPILED_ARENAS
         )

@@ -21,7 +21,7 @@ from kernelproof.referee.roofline import ceilings, roofline
 from kernelproof.referee.sides import starting
 from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.referee.timing import claim, clock
-from kernelproof.referee.timing.compiled_baselines import CompiledBaselines, Seating
+from kernelproof.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.referee.timing.disturbance import Watch
 from kernelproof.referee.timing.rounds import Stopwatch, Timed
 from kernelproof.referee.timing.sameness import aa_spread
@@ -151,7 +151,7 @@ class Measuring:
         def race(contestant: Contestant) -> Timed:
             return self._stopwatch(contestant, baseline, trusted=True).run()
 
-        seating = Seating(
+        setup = ProcessSetup(
             subject=self._subject(),
             memory=self.memory,
             weights=self.pristine.specs,
@@ -159,7 +159,7 @@ class Measuring:
             toolchain=self.toolchain,
         )
         found = []
-        further = CompiledBaselines(self.cache, environment, seating, race)
+        further = CompiledBaselines(self.cache, environment, setup, race)
         for kind in self.settings.baselines:
             progress(f"baseline {kind}")
             against, check = further.against(kind, measured)

@@ -7,7 +7,7 @@ A contestant reports a time for each call; the referee holds a clock of its own 
 contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a random half of
 the calls of every round are compared with the baseline's on the same inputs.
 
-One slot of each round, nobody knows which, is watched: its inputs also lie in memory that no contestant can
+One secret slot of each round is watched: its inputs also lie in memory that no contestant can
 reach, and they are destroyed when all calls are made, before the places of the results are told. Results
 computed only when they are copied have nothing to come from. And some rounds are decoys: they look like the
 others, but their inputs are the trials' variants, and their times do not count.
@@ -109,7 +109,7 @@ class Stopwatch:
         *,
         trusted: bool = False,
     ) -> None:
-        """`trusted`: the candidate is a baseline of ours, which is told the places before it calls."""
+        """`trusted`: the candidate is a baseline of ours, and gets the places before it calls."""
         self._trusted, self._outputs = trusted, TimedOutputs(subject)
         self._subject, self._slots = subject, subject.slots
         self._settings, self._device = subject.settings, subject.device
@@ -183,7 +183,7 @@ class Stopwatch:
         self._baseline.pause()
         for count in self._blocks.counts * ALONE_ROUNDS:
             slots = self._slots[:count]
-            arguments = self._draw()  # one set for all: nobody is left who could gain by knowing it
+            arguments = self._draw()  # one set for all: the candidate is gone, and cannot gain by knowing it
             for slot in slots:  # written anew as in a round, so that caches hold what they hold there
                 slot.poison()
                 slot.fill(arguments)
@@ -296,7 +296,7 @@ class Stopwatch:
         return _Watched(index, kept.pop(index), kept)
 
     def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
-        """Whether inputs of other slots than the watched one are no more what they were."""
+        """Whether inputs of other slots than the watched one were changed."""
         if self._trusted or self._subject.aliased:
             return False
         return not all(

@@ -23,7 +23,7 @@ from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.timing.compiled_baselines import (
     Compiled,
     CompiledBaselines,
-    Seating,
+    ProcessSetup,
     same_eager,
     through_eager,
 )
@@ -202,9 +202,9 @@ class Measured:
         oracle = Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
         subject = Subject(oracle, (), chosen, CPU, lambda: 0, ())
         bare = self.toolchain.model_copy(update={"cxx": None})
-        seating = Seating(subject, SharedMemory(CPU), {}, 0, bare)
+        setup = ProcessSetup(subject, SharedMemory(CPU), {}, 0, bare)
         assert self.verdict.environment is not None
-        return CompiledBaselines(self.cache, self.verdict.environment, seating, never).against(
+        return CompiledBaselines(self.cache, self.verdict.environment, setup, never).against(
             kind, measurement
         )
 
