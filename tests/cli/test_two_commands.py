@@ -28,6 +28,8 @@ def stored(program: Program) -> tuple[Counter[str], int]:
     if not path.exists():
         return Counter(), 0
     with closing(sqlite3.connect(path, timeout=60)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'responses'").fetchone():
+            return Counter(), 0  # killed before the tables were made
         rows = connection.execute(
             "SELECT a.question_key, r.prompt_tokens + r.completion_tokens FROM responses r "
             "JOIN attempts a ON a.id = r.attempt_id WHERE r.error IS NULL"
