@@ -145,7 +145,7 @@ class ServerBatches:
         batch.waiting[key] = question
         self._batch_of[key] = batch
         latest = at(time.time() + batch.first + LONGEST_S - time.monotonic())
-        said = f"questions are collected, handed over {latest} at the latest"
+        said = f"questions are collected, handed over by {latest} UTC"
         question.tell(AskEvent("batched", note=said))
 
     def _leave(self, key: str) -> None:
@@ -206,7 +206,7 @@ class ServerBatches:
             for key in moved:
                 target.waiting[key] = batch.waiting.pop(key)
                 self._batch_of[key] = target
-                said = f"{batch_id.removeprefix(UNHEARD)}, handed over by an earlier command"
+                said = f"handed over by an earlier command: {batch_id.removeprefix(UNHEARD)}"
                 target.waiting[key].tell(AskEvent("batched", note=said, batch=batch_id))
         batch.stage = "submitting"
 
@@ -244,27 +244,31 @@ class ServerBatches:
             await self._noted("renamed", ours, batch_id)
         if not batch.resumed:
             batch.since = at(time.time())
-        said = f"{batch_id} of {counted(len(batch.keys), 'question')}{_handed_over(batch)}"
+        said = f"{counted(len(batch.keys), 'question')}{_handed_over(batch)} UTC: {batch_id}"
         batch.tell(AskEvent("batched", note=said, batch=batch_id))
 
     async def _follow(self, batch: _Batch, question: Question) -> None:
         """Waits until the batch is over, and takes what came of it. `question` hears how far it is."""
         pause = FIRST_POLL_S
 
-        def say(how_far: str, wait_s: float) -> None:
-            again = at(time.time() + wait_s)
-            note = f"{batch.id}: {how_far}{_handed_over(batch)}, looked at again {again}"
+        def say(how_far: str, wait_s: float, more: str) -> None:
+            # What matters most stands first: a screen may be narrow.
+            times = f"{_handed_over(batch)}, next look {at(time.time() + wait_s)} UTC"
+            note = f"{how_far}{times}, {more}: {batch.id}"
             question.tell(AskEvent("batched", note=note, batch=batch.id))
 
+        def failed(error: str, wait_s: float) -> None:
+            say("no look at the server", wait_s, error)
+
         while True:
-            state = await self._server.look(batch.id, say)
+            state = await self._server.look(batch.id, failed)
             if state is None:
                 await self._unknown(batch)
                 return
             if state.get("status") in OVER:
                 break
             batch.since = _since(state) or batch.since
-            say(_progress(state), pause)
+            say(_answered(state), pause, str(state.get("status")))
             await anyio.sleep(pause)
             pause = min(MAX_POLL_S, 1.5 * pause)
         results = BatchResults()
@@ -276,7 +280,7 @@ class ServerBatches:
         batch.ended = f"batch {batch.id} {_ended(state)}"
         batch.results = results
         # They are paid for: the failure of one must not end the others' asking.
-        note = f"{batch.id} {_ended(state)}: its answers are read as they can be judged"
+        note = f"answers are here, read as they can be judged, {_ended(state)}: {batch.id}"
         batch.tell(AskEvent("arrived", note=note, batch=batch.id))
 
     async def _unknown(self, batch: _Batch) -> None:
@@ -336,16 +340,16 @@ def _anew(error: ProviderError | ProviderFatal) -> ProviderError | ProviderFatal
     return ProviderFatal(str(error))
 
 
-def _progress(state: Mapping[str, Any]) -> str:
-    """`in_progress, 3 of 10 answered`."""
-    counts, status = state.get("request_counts"), str(state.get("status"))
+def _answered(state: Mapping[str, Any]) -> str:
+    """`3 of 10 answered`."""
+    counts = state.get("request_counts")
     if not isinstance(counts, Mapping) or not counts.get("total"):
-        return status
-    return f"{status}, {counts.get('completed', 0)} of {counts['total']} answered"
+        return "not begun"
+    return f"{counts.get('completed', 0)} of {counts['total']} answered"
 
 
 def _handed_over(batch: _Batch) -> str:
-    return f", handed over {batch.since}" if batch.since else ""
+    return f", since {batch.since}" if batch.since else ""
 
 
 def _since(state: Mapping[str, Any]) -> str:

@@ -32,8 +32,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def at(time_s: float) -> str:
-    """A time, in seconds since 1970, for people: `2026-11-26 14:02:11 UTC`."""
-    return f"{datetime.fromtimestamp(time_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    """A time, in seconds since 1970, by the clock of UTC: `14:02:11`; with its date if that is not today."""
+    told = datetime.fromtimestamp(time_s, UTC)
+    today = told.date() == datetime.now(UTC).date()
+    return f"{told:%H:%M:%S}" if today else f"{told:%Y-%m-%d %H:%M:%S}"
 
 
 def backoff(tries: int) -> float:

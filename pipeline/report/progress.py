@@ -246,7 +246,7 @@ def summary_line(progress: BatchProgress) -> str:
         f"tokens {tokens(whole)}" if tokens(whole) != UNKNOWN else "",
         f"cost {cost(whole)}" if whole.cost_usd is not None else "",
         _waiting(whole),
-        *(f"batch {batch}" for batch in _batches(whole)),
+        *(f"batch: {batch}" for batch in _batches(whole)),
         _silence(whole),
         f"about {duration(progress.left_s)} left" if progress.left_s else "",
     ]

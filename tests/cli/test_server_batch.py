@@ -64,5 +64,5 @@ def test_questions_that_follow_are_one_batch_and_the_lines_say_what_is_waited_fo
     events = [json.loads(line) for line in done.stdout.splitlines()]
     told = [event for event in events if event["event"] == "batched"]
     assert {event["batch"] for event in told} == {None, "batch_0", "batch_1"}
-    assert any("of 5 answered, handed over" in event["reason"] for event in told)
+    assert any("of 5 answered, since" in event["reason"] for event in told)
     assert all(model["batches"] == [] for model in events[-1]["models"])

@@ -54,7 +54,7 @@ def test_a_batch_is_no_silence_and_says_how_far_it_is() -> None:
     told.tell(0, Phase.BATCHED, note="b1: 3 of 4", batch="b1")
     assert told.model.silence_s is None
     text = summary_line(told.progress.snapshot())
-    assert "3 at the server; batch b1: 3 of 4; batch b2: sent" in text and "no sign" not in text
+    assert "3 at the server; batch: b1: 3 of 4; batch: b2: sent" in text and "no sign" not in text
     told.tell(0, Phase.ENDED, status=Status.PROVIDER_ERROR, note="HTTP 500")
     assert told.model.batches == ("b1: 3 of 4", "b2: sent"), "another question is in b1"
     told.done(1)
