@@ -299,9 +299,8 @@ class Stopwatch:
         """Whether inputs of other slots than the watched one were changed."""
         if self._trusted or self._subject.aliased:
             return False
-        return not all(
-            same_bits(list(slots[number].views), private) for number, private in watched.others.items()
-        )
+        others = watched.others.items()
+        return not all(same_bits(list(slots[number].views), private) for number, private in others)
 
     def _block(
         self,
@@ -311,11 +310,10 @@ class Stopwatch:
         watched: _Watched | None,
         late: Sequence[Any] = (),
     ) -> tuple[list[float], float]:
-        """One side's block: its times, and the referee's clock around it, in milliseconds, less what the
-        referee did meanwhile while the side was held still.
+        """One side's block: its times, and the referee's clock around it, in milliseconds.
 
-        The clock runs until all processes of the side are at rest. So it includes the work of a process
-        that cannot be stopped at once.
+        The clock stops while the referee works and holds the side still. It runs until all processes of the
+        side are at rest, so it includes the work of a process that cannot be stopped at once.
 
         `late`: where each slot's inputs come from while it is called, if they do.
         """
@@ -324,21 +322,12 @@ class Stopwatch:
         starting.settled(self._device)
         seed = self._random.getrandbits(62)
         message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
-        if late:
-            message["late"] = list(late)
+        message |= {"late": list(late)} if late else {}
 
         def told() -> list[list[dict[str, Any]]]:
             nonlocal ours
             if watched is not None and not (self._trusted or self._subject.aliased):
-                halted = side.halt()
-                began = time.perf_counter_ns()
-                same = same_bits(list(slots[watched.index].views), watched.private)
-                watched.changed |= not same and not is_baseline
-                slots[watched.index].scramble()
-                starting.settled(self._device)
-                self._worked[is_baseline] = (time.perf_counter_ns() - began) / 1e6
-                side.resume()
-                ours = (time.perf_counter_ns() - halted) / 1e6
+                ours = self._destroy(side, slots, watched)
             return [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
 
         seconds = self._settings.call_seconds * len(slots)
@@ -364,6 +353,20 @@ class Stopwatch:
             self._waited.add(is_baseline)
         self._emptied = self._emptied and (is_baseline or self._proven(reply.get("proof"), seed, len(slots)))
         return clock.believable_times(reply.get("ms"), len(slots)), host
+
+    def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:
+        """Compares the watched slot's inputs and overwrites them, while the side is held still. Returns the
+        milliseconds from the moment in which all its processes were at rest."""
+        is_baseline = side is self._baseline
+        halted = side.halt()
+        began = time.perf_counter_ns()
+        same = same_bits(list(slots[watched.index].views), watched.private)
+        watched.changed |= not same and not is_baseline
+        slots[watched.index].scramble()
+        starting.settled(self._device)
+        self._worked[is_baseline] = (time.perf_counter_ns() - began) / 1e6
+        side.resume()
+        return (time.perf_counter_ns() - halted) / 1e6
 
     def _judge_block(self, timed: Timed) -> None:
         """Checks the candidate's block after its end: it emptied the cache before each call, and its results
