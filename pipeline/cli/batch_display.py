@@ -31,6 +31,8 @@ REDRAW_S = 0.25
 """Shortest time between two drawings of the table."""
 DRAWING_SHARE = 0.01
 """Most of a core's time that drawing takes: it is done less often where it takes longer."""
+STILL_S = 1.0
+"""Longest time between two drawings, also where drawing is slow: a table that stands still seems to hang."""
 SUMMARY_S = 30.0
 """So often plain lines say how far the whole is."""
 TOKENS_S = 1.0
@@ -130,7 +132,7 @@ class _Table:
         while not self._over.wait(wait):
             began = time.thread_time()
             self._draw()
-            wait = max(REDRAW_S, (time.thread_time() - began) / DRAWING_SHARE)
+            wait = min(STILL_S, max(REDRAW_S, (time.thread_time() - began) / DRAWING_SHARE))
 
     def _draw(self) -> None:
         self._live.update(progress_screen(self._progress(), self._console), refresh=True)

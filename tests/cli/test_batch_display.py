@@ -197,3 +197,19 @@ display.summary(Outcome((1,), {key(0): Status.NO_CODE}), "place", None)
     assert 4 <= drawings <= 20, "it is drawn anew, and not more than four times a second"
     assert "no sign of the server for 2 s" in text
     assert text.rstrip().endswith("see more: kernelproof leaderboard · kernelproof show 1")
+
+
+@pytest.mark.clock
+def test_a_table_that_is_slow_to_draw_still_moves() -> None:
+    script = """
+def spin():
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end:
+        pass
+display = BatchDisplay([("openai:m", 2, 1)], "live", spin)
+with display:
+    display.on_event(event(1, Phase.SENT))
+    time.sleep(6)
+"""
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", on_terminal(script, 120))
+    assert text.count("samples") >= 4, "once a second, though each drawing takes a tenth of a second"
