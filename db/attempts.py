@@ -18,7 +18,7 @@ COPIED = (
     *("served_model", "system_fingerprint", "prompt_tokens", "completion_tokens", "reasoning_tokens"),
     *("cached_tokens", "latency_s", "cost_usd"),
 )
-"""What a repeated answer has in common with the one it repeats."""
+"""The columns that a repeated answer has in common with the one it repeats."""
 
 
 def begin(
@@ -59,7 +59,7 @@ def claim(session: Session, row: models.Attempt, owner: str) -> Claim:
 
 
 def lease_key(row: models.Attempt) -> str:
-    """What the lease on an attempt is called."""
+    """The key of the lease on an attempt."""
     return row.question_key or f"attempt:{row.id}"
 
 
@@ -163,7 +163,7 @@ def retracted(verification_id: ColumnElement[int] | InstrumentedAttribute[int]) 
 
 
 def spent(session: Session, run_ids: Sequence[int]) -> Spent:
-    """What the answers of some runs took; those that were reused took nothing."""
+    """Tokens and cost of the answers of some runs. Reused answers cost nothing."""
     a, r = models.Attempt, models.Response
     counts = (r.prompt_tokens, r.cached_tokens, r.completion_tokens, r.reasoning_tokens, r.cost_usd)
     sums = [func.coalesce(func.sum(column), 0) for column in counts]
@@ -199,7 +199,7 @@ def answered(session: Session, keys: Iterable[str]) -> set[str]:
 
 
 def usage_of(session: Session, model: str) -> ModelUsage:
-    """What a model's answers took, of those whose tokens are known."""
+    """Tokens and cost of a model's answers, of those whose tokens are known."""
     a, r, p = models.Attempt, models.Response, models.Prompt
     parts = [aliased(models.Text) for _ in range(3)]
     size = parts[0].bytes + parts[1].bytes + parts[2].bytes

@@ -18,7 +18,7 @@ from kernelproof.db.owners import is_gone
 from kernelproof.db.work import Lease
 
 LEASE_S = 60.0
-"""A lease that was not renewed for so many seconds is anybody's."""
+"""Any process may take a lease that was not renewed for so many seconds."""
 
 
 def take(session: Session, key: str, owner: str) -> bool:

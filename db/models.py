@@ -158,7 +158,7 @@ class Attempt(Base):
         ForeignKey("attempts.id"), comment="The attempt this one repairs or improves."
     )
     prompt: Mapped[int | None] = mapped_column(
-        ForeignKey("prompts.id"), comment="What was asked; NULL for candidates given as files."
+        ForeignKey("prompts.id"), comment="The question; NULL for candidates given as files."
     )
     question_key: Mapped[str | None] = mapped_column(
         SHA256,
@@ -209,7 +209,7 @@ class Response(Base):
 
 
 class Candidate(Base):
-    """What extraction made of a response; the newest row of an attempt counts."""
+    """The program that extraction found in a response, if any; the newest row of an attempt counts."""
 
     __tablename__ = "candidates"
 
@@ -219,7 +219,7 @@ class Candidate(Base):
     status: Mapped[str | None] = symbol("Why none was found.")
     reason: Mapped[str] = words("The same in words, the server's among them; empty in old rows.")
     method: Mapped[str] = words("How it was found: `fence`, `bare` ...")
-    warnings: Mapped[list[str]] = json("What was odd about the response.")
+    warnings: Mapped[list[str]] = json("Oddities of the response, by name.")
     span_start: Mapped[int | None] = count("First character of the code in the response's text.")
     span_end: Mapped[int | None] = count("One past its last character.")
     created: Mapped[str] = created_at()
@@ -258,10 +258,10 @@ class Verification(Base):
     problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference it was judged by.")
     candidate_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the source that was judged.")
     sandbox_tier: Mapped[str | None] = words(
-        "What confined the candidate: a tier of docs/rationale/sandbox.md."
+        "The tier that confined the candidate: docs/rationale/sandbox.md."
     )
     sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, and why not a stronger one.")
-    settings: Mapped[dict[str, Any]] = json("What the verification was asked to do.")
+    settings: Mapped[dict[str, Any]] = json("The settings of the verification.")
     seeds: Mapped[dict[str, int]] = json(
         "The seeds, secret until then. Those of the timed calls follow from `timed`: "
         "`derived` in `pipeline/referee/ledger.py`."
@@ -274,13 +274,13 @@ class Verification(Base):
     exit: Mapped[str | None] = words("How the candidate's process ended by itself.")
     stage_seconds: Mapped[dict[str, float]] = json("Wall seconds by stage.")
     error_class: Mapped[str | None] = symbol(
-        "What arithmetic the results could come from, the worst of all trials; NULL where nothing says."
+        "The arithmetic that the results could come from, the worst of all trials; NULL where unknown."
     )
     determinism: Mapped[str | None] = symbol(
-        "What a second call with the same inputs gave: `bit-equal` or `within error`; NULL where unknown."
+        "The result of a second call with the same inputs: `bit-equal` or `within error`; NULL where unknown."
     )
-    flags: Mapped[list[str]] = json("What a reader should know of a correct candidate.")
-    kernels: Mapped[dict[str, Any] | None] = json("What ran in one traced call; NULL where none was traced.")
+    flags: Mapped[list[str]] = json("The flags of a correct candidate.")
+    kernels: Mapped[dict[str, Any] | None] = json("Kernels of one traced call; NULL where none was traced.")
     verifier: Mapped[str] = words("Version of kernelproof, and hash of the tolerance policy.")
     created: Mapped[str] = created_at("When it was made (UTC, ISO 8601), as the verifier wrote it.")
 
@@ -317,7 +317,7 @@ class Finding(Base):
     severity: Mapped[str] = symbol("`note`, `warning` or `error`.")
     status: Mapped[str | None] = symbol("For an error: the status it leads to.")
     line: Mapped[int | None] = count("1-based line in the source.")
-    message: Mapped[str] = words("What is wrong and what to do instead.")
+    message: Mapped[str] = words("The fault, and the remedy.")
     evidence: Mapped[str] = words("The source text that matched.")
 
 
@@ -349,10 +349,10 @@ class Measurement(Base):
     )
 
     verification_id: Mapped[int] = verification_key()
-    baseline: Mapped[str] = words("What the candidate was measured against: `eager`.")
+    baseline: Mapped[str] = words("The baseline it was measured against: `eager`.")
     candidate_ms: Mapped[float] = number("Time of one call of the candidate, as claimed.")
     baseline_ms: Mapped[float] = number("Median time of one call of the baseline.")
-    speedup: Mapped[float] = number("Baseline over candidate, as far as both clocks bear it out.")
+    speedup: Mapped[float] = number("Baseline over candidate, as far as both clocks agree.")
     speedup_low: Mapped[float] = number("Lower end of the speedup's 95 % interval: what ranks.")
     speedup_high: Mapped[float] = number("Upper end of the speedup's 95 % interval.")
     pace: Mapped[str] = symbol("`faster`, `same`, `slower` or `unresolved`.")

@@ -19,7 +19,7 @@ from kernelproof.types.reported import ReportedResult
 
 
 class Reported(Base):
-    """What somebody reported of an imported program: claims, beside which the verifications stand. The newest
+    """Claims that were published for an imported program. Verifications stand beside them. The newest
     row of an attempt counts. Append-only."""
 
     __tablename__ = "reported_results"
@@ -35,7 +35,7 @@ class Reported(Base):
     runtime_ms: Mapped[float | None] = number("Time of one call of the candidate, as claimed.")
     baseline_ms: Mapped[float | None] = number("Time of one call of the reference, as claimed.")
     speedup: Mapped[float | None] = number("As claimed, else `baseline_ms` over `runtime_ms`.")
-    device: Mapped[str | None] = words("What it was measured on, in the reporter's words.")
+    device: Mapped[str | None] = words("The device it was measured on, in the reporter's words.")
     raw_sha256: Mapped[str | None] = text_key("The claim as it was written: JSON.")
     created: Mapped[str] = created_at()
 

@@ -1,4 +1,4 @@
-"""Batches that a model's server was handed: what a restarted command waits for instead of asking again."""
+"""Batches at a model's server. A restarted command waits for them instead of asking again."""
 
 from __future__ import annotations
 

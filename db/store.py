@@ -136,7 +136,7 @@ class Store:
         return self._database.read(lambda session: attempts.answered(session, keys))
 
     def usage_of(self, model: str) -> ModelUsage:
-        """What a model's answers took on average, of those whose tokens are known."""
+        """Mean tokens and cost of a model's answers, of those whose tokens are known."""
         return self._database.read(lambda session: attempts.usage_of(session, model))
 
     def attempts_of(self, run_id: int) -> dict[AttemptKey, AttemptState]:

@@ -1,4 +1,4 @@
-"""What the leaderboard is made of: each attempt with the verification that counts, by a few narrow scans.
+"""The rows of the leaderboard: each attempt with the verification that counts, by a few narrow scans.
 
 Raw samples, logs and other wide columns are never read: 10,000 attempts take a fraction of a second.
 """
@@ -91,7 +91,7 @@ class Times(NamedTuple):
 
     @property
     def claimed(self) -> float:
-        """What ranks: the interval's lower end. A pace that is unresolved claims no more than 1."""
+        """The figure that ranks: the interval's lower end, 1 at most where the pace is unresolved."""
         return resolved(self.low, self.pace)
 
     @property
@@ -101,7 +101,7 @@ class Times(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What must be equal before two results are compared: the fields of a Setting."""
+    """The facts that must be equal before two results are compared: the fields of a Setting."""
 
     backend: str
     size: str

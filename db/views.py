@@ -1,4 +1,4 @@
-"""What the store answers with: frozen views, for reports, batches and the leaderboard."""
+"""Frozen views of the store, for reports, batches and the leaderboard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kernelproof.types import (
 from kernelproof.types.reported import ReportedResult
 
 VerificationKind = Literal["first", "again", "reproduce"]
-"""`first` and `again` count for the leaderboard; `reproduce` checks somebody's number and never does."""
+"""`first` and `again` count for the leaderboard; `reproduce` checks a number and never does."""
 
 
 class AttemptState(FrozenRecord):
@@ -60,7 +60,7 @@ class Claim(FrozenRecord):
 
 
 class Spent(FrozenRecord):
-    """What the answers of some runs took so far; answers that were reused took nothing."""
+    """Tokens and cost of the answers of some runs so far. Reused answers cost nothing."""
 
     answers: int = 0
     prompt_tokens: int = 0
@@ -83,7 +83,7 @@ class Spent(FrozenRecord):
 
 
 class ModelUsage(FrozenRecord):
-    """What the stored answers of a model took, of those whose tokens are known."""
+    """Tokens and cost of a model's stored answers, of those whose tokens are known."""
 
     answers: int
     """Answers with known tokens."""
@@ -106,7 +106,7 @@ class StoredBatch(FrozenRecord):
     runs: tuple[int, ...]
     """The runs it adds to, one for each model."""
     config: dict[str, Any]
-    """Everything it was told, resolved."""
+    """The whole configuration, resolved."""
     progress: dict[str, Any]
     """How far it was at its last sign of life."""
     created: str
@@ -120,7 +120,7 @@ class StoredBatch(FrozenRecord):
 
 
 class Content(NamedTuple):
-    """What a candidate given as a file is: the same content in the same run need not be verified again."""
+    """Identifies a candidate given as a file: the same content in the same run need not be verified again."""
 
     problem_id: str
     problem_sha256: str
@@ -138,7 +138,7 @@ class StoredResponse(FrozenRecord):
     response: Response | None
     error: str | None
     retriable: bool | None = None
-    """Of an error: whether asking again can help; None where nobody knows."""
+    """Of an error: whether asking again can help; None where that is unknown."""
     reused: bool = False
     """True when another attempt's answer to the same question was taken."""
     created: str
@@ -177,7 +177,7 @@ class StoredAttempt(FrozenRecord):
     reported: ReportedResult | None = None
     """What was claimed of it and where it came from; None where it was not imported."""
     alterations: tuple[str, ...]
-    """What no longer matches the SHA-256 it is stored under: a line for each, empty when all is untouched."""
+    """Texts that do not match their SHA-256, a line for each; empty when all are untouched."""
 
     @property
     def response(self) -> Response | None:
@@ -245,7 +245,7 @@ class LeaderboardFilters(FrozenRecord):
 
 
 class Setting(FrozenRecord):
-    """What must be equal before two results are compared."""
+    """The facts that must be equal before two results are compared."""
 
     backend: str
     size: str

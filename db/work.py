@@ -12,7 +12,7 @@ from kernelproof.db.types import Words
 
 
 class Lease(Base):
-    """Questions that a process is at work on. A lease that was not renewed for a minute is anybody's."""
+    """Questions that a process is at work on. After a minute without renewal any process may take a lease."""
 
     __tablename__ = "leases"
 
@@ -24,7 +24,7 @@ class Lease(Base):
 
 
 class Batch(Base):
-    """Commands that asked or judged: what they were told, how far they are, how they ended."""
+    """Commands that ask or judge: their configuration, progress and end."""
 
     __tablename__ = "batches"
 
@@ -32,8 +32,8 @@ class Batch(Base):
     owner: Mapped[str] = words("Machine and process.")
     name: Mapped[str | None] = words("The runs' name.")
     runs: Mapped[list[int]] = json("The runs it adds to, one for each model.")
-    config: Mapped[dict[str, Any]] = json("Everything it was told, resolved: what `--like` starts from.")
-    progress: Mapped[dict[str, Any]] = json("What `kernelproof status` shows, as of `renewed`.")
+    config: Mapped[dict[str, Any]] = json("The whole configuration, resolved: `--like` starts from it.")
+    progress: Mapped[dict[str, Any]] = json("The progress that `kernelproof status` shows, as of `renewed`.")
     renewed: Mapped[float] = number("Unix time of the last sign of life, in seconds.")
     ended: Mapped[str | None] = words("How it ended; NULL while it works, and when it was killed.")
     created: Mapped[str] = created_at()
@@ -41,12 +41,14 @@ class Batch(Base):
 
 
 class ServerBatch(Base):
-    """Batches of questions that a model's server was handed, to be answered within a day."""
+    """Batches of questions at a model's server, to be answered within a day."""
 
     __tablename__ = "server_batches"
 
     id: Mapped[int] = row_id()
-    server_id: Mapped[str] = words("The server's id of the batch; ours after a `?` until it said one.")
+    server_id: Mapped[str] = words(
+        "The server's id of the batch; until the server gives one, ours after a `?`."
+    )
     model: Mapped[str] = words("`openai:MODEL`.")
     base_url: Mapped[str | None] = words("The server's address, when one was set.")
     keys: Mapped[list[str]] = json("Keys of its questions, the custom ids; without those that failed.")
