@@ -12,6 +12,8 @@ VENV := .venv/bin
 TEST_WORKERS ?= 2
 # Each process takes tests from the other when it has none left. A test that asserts a time runs alone.
 BESIDE := -n $(TEST_WORKERS) --dist worksteal
+# The files with such tests: to collect all others a second time takes as long as the tests.
+CLOCKED = $(shell grep -rl 'mark\.clock' tests --include='*.py')
 export PYTHON
 
 .PHONY: demo test test-gpu test-slow test-thorough bench evidence lint clean
@@ -21,14 +23,14 @@ demo: .venv/demo.installed
 
 test: lint
 	$(VENV)/python -m pytest $(BESIDE) -m "not gpu and not slow and not thorough and not clock"
-	$(VENV)/python -m pytest -m "clock and not gpu and not slow and not thorough"
+	$(VENV)/python -m pytest -m "clock and not gpu and not slow and not thorough" $(CLOCKED)
 
 test-gpu: .venv/test.installed
 	$(VENV)/python -m pytest -m "gpu and not slow and not thorough"
 
 test-slow: .venv/test.installed
 	$(VENV)/python -m pytest $(BESIDE) -m "slow and not gpu and not clock"
-	$(VENV)/python -m pytest -m "slow and clock and not gpu"
+	$(VENV)/python -m pytest -m "slow and clock and not gpu" $(CLOCKED)
 	if $(VENV)/python -c 'import torch; raise SystemExit(not torch.cuda.is_available())'; then \
 		$(VENV)/python -m pytest -m "slow and gpu"; fi
 
@@ -38,7 +40,7 @@ test-thorough: .venv/test.installed
 lint: .venv/test.installed .venv/lint.installed
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
-	$(VENV)/mypy
+	MYPY_NUM_WORKERS=$(TEST_WORKERS) $(VENV)/mypy
 	$(VENV)/lint-imports
 
 bench: .venv/demo.installed

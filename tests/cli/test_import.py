@@ -30,14 +30,14 @@ def entry(
     return {**facts, "runtime": ms, "runtime_stats": stats, **more}
 
 
-NO_FORWARD = material.right("import_right").replace("def forward(self, x)", "def backward(self, x)")
+NO_FORWARD = material.right().replace("def forward(self, x)", "def backward(self, x)")
 KERNELS = {
-    "level_1_problem_1_sample_0_kernel.py": material.right("import_right"),
-    "level_1_problem_1_sample_1_kernel.py": material.wrong("import_wrong"),
-    "level_1_problem_1_sample_2_kernel.py": material.uncompilable("import_uncompilable"),
+    "level_1_problem_1_sample_0_kernel.py": material.right(),
+    "level_1_problem_1_sample_1_kernel.py": material.wrong(),
+    "level_1_problem_1_sample_2_kernel.py": material.uncompilable(),
     "level_1_problem_1_sample_3_kernel.py": NO_FORWARD,
-    "level_1_problem_2_sample_0_kernel.py": material.sines("import_sines"),
-    "generated_kernel_level_1_problem_2_sample_1.py": material.right("import_right"),
+    "level_1_problem_2_sample_0_kernel.py": material.sines(),
+    "generated_kernel_level_1_problem_2_sample_1.py": material.right(),
     "level_1_problem_2_sample_2_response.txt": "I cannot write that kernel.",
 }
 RESULTS = {
@@ -131,7 +131,7 @@ def test_stored_first_and_judged_later(program: Program, suite: Path, run: Path)
     results = json.loads((run / "eval_results.json").read_text())
     results["2"][0]["correctness"] = True  # somebody mended the claims meanwhile
     (run / "eval_results.json").write_text(json.dumps(results))
-    (run / "level_1_problem_1_sample_4_kernel.py").write_text(material.right("import_right"))
+    (run / "level_1_problem_1_sample_4_kernel.py").write_text(material.right())
     printed = json.loads(program.run(*command, "--json").stdout.splitlines()[-1])
     assert (printed["new"], printed["with_claim"]) == (1, 6)
     statuses = {**STATUSES, "level_1_problem_1_sample_4_kernel.py": Status.CORRECT}
@@ -146,7 +146,7 @@ def test_stored_first_and_judged_later(program: Program, suite: Path, run: Path)
 def test_measured_programs_have_both_speedups(program: Program, suite: Path, tmp_path: Path) -> None:
     lines = tmp_path / "given.jsonl"
     claimed = {"correct": True, "runtime_ms": 0.01, "baseline_ms": 10.0, "device": "NVIDIA A100"}
-    line = {"problem": "sines", "source": material.sines("import_measured"), "id": "mine", "claimed": claimed}
+    line = {"problem": "sines", "source": material.sines(), "id": "mine", "claimed": claimed}
     lines.write_text(json.dumps(line) + "\n")
     options = ("--backend", "cpp", "--trials", "1", "--seconds", "0.3", "--rigor", "quick")
     program.run("import", lines, "--suite", suite, "--model", "boaster", *options)

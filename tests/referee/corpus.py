@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,13 @@ def members(device: str) -> list[Member]:
     On a CPU kernels of a GPU's backend are interpreted, and never timed; where the backend's package is not
     installed its members are left out.
     """
+    return list(_members(device))
+
+
+@cache
+def _members(device: str) -> tuple[Member, ...]:
     found = [_read(kind, path, device) for kind in KINDS for path in sorted((CORPUS / kind).glob("*.py"))]
-    return [member for member in found if member is not None]
+    return tuple(member for member in found if member is not None)
 
 
 def miss(member: Member, verdict: Verification) -> str | None:
@@ -224,6 +230,7 @@ def _read(kind: str, path: Path, device: str) -> Member | None:
     )
 
 
+@cache
 def _problem(name: str) -> Problem:
     if "/" in name:
         return open_suite().find(name)
