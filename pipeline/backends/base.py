@@ -48,6 +48,9 @@ class Inside(Protocol):
     def compile_error(self, error: BaseException) -> bool:
         """Whether the compiler refused a kernel, and raised this."""
 
+    def interpreter_lacks(self, error: BaseException) -> bool:
+        """Whether a kernel raised this because the interpreter lacks a function. A GPU may run the kernel."""
+
     def made(self) -> Sequence[tuple[str, str]]:
         """Names of the kernels that there are in this process, and the file that each was written in."""
 

@@ -135,6 +135,14 @@ class TritonInside:
         errors: Any = sys.modules.get("triton.errors")
         return errors is not None and isinstance(error, errors.TritonError)
 
+    def interpreter_lacks(self, error: BaseException) -> bool:
+        """The interpreter says so itself for inline assembly; `interpreted` makes libdevice say it."""
+        import sys
+
+        errors: Any = sys.modules.get("triton.runtime.errors")
+        raised = errors is not None and isinstance(error, errors.InterpreterError)
+        return raised and isinstance(error.__cause__, NotImplementedError)
+
     def made(self) -> Sequence[tuple[str, str]]:
         """Functions with `@triton.jit`, whoever wrote them: torch.compile's are in files of its own. A kernel
         that was compiled under another name than its function's is told by both."""
@@ -154,6 +162,7 @@ class TritonInside:
     def interpreted(self, called: Callable[[str], None]) -> None:
         """Tells each launch of the interpreter. Nothing is timed: tuning takes the first configuration."""
         import triton
+        from triton.language.extra import libdevice
         from triton.runtime.autotuner import Autotuner
         from triton.runtime.interpreter import GridExecutor
 
@@ -167,6 +176,15 @@ class TritonInside:
         def alike(*_: Any, quantiles: Any = None, **__: Any) -> Any:
             return [1.0] * len(quantiles) if quantiles else 1.0
 
+        def lacking(name: str) -> Callable[..., Any]:
+            def function(*_: Any, **__: Any) -> Any:
+                raise NotImplementedError(f"libdevice.{name} not supported in interpreter mode")
+
+            return function
+
+        for name, each in list(vars(libdevice).items()):
+            if getattr(each, "__module__", "") == libdevice.__name__:  # its body is empty without a GPU
+                setattr(libdevice, name, lacking(name))
         GridExecutor.__call__ = told
         tuner.do_bench = staticmethod(alike)
         triton.testing.do_bench = triton.testing.do_bench_cudagraph = alike

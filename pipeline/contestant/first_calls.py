@@ -12,6 +12,7 @@ import io
 import os
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,21 @@ class FirstCalls:
 
     def compile_error(self, error: BaseException) -> bool:
         """Whether a kernel was refused by its compiler: this error says so, or one that it came of."""
-        seen: BaseException | None = error
-        for _ in range(10):
-            if seen is None:
-                return False
-            if self.inside.compile_error(seen):
-                return True
-            seen = seen.__cause__ or seen.__context__
-        return False
+        return any(map(self.inside.compile_error, _chain(error)))
+
+    def cannot_interpret(self, error: BaseException) -> bool:
+        """Whether the interpreter lacks a function: this error says so, or one that it came of."""
+        return self.interprets and any(map(self.inside.interpreter_lacks, _chain(error)))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and those that it came of, ten at most."""
+    seen: BaseException | None = error
+    for _ in range(10):
+        if seen is None:
+            return
+        yield seen
+        seen = seen.__cause__ or seen.__context__
 
 
 def packed() -> str:

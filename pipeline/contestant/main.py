@@ -331,7 +331,10 @@ def configure_torch(threads: int, *, tf32: bool = False) -> None:
 
 
 def describe_error(error: BaseException, first_calls: FirstCalls | None = None) -> dict[str, Any]:
-    """An exception as data: kind (`oom`, `compile`, `exception`), type, message, traceback, all bounded."""
+    """An exception as data: kind, type, message and traceback, all bounded.
+
+    The kind is `oom`, `compile`, `uninterpretable` or `exception`.
+    """
     try:
         text = "".join(traceback.format_exception(error))
         message = str(error)
@@ -339,9 +342,11 @@ def describe_error(error: BaseException, first_calls: FirstCalls | None = None) 
         text, message = "", ""
     memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
     memory = memory or (isinstance(error, RuntimeError) and _NO_HOST_MEMORY in message)
-    refused = first_calls is not None and first_calls.compile_error(error)
+    kind = "oom" if memory else "exception"
+    if not memory and first_calls is not None and first_calls.compile_error(error):
+        kind = "uninterpretable" if first_calls.cannot_interpret(error) else "compile"
     return {
-        "kind": "oom" if memory else "compile" if refused else "exception",
+        "kind": kind,
         "type": type(error).__name__[:200],
         "message": message[:4000],
         "traceback": text[-MAX_TRACEBACK:],

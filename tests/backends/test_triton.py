@@ -193,8 +193,10 @@ def test_without_a_gpu_it_is_interpreted_and_never_timed(source: str, engine: En
         (programs.NO_LAUNCH, Status.NO_CUSTOM_KERNEL, "no kernel of its own ran"),
         (programs.DECOY, Status.NO_CUSTOM_KERNEL, "replace nothing"),
         (programs.UNDEFINED, Status.BUILD_ERROR, "has no attribute 'rectified'"),
+        (programs.INLINE_PTX, Status.BUILT_NOT_RUN, "inline_asm not supported in interpreter mode"),
+        (programs.LIBDEVICE, Status.BUILT_NOT_RUN, "libdevice.fdim not supported in interpreter mode"),
     ],
-    ids=["wrong", "no launch", "decoy", "undefined"],
+    ids=["wrong", "no launch", "decoy", "undefined", "inline PTX", "libdevice"],
 )
 def test_what_the_interpreter_shows_is_judged(
     engine: Engine, tmp_path: Path, source: str, status: Status, says: str

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from kernelproof.backends import backend
 from kernelproof.compile.diagnosis import refusal
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.ledger import Ended, Ledger
@@ -38,6 +39,8 @@ class CandidateProcess:
     ) -> None:
         self._memory, self._settings, self._device, self._ledger = memory, settings, device, ledger
         self.contestant = contestant
+        self._on_gpu = backend(settings.backend).on_gpu
+        """Whether its backend is for a GPU; on a CPU its kernels are then interpreted."""
         self._long_call = False
         """Whether the next call is one in which kernels are compiled or tuned."""
         self._up: Future[None] = Future()
@@ -192,6 +195,9 @@ class CandidateProcess:
         if isinstance(error, ContestantFailed):
             if error.kind == "oom":
                 return Ended(Status.OUT_OF_MEMORY, f"it ran out of memory: {error.message}", error.traceback)
+            if error.kind == "uninterpretable" and self._device.type == "cpu" and self._on_gpu:
+                why = f"this machine has no GPU, and the interpreter cannot run a kernel: {error.message}"
+                return Ended(Status.BUILT_NOT_RUN, why[:500], error.traceback)
             if error.kind == "compile":
                 return Ended(Status.BUILD_ERROR, refusal(error.type, error.message), error.traceback)
             broken = self._ledger.build_failure(error.message)
