@@ -24,13 +24,13 @@ class Timing:
     longest_block_ms: float
     """Blocks longer than this (milliseconds) hold fewer calls."""
     alone_slack: float
-    """So many times what the baseline takes alone it may take beside the candidate, and count."""
+    """The baseline's time beside the candidate counts up to this multiple of its time alone."""
     session_least: float
     """What another pair of processes, other addresses and another minute change: at least this fraction."""
     session_device_spreads: float
-    """And so many times the device's A/A spread of today."""
+    """And at least this multiple of the device's A/A spread of today."""
     session_ms: float
-    """And so many milliseconds of a call."""
+    """And at least this many milliseconds of a call."""
     slowed: float
     """A baseline that is slower beside the candidate by more than this fraction is worth a word."""
     launches: bool

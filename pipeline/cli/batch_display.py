@@ -34,7 +34,7 @@ DRAWING_SHARE = 0.01
 STILL_S = 1.0
 """Longest time between two drawings, also where drawing is slow: a table that stands still seems to hang."""
 SUMMARY_S = 30.0
-"""So often plain lines say how far the whole is."""
+"""Seconds between two summaries among plain lines."""
 TOKENS_S = 1.0
 """Most often that JSON lines say how many tokens of an answer came."""
 

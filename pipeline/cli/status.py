@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST = 20
 """Batches that are shown."""
 LOOK_S = 2.0
-"""So often --watch looks: as often as a batch says how far it is."""
+"""Seconds between two looks of --watch: a batch stores its progress as often."""
 
 
 def status(

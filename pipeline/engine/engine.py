@@ -48,7 +48,8 @@ from kernelproof.workspace import cache_bound, cache_directory
 MAX_TRIES = 3
 """A verification that fails for our reasons is tried this often before it is recorded as such."""
 MAX_HANDED_BACK = 16
-"""So often a candidate goes back to be built for; after that compilers run while it has the device."""
+"""The number of times that a candidate gives the device back for a build. Then compilers run while it has
+the device."""
 MAX_GPUS = 2
 """A candidate after which so many GPUs failed their canary is not let near another."""
 

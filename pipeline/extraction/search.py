@@ -23,7 +23,7 @@ _CODE_START = re.compile(r"^[ \t]*(?:import \w|from [\w.]+ import |class \w+\s*[
 _REASONING_KEYS = frozenset({"reasoning", "reasoning_content", "reasoning_details", "thinking", "thoughts"})
 _MAX_JSON_STRINGS = 8
 _MAX_VERSIONS = 6
-"""So many complete programs, from the last on, are looked at to see which of them are edits of which."""
+"""The number of complete programs, from the last on, that are compared to find edits of earlier ones."""
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from kernelproof.providers.waiting import backoff
 T = TypeVar("T")
 
 PATIENT_TRIES = 60
-"""So often a server is asked how far a batch is though it fails each time: an hour or so."""
+"""The number of failed questions for the state of a batch before it is given up: an hour or so."""
 LABEL = "kernelproof"
 """The name, in a batch's metadata, under which our own name of it stands."""
 PAGES, PAGE = 20, 100
-"""So many of the newest batches are looked through for one of ours."""
+"""Pages of the newest batches that are searched for one of ours, and batches on a page."""
 
 
 class BatchServer:

@@ -98,8 +98,8 @@ def _texts(prompt: Prompt) -> list[str]:
 
 
 def fewest_tokens(text: str) -> int:
-    """So many tokens a text has at least. Signs and blanks that repeat themselves count once: tokenizers
-    have tokens for long rows of them."""
+    """The least number of tokens that a text has. Signs and blanks that repeat themselves count once:
+    tokenizers have tokens for long rows of them."""
     return int(len(_REPEATED.sub(r"\1", text)) / MOST_CHARACTERS_A_TOKEN)
 
 

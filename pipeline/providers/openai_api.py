@@ -38,15 +38,16 @@ if TYPE_CHECKING:
 
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 BUSY_TRIES = 20
-"""So often a question is sent again because the server is busy (429), beside the other retries."""
+"""The number of times that a question is sent again because the server is busy (429), beside the other
+retries."""
 SILENCES = 20
 """An answer without a token for so many times the longest silence is given up, though bytes come."""
 TELL_S = 0.3
-"""So often a listener hears of tokens, at most."""
+"""The fewest seconds between two reports of tokens to a listener."""
 STARTS = 8
-"""So many questions are sent in one turn of the event loop."""
+"""The number of questions that are sent in one turn of the event loop."""
 DRAIN_S = 2.0
-"""So long a connection may take to end after its last event, to be used again."""
+"""The seconds in which a connection must end after its last event, to be used again."""
 
 
 @provider("openai")

@@ -14,7 +14,7 @@ from kernelproof.errors import OutputClosed
 T = TypeVar("T")
 
 LOOK_S = 0.1
-"""So often it is looked whether somebody still reads."""
+"""Seconds between two looks: is the output still read?"""
 
 
 class Stopper:

@@ -16,7 +16,7 @@ from kernelproof.db.store import Store
 
 RENEW_S = LEASE_S / 6
 LOOK_S = 0.5
-"""So often a command looks whether a lease that it waits for is free."""
+"""Seconds between two looks: is a lease free that a command waits for?"""
 
 T = TypeVar("T")
 

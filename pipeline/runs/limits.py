@@ -28,7 +28,7 @@ class Limits:
     max_attempts: int | None = None
     """Answers."""
     equal_errors: int | None = 10
-    """So many questions of a model that fail alike in a row end the asking. Errors that are about one
+    """The number of questions of a model that fail alike in a row and so end the asking. Errors about one
     question alone do not count."""
 
 

@@ -21,9 +21,9 @@ from kernelproof.types.progress import BatchProgress, FailureCount, FastAttempt,
 WINDOW_S = 10
 """Tokens a second are counted over so many seconds."""
 FASTEST = 5
-"""So many of the best attempts are kept."""
+"""The number of best attempts that are kept."""
 FAILURES = 3
-"""So many kinds of failure are shown."""
+"""The number of kinds of failure that are shown."""
 ENOUGH_SAMPLES = 3
 """Nothing is said of time left and cost at the end before so many samples are done."""
 

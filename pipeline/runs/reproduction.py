@@ -21,8 +21,8 @@ DECISIVE_CPU = ("cpu", "cores")
 DECISIVE_SETTINGS = ("backend", "size", "numerics", "purity", "own_kernel", "threads")
 """Settings that decide what a result means; how long and how narrowly was measured is none of them."""
 OTHER_GPU, OTHER_BOARD = 0.05, 0.08
-"""So much two GPUs of one model may differ, as a log-ratio, and two whose boards have other part numbers, or
-whose boards are not known; the intervals know one GPU only. An argmin was 1.255 and 1.194 times as fast as
+"""The allowed difference of two GPUs of one model, as a log-ratio, and of two whose boards have other part
+numbers or are not known. The intervals know one GPU only. An argmin was 1.255 and 1.194 times as fast as
 eager on H200s of two boards, another 1.044 and 0.985 times: 5.0 and 5.8 %."""
 TOO_WIDE = 0.25
 """Where more than this has to be allowed, nothing is said about the times."""

@@ -24,9 +24,9 @@ PAIR = 2
 ROOMY = 8
 """Cores for all that is not measured, from which on the processes of four verifications come up."""
 PREPARED = 2 * PAIR
-"""So many are asked ahead, and hold memory of the GPU for that."""
+"""The number of processes that are asked ahead. Each holds memory of the GPU."""
 AT_ONCE = 1
-"""So many of them are asked at a time: a measurement waits for those that were begun."""
+"""The number of them that are asked at a time: a measurement waits for those that have begun."""
 LOOK_S = 0.005
 """Seconds between two looks for the answer of a process that was asked ahead."""
 

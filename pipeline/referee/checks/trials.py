@@ -20,7 +20,7 @@ from kernelproof.types import Determinism, ErrorClass, ErrorStatistics, Status, 
 from kernelproof.workers.shared_memory import SharedSlot, bits, same_bits
 
 LATER_DRAWS = 4
-"""So many later calls on other inputs an earlier result must survive."""
+"""The number of later calls on other inputs that an earlier result must survive."""
 LATER_SECONDS = 0.15
 """And more on the last of these inputs, for so long, until there are more than slots: in timed calls all
 results of a block are kept, so a candidate with a ring of buffers must have more buffers than that."""

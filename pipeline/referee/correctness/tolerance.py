@@ -82,7 +82,7 @@ REFERENCE_MULTIPLE, NARROW_MULTIPLE = 8.0, 4.0
 ELEMENT_MULTIPLE = 6.0
 PLAIN_MULTIPLE = 4.0
 NORMWISE_ROUNDOFFS = 64.0
-"""So many unit roundoffs of the result's norm one element may be off by, where few elements are large."""
+"""The error of one element where few are large, in unit roundoffs of the result's norm."""
 PLAIN_CEILING = 1e-4
 """On drawn inputs plain arithmetic excuses no more: half of what a result rounded to 11 bits is off by."""
 COARSE_DISTANCE = 2.0

@@ -40,8 +40,8 @@ ZERO_SHARE = 0.02
 SORTED_BITS = 20.0
 """A tensor counts as sorted when chance would do that once in 2^20 draws."""
 LARGEST_FACTORED = 1024
-"""So many leading rows and columns are factored to see whether a matrix is positive definite: if it is, they
-are too. Larger matrices are not looked at for being orthogonal."""
+"""The leading rows and columns that are factored to test whether a matrix is positive definite: if it is,
+they are too. Larger matrices are not tested for being orthogonal."""
 FEWEST_OF_TWO = 8
 """Elements that a tensor of two values has at least, if it is to count as a mask."""
 _CLOSE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}

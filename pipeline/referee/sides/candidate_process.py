@@ -23,7 +23,8 @@ from kernelproof.workers.shared_memory import SharedMemory, SharedWeights, same_
 
 _WEIGHTS = "Do the candidate's parameters start where the reference's do?"
 _NAMED, _LONGEST = 5, 60
-"""So many names of weights are said, and so many characters of each: a candidate chooses its own."""
+"""The number of weights that a message names, and of characters of each name: a candidate chooses its
+names."""
 
 
 class CandidateProcess:

@@ -48,7 +48,7 @@ SAME_EAGER = 0.03
 PRECISE_ENOUGH = 2.0
 """A kept ratio may be so many times as uncertain as today's, or as was asked for."""
 REFUSAL_LASTS = timedelta(days=1)
-"""So long a model that torch.compile cannot compile is not tried again."""
+"""The time before a model that torch.compile could not compile is tried again."""
 PROCESSES = 1024
 COMPILED_ARENAS = ("inputs", "outputs", "baseline_weights")
 """It writes where the candidate does; its weights are those that no candidate could write to."""

@@ -43,7 +43,7 @@ class Decoys:
         return most > 0 and (len(self._made) < AT_LEAST or sum(self._made) < most)
 
     def take(self, count: int) -> list[Variant]:
-        """So many variants, each in its turn, so that few decoys show all of them."""
+        """The next `count` variants. Each has its turn, so that few decoys show all of them."""
         while len(self._next) < count:
             self._next += self._random.sample(self._variants, len(self._variants))
         taken, self._next = self._next[:count], self._next[count:]

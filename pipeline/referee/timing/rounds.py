@@ -47,8 +47,8 @@ the baseline. The rest counts as the candidate's time. Were all of it counted, n
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls."""
 PRIVATE_BYTES = 256 << 20
-"""So many bytes of a round's inputs the referee keeps to itself, beside the watched slot's: which that slot
-is shows when its inputs are destroyed, so a candidate could change all others' for the baseline."""
+"""The bytes of a round's inputs that the referee keeps to itself, beside the watched slot's. A candidate sees
+which slot is watched when its inputs are destroyed, and could then change the others for the baseline."""
 
 
 @dataclass

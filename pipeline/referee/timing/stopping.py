@@ -46,7 +46,7 @@ class StoppingRule:
     trusted: bool = False
     """Whether the inner clock is believed: the candidate is a baseline of ours."""
     min_rounds: int = 8
-    """Fewer rounds are never enough: of eight on the outer clock's bound errs as rarely as it promises."""
+    """The fewest rounds. With fewer than eight the outer clock's bound errs more often than it promises."""
     late_rounds: int = 4
     """When time is up, so few are. They also show that a candidate is clearly slower."""
     most_rounds: int = 200
@@ -56,8 +56,8 @@ class StoppingRule:
     patience_seconds: float = 20.0
     """The outer clock may take this much longer than was allowed to reach what the inner one shows."""
     patience_share: float = 1.0
-    """But no more than this share of the time allowed. A difference that only the rounds' own spread forbids
-    to claim is waited for as long: at its power cap a GPU changes its clock from call to call."""
+    """The further time is at most this share of the time allowed. It is also spent where only the rounds' own
+    spread forbids a claim: at its power cap a GPU changes its clock from call to call."""
     spread_widths: float = 2.0
     """Where nothing is claimed, the baseline's blocks may be so many half-widths apart. An interval that is
     narrow beside a greater spread may be narrow by chance, and `same` would say little."""

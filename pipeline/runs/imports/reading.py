@@ -37,7 +37,7 @@ _NO_PROGRAM = re.compile(r"(?:^|_)prompt(?:_|\.)|^eval_result|(?:^|_)log(?:_|\.)
 """Texts that KernelBench leaves beside its programs."""
 _RESPONSE = "_response"
 _NAMED = 3
-"""So many of the things that a note is about are named."""
+"""The number of files or entries that a note names."""
 
 
 @dataclass(frozen=True)
