@@ -20,7 +20,7 @@ PLACE = "first-calls"
 """The compiler's cache, in the working directory. A relative path: the cache names its files by it, and is
 used in another directory."""
 MAX_BYTES = 8 << 20
-"""Of what is handed on, packed. Kernels beyond it are compiled at their first call once more."""
+"""Most bytes of the packed cache. Kernels beyond it are compiled again at their first call."""
 
 
 class FirstCalls:

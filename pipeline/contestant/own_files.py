@@ -17,7 +17,7 @@ from typing import Any
 
 MAX_FILES = 500
 MAX_CHARS = 4_000_000
-"""Of all headers together: a request holds no more."""
+"""Most characters of all headers together."""
 ROOT = "own"
 """Folder in the build's directory."""
 

@@ -53,9 +53,9 @@ class Span(NamedTuple):
     end: int
     thread: int
     correlation: int = 0
-    """By which a kernel says what launched it."""
+    """The number by which a kernel names its launch."""
     elements: int = 0
-    """Of all the tensors that it was given."""
+    """Elements of all tensors that it got."""
 
 
 class Attributed(NamedTuple):
@@ -65,7 +65,7 @@ class Attributed(NamedTuple):
     owners: dict[int, Key]
     """With what a span of a library's counts, by the span's correlation."""
     elements: dict[Key, int]
-    """Of the tensors that an operator of a library's was given, in all its calls."""
+    """Elements of the tensors that a library's operator got, in all its calls."""
 
 
 def calls(spans: Iterable[Span]) -> Totals:

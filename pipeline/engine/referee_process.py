@@ -59,7 +59,7 @@ class RefereeProcess:
         """The GPU that it sees, its `cuda:0`; None: it sees none."""
         self._turn = threading.Lock()
         self._environments: dict[str, Environment] = {}
-        """By device, as it said them."""
+        """Environments by device, as the referee described them."""
         self._closed = False
         ours, theirs = socket.socketpair()
         lifeline_read, self._lifeline = os.pipe()

@@ -33,7 +33,7 @@ class Referees:
         self._cache = cache
         self._changed = threading.Condition()
         self._running: dict[str, RefereeProcess] = {}
-        """By the GPU's UUID; by the empty text where there is none."""
+        """Referees by the GPU's UUID, or by the empty text without a GPU."""
         self._readied: dict[str, RefereeProcess] = {}
         """Those that were told to get ready."""
         self._taken: set[str] = set()

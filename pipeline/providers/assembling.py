@@ -125,7 +125,7 @@ class _Pieces:
 
     def __init__(self) -> None:
         self._runs: list[tuple[dict[str, Any] | None, str, list[str]]] = []
-        """Of each part what stands beside its text (None: it is text alone), the text's field, the pieces."""
+        """For each part: its other fields (None: it is text alone), the field of its text, the pieces."""
 
     def add(self, value: str | list[Any] | Mapping[str, Any]) -> bool:
         """Takes the next piece. False when it holds nothing."""

@@ -29,7 +29,7 @@ class Failure:
     """A request that got no answer."""
 
     error: ProviderError
-    """In words for the user."""
+    """A sentence for the user."""
     verdict: Verdict
     after_s: float | None = None
     """Wait so long, because the server said so."""

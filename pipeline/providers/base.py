@@ -29,15 +29,15 @@ OnAsk = Callable[[AskEvent], None]
 
 
 def no_events(_: AskEvent) -> None:
-    """For callers that do not want to know."""
+    """Ignores the event: the default of callers that need none."""
 
 
 async def always_room() -> None:
-    """For callers that take every answer at once."""
+    """Returns at once: the default of callers that take every answer."""
 
 
 def nothing_more() -> bool:
-    """For callers that ask all their questions at once."""
+    """Returns False: the default of callers that ask all questions together."""
     return False
 
 

@@ -174,7 +174,7 @@ def _joined(values: Iterable[object]) -> str | None:
 
 
 def _usage(usage: object) -> Usage | None:
-    """By the names of Chat Completions, else of Responses."""
+    """Token counts, by the names of Chat Completions, else of Responses."""
     if not isinstance(usage, Mapping):
         return None
 

@@ -31,7 +31,7 @@ class Complaint:
     message: str
     """The server's words; empty where it has none for people."""
     status: int | None = None
-    """Of HTTP. Some servers put it into the body of a reply with status 200."""
+    """The HTTP status. Some servers put it into the body of a reply with status 200."""
     codes: frozenset[str] = frozenset()
     """What names the error for programs: `insufficient_quota`, `rate_limit_error` ..."""
     parameter: str = ""

@@ -48,7 +48,7 @@ class _Batch:
 
     stage: Literal["collecting", "looking", "submitting", "following"] = "collecting"
     waiting: dict[str, Question] = field(default_factory=dict)
-    """By key."""
+    """Questions by key."""
     size: int = 0
     """Bytes of the requests."""
     first: float = field(default_factory=time.monotonic)
@@ -101,7 +101,7 @@ class ServerBatches:
         self._journal: BatchJournal | None = None
         self._collecting = _Batch()
         self._batch_of: dict[str, _Batch] = {}
-        """By key of the question."""
+        """Batches by the key of a question."""
         self._open: dict[str, _Batch] = {}
         """Those that are at the server, by id."""
 

@@ -223,7 +223,7 @@ def _print_log(attempt: StoredAttempt, console: Console) -> None:
 
 
 def _builds(attempt: StoredAttempt) -> list[tuple[str, tuple[str, ...], str]]:
-    """Of each build that differs from the others: what came of it, its commands, and what they said."""
+    """Each build that differs from the others: its state, its commands and their output."""
     verification = _verification(attempt)
     if verification is None:
         return []

@@ -39,7 +39,7 @@ class BuildRequest(FrozenRecord):
     extra_cuda_cflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
     extra_ldflags: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
     extra_include_paths: tuple[str, ...] = Field(default=(), max_length=MAX_FLAGS)
-    """Of the machine, or relative ones: folders of `files`."""
+    """Folders of the machine, or relative ones: folders of `files`."""
     with_cuda: bool = False
     """True when there are CUDA sources or the caller asked for the CUDA libraries."""
     is_python_module: bool = True
@@ -73,7 +73,7 @@ class BuildRequest(FrozenRecord):
 
     @property
     def content_sha256(self) -> str:
-        """Of all but the name: some candidates give their extension another one in each process."""
+        """A hash over all but the name: some candidates name their extension anew in each process."""
         return sha256_json(self.model_dump(mode="json", exclude={"name"}))
 
     @property

@@ -1,4 +1,4 @@
-"""Which processor cores are kept for what."""
+"""The processor cores that are kept for measurements, and the others."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ class CoreShares(FrozenRecord):
     """The cores of one GPU's measurements, and those of everything else. Empty: all share all."""
 
     measured: tuple[int, ...] = ()
-    """For the process that is timed, and the referee while it times. Nothing else is started on them."""
+    """Cores of the process that is timed, and of the referee while it times. Nothing else starts on them."""
     others: tuple[int, ...] = ()
-    """For compilers, imports, and processes that come up for the next candidate."""
+    """Cores of compilers, imports, and the processes that start for the next candidate."""

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 MOST_CHARACTERS = 60
-"""Of a value that is shown; of a longer one the beginning is."""
+"""Most characters of a value in a message; a longer one is cut."""
 MOST_MISTAKES = 5
 """That one sentence names."""
 

@@ -94,7 +94,7 @@ class Measurement(FrozenRecord):
     inside_ms: float | None = None
     """One candidate call by the contestant's clock alone."""
     unseen_ms: float = 0.0
-    """By how much `candidate_ms` exceeds the median inside."""
+    """`candidate_ms` less the median inside."""
     sessions: tuple[int, ...] = ()
     """For each block the number of the process pair it ran in, from 0; empty for a single pair."""
     calls: tuple[int, ...] = ()

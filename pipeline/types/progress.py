@@ -174,6 +174,6 @@ def _together(models: tuple[ModelProgress, ...], left_s: float | None) -> ModelP
 
 
 def _sum(values: Iterable[N | None]) -> N | None:
-    """Of those that are known; None when none is."""
+    """The sum of the known values; None when none is known."""
     known = [value for value in values if value is not None]
     return sum(known[1:], start=known[0]) if known else None

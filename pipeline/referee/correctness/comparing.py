@@ -18,7 +18,7 @@ from kernelproof.referee.correctness.tolerance import (
 from kernelproof.types import ErrorStatistics
 
 SURE_SHARE = 0.9
-"""Of the floor: the error of a look at float32 is far less than the rest."""
+"""A share of the floor. A look in float32 errs by far less than the rest."""
 CHUNK = 1 << 25
 """Elements widened to float64 at a time: comparing needs at most about 1 GiB beside the tensors."""
 _MOST = float(torch.finfo(torch.float64).max)
@@ -30,7 +30,7 @@ class Room:
     """How far off the truth one output may be since the plainest honest arithmetic is, too."""
 
     norm: float
-    """In norm."""
+    """The error in norm."""
     largest: float
     """One element."""
     floor: float

@@ -210,7 +210,7 @@ def _scaled(value: torch.Tensor, weight: Any, bias: Any, shape: Sequence[int]) -
 
 
 def _first_of(value: torch.Tensor) -> Callable[[Any], Any]:
-    """In place of an operator's first result; the others are torch's."""
+    """Replaces an operator's first result; the others are torch's."""
     return lambda results: (value, *results[1:])
 
 

@@ -36,7 +36,7 @@ class Inputs:
 
     arguments: list[Any]
     seed: int
-    """Of forward's own randomness."""
+    """The seed of forward's own randomness."""
     device: torch.device
 
 
@@ -46,7 +46,7 @@ class Arithmetic:
     def __init__(self, loaded: LoadedProblem, model: torch.nn.Module) -> None:
         self._loaded, self._model = loaded, model
         self._ends: dict[int, float] = {}
-        """Where room ends on drawn inputs, by output: relative to the truth in norm."""
+        """The largest allowed error on drawn inputs, by output: relative to the truth in norm."""
 
     def products(self, at: Inputs) -> int:
         """How many products the reference has that a tensor core could do."""
