@@ -22,8 +22,8 @@ MEASURED_CORES = 2
 FEW_CORES = 4
 """Up to so many cores there is a build for each."""
 FIRST_PER_CORE, BUILDS_PER_CORE = 0.6, 0.9
-"""Of more cores, builds: fewer until the first has ended, since a GPU waits for it (with a build for
-each of 14 cores it took twice as long), more afterwards, when it counts how many end in a minute."""
+"""Builds for each core on machines with more cores: fewer until the first has ended, since a GPU waits for it
+(with 14 builds on 14 cores it took twice as long), and more afterwards, when the rate counts."""
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
 

@@ -53,10 +53,10 @@ class Referees:
 
     @contextmanager
     def expected(self, device: str, ready: Callable[[RefereeProcess], None] | None = None) -> Iterator[None]:
-        """While a candidate is on its way to `device`: as many referees come up as there is work for.
+        """Starts referees, as many as there is work for, while a candidate is on its way to `device`.
 
-        `ready`: what each of them does first, in a thread of its own; it is given out when that is done.
-        Raises RefereeLost when closed, MachineError when no healthy GPU is left.
+        `ready`: called first for each new referee, in a thread of its own, before a candidate gets the
+        referee. Raises RefereeLost when closed, MachineError when no healthy GPU is left.
         """
         with self._changed:
             outdated = self._outdated()

@@ -1,6 +1,5 @@
-"""Deferred cleanup. After a verdict the processes of the verification end, its memory is given back, and
-other processes come up in their place, while the next verification begins. A measurement waits for all of
-that."""
+"""Deferred cleanup. After a verdict the processes of the verification end, its memory is given back, and new
+processes start, while the next verification begins. A measurement waits for the end of all this."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
 MAX_SLOTS = 16
 MAX_SMALL_SLOTS, SMALL_BYTES = 192, 16 << 30
-"""On a GPU there are so many where they fit into so many bytes: calls on few bytes may be short, and the
-referee's clock sees those the better the more there are in a block."""
+"""The most slots on a GPU, and the bytes that they may take: calls on few bytes may be short, and the
+referee's clock sees short calls better when a block has many."""
 MEMORY_SHARE = 0.35
 """Most of the free memory (of the device, or of the host) that slots may take."""
 CPU_BUDGET = 2 << 30
@@ -97,7 +97,7 @@ class SharedSlot:
             raw(place).fill_(POISON)
 
     def message(self, *, baseline: bool = False) -> dict[str, Any]:
-        """The slot as the candidate's process (or the baseline's) is told of it.
+        """The message about the slot for the candidate's process, or the baseline's.
 
         Everything written to the slot is in memory when this returns. Device work is queued: without waiting,
         the contestant could run before its inputs arrived, or its outputs be poisoned after it wrote them.

@@ -1,10 +1,10 @@
-"""Was a timed block undisturbed? Asked right before and right after it, and of the GPU after each round of
-blocks, outside the timed window.
+"""Was a timed block undisturbed? The watch looks right before and right after it, and at the GPU after each
+round of blocks, outside the timed window.
 
-Three things make a block worthless. The GPU was slowed down from outside the work itself: by heat, by its
-power supply, or to a clock lower than the block began with. Somebody else came to compute on it. Or other
-programs kept the measured processes waiting for a core. What always belongs to the work is only noted: heavy
-kernels run into the power cap, and a candidate with more threads than cores waits for itself.
+Three things make a block worthless. The GPU was slowed down by heat, by its power supply, or to a lower clock
+than at the block's beginning. Another process began to compute on it. Or other programs kept the measured
+processes waiting for a core. Two things belong to the work and are only noted: heavy kernels reach the power
+cap, and a candidate with more threads than cores waits for itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORKER_SHARE = 0.05
 
 REPEATS, REPEATED_OF = 2, 3
 """Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
-often than that is so all the time, and to throw rounds away would only make them fewer."""
+often is so all the time, and repetitions would not help."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ class Watch:
 class Repeats:
     """Decides which disturbed rounds of one pair of processes may be repeated.
 
-    The threads of a candidate can wait for each other whenever it wants, and it would have those rounds
-    thrown away that went badly: in simulation a claim of 1.05 where 1.00 is true. On a machine that others
-    load the baseline waits about as often. So a round in which the candidate's block alone waited for a core
-    is repeated once, and once more for each round in which the baseline's block waited. A process that comes
-    to use the GPU counts as the candidate's: it could start one whenever it wants.
+    A candidate can make its threads wait for each other, and so have bad rounds thrown away. In simulation it
+    reached a claim of 1.05 where 1.00 is true. On a machine with other load the baseline waits about as
+    often. So a round in which the candidate's block alone waited for a core is repeated once, and once more
+    for each round in which the baseline's block waited. A process that comes to use the GPU counts as the
+    candidate's: it could start one whenever it wants.
     """
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ def in_thread(work: Callable[[], GpuReading]) -> Future[GpuReading]:
 def slowed_down(before: GpuReading, after: GpuReading, best_mhz: int) -> str | None:
     """Whether a GPU ran slower than its work explains. `best_mhz`: the highest clock after any good block.
 
-    An idle GPU lowers its clock, and so does the power cap under a heavy kernel: neither is held against it.
+    An idle GPU lowers its clock, and so does the power cap under a heavy kernel: neither counts.
     """
     reasons = (before.reasons or 0) | (after.reasons or 0)
     found = [name for bit, name in SLOWDOWNS.items() if reasons & bit]
@@ -221,8 +221,8 @@ def newcomers(known: frozenset[int] | None, users: frozenset[int] | None) -> str
 def spent(before: Waits, after: Waits) -> tuple[int, int]:
     """Nanoseconds that the threads ran, and that those which worked waited for a core, between two readings.
 
-    A thread that hardly ran is no worker: all of a process's threads are woken when it is let go on, only to
-    sleep again, and that some of them queue for a moment delays nothing.
+    A thread that hardly ran is no worker. When a process continues, all its threads wake up, and most sleep
+    again. Their short wait delays nothing.
     """
     steps = []
     for thread, (ran_now, waited_now) in after.items():
@@ -234,11 +234,11 @@ def spent(before: Waits, after: Waits) -> tuple[int, int]:
 
 
 def taken_by_others(ran: int, waited: int, wall_ns: int, cores: int) -> int:
-    """Of the time that threads waited for a core, what others can have caused at most, in nanoseconds.
+    """The most nanoseconds of waiting for a core that other programs can have caused.
 
-    Cores give `cores * wall_ns`. What the threads ran is theirs, and only the rest can have been taken from
-    them: beyond it they waited for each other. Idle time is in the rest as well, so a candidate that now
-    starts more threads than cores and now rests is not told apart from a disturbed one.
+    The cores give `cores * wall_ns`. The threads used some of that, and other programs can have used only the
+    rest. Beyond the rest the threads waited for each other. The rest includes idle time, so a candidate that
+    starts more threads than cores and then rests looks like a disturbed one.
     """
     return min(waited, max(0, cores * wall_ns - ran))
 

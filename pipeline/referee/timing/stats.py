@@ -55,8 +55,9 @@ def sure_rank(count: int, risk: float) -> int:
 
 
 def sure_low(values: Sequence[float] | np.ndarray, risk: float) -> float:
-    """What the median of independent values lies below with a chance of at most `risk`, however they are
-    distributed: an order statistic. Of too few for that their smallest, which of n has a chance of 2^-n."""
+    """A lower bound of the median of independent values: an order statistic. The median lies below it with a
+    chance of at most `risk`, for any distribution. For too few values it is the smallest, with a chance of
+    2^-n."""
     ordered = sorted(map(float, values))
     rank = sure_rank(len(ordered), risk)
     return ordered[max(0, rank - 1)]
@@ -80,11 +81,11 @@ def signed_rank(count: int, risk: float) -> int:
 
 
 def sure_centre(values: Sequence[float], risk: float) -> Interval:
-    """Where the centre of independent, symmetric values lies but for a chance of `risk` on each side, however
-    else they are distributed.
+    """Bounds of the centre of independent, symmetric values. The centre lies beyond each with a chance of at
+    most `risk`.
 
-    Two bounds with half of the risk each, the nearer of them: an order statistic, which no outliers move, and
-    that of the Walsh averages, which is narrower where there are none.
+    Each is the nearer of two bounds with half of the risk: an order statistic, which no outlier moves, and
+    that of the Walsh averages, which is narrower without outliers.
     """
     found = np.asarray(values, dtype=float)
     low, high = sure_low(values, risk / 2), -sure_low(-found, risk / 2)
