@@ -20,7 +20,7 @@ MIXED: material.Answers = {
     ("level1/1", 1, 1): answer(fenced(material.wrong())),
     ("level1/1", 1, 2): answer(fenced(material.right())),
     ("level1/1", 2, 1): answer(fenced(material.uncompilable())),
-    ("level1/1", 3, 1): answer(fenced(material.right()).split("PYBIND11_MODULE")[0], "length"),
+    ("level1/1", 3, 1): answer(fenced(material.right()).split("static PyMethodDef")[0], "length"),
     ("level1/1", 4, 1): answer("I would rather talk about the weather."),
     ("level1/1", 5, 1): answer(fenced(material.right().replace("def forward(self, x):", "def forward(self"))),
 }
