@@ -25,6 +25,24 @@ def program(tmp_path: Path, cache: Path) -> Iterator[Program]:
         yield program
 
 
+@pytest.fixture(scope="session")
+def one_attempt(tmp_path_factory: pytest.TempPathFactory, suite: Path, cache: Path) -> Path:
+    """A workspace with an attempt that has no code."""
+    folder = tmp_path_factory.mktemp("stored")
+    (folder / "prose.md").write_text("no code")
+    command = ("verify", folder / "prose.md", "--problem", "relu", "--suite", suite, "--backend", "cpp")
+    with working_in(folder / "workspace", cache) as program:
+        program.run(*command, code=1)
+        return program.workspace
+
+
+@pytest.fixture
+def stored(program: Program, one_attempt: Path) -> Program:
+    """The program in a copy of it."""
+    shutil.copytree(one_attempt, program.workspace, dirs_exist_ok=True)
+    return program
+
+
 @contextmanager
 def working_in(workspace: Path, cache: Path) -> Iterator[Program]:
     """The program in a workspace, which is made if it is not there."""

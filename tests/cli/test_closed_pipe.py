@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from kernelproof.cli.app import app
 from tests.cli import material
-from tests.cli.conftest import working_in
 from tests.cli.material import fenced
 from tests.cli.program import PROGRAM, Program
 from tests.faultserver import start
@@ -46,24 +44,6 @@ SHORT: list[tuple[str, ...]] = [
 """Commands that end by themselves, in a workspace with an attempt."""
 WITH_SUITE = ("generate", "problems", "prompt")
 QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
-
-
-@pytest.fixture(scope="module")
-def one_attempt(tmp_path_factory: pytest.TempPathFactory, suite: Path, cache: Path) -> Path:
-    """A workspace with an attempt that has no code."""
-    folder = tmp_path_factory.mktemp("stored")
-    (folder / "prose.md").write_text("no code")
-    command = ("verify", folder / "prose.md", "--problem", "relu", "--suite", suite, "--backend", "cpp")
-    with working_in(folder / "workspace", cache) as program:
-        program.run(*command, code=1)
-        return program.workspace
-
-
-@pytest.fixture
-def stored(program: Program, one_attempt: Path) -> Program:
-    """The program in a copy of it."""
-    shutil.copytree(one_attempt, program.workspace, dirs_exist_ok=True)
-    return program
 
 
 def unread(program: Program, *arguments: object) -> tuple[int, str]:

@@ -188,16 +188,6 @@ def test_a_number_of_nothing_stored(stored: Program, command: str, text: str) ->
     assert done.stderr.startswith("kernelproof: ") and done.stderr.count("\n") == 1
 
 
-@pytest.fixture
-def stored(program: Program, suite: Path, tmp_path: Path) -> Program:
-    """With an attempt that has no code."""
-    (tmp_path / "prose.md").write_text("no code")
-    program.run(
-        *("verify", tmp_path / "prose.md", "--problem", "relu", "--suite", suite, "--backend", "cpp"), code=1
-    )
-    return program
-
-
 @pytest.mark.parametrize("bound", [Bounds(1, 20), Bounds(0, 2.5, whole=False, above=True)])
 def test_the_words_are_those_of_records(bound: Bounds) -> None:
     """What an option says of a number, a configuration says too."""
