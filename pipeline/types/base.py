@@ -1,4 +1,4 @@
-"""What all records share: frozen, closed to unknown fields, documented by the text under each field."""
+"""What all records share: frozen, and closed to unknown fields."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from pydantic import BaseModel, ConfigDict
 class FrozenRecord(BaseModel):
     """A frozen record. Unknown fields are an error: a record that another version wrote is not guessed at."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
