@@ -133,7 +133,7 @@ MISTAKES = {
     "unknown size": (("right.py", "--problem", "relu", "--size", "tiny"), "level1/1 has full; choose with"),
     "no seconds": (
         ("right.py", "--problem", "relu", "--seconds", "0"),
-        "--seconds must be more than 0, not 0.0",
+        "--seconds must be more than 0, not 0",
     ),
     "no trials": (("right.py", "--problem", "relu", "--trials", "0"), "--trials must be 1 or more, not 0"),
     "no workspace": (("right.py", "--problem", "relu", "--workspace", "gone"), "make it first: mkdir -p"),
