@@ -15,6 +15,8 @@ BESIDE := -n $(TEST_WORKERS) --dist worksteal
 # The files with such tests: to collect all others a second time takes as long as the tests.
 CLOCKED = $(shell grep -rl 'mark\.clock' tests --include='*.py')
 export PYTHON
+# Hundreds of processes start in a run: none compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-gpu test-slow test-thorough bench evidence lint clean
 
