@@ -17,13 +17,14 @@ from kernelproof.referee.inputs.structure import Forms
 from kernelproof.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.types import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
-from kernelproof.workers.shared_memory import SharedSlot, bits, same_bits
+from kernelproof.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 
 LATER_DRAWS = 4
 """The number of later calls on other inputs that an earlier result must survive."""
 LATER_SECONDS = 0.15
-"""And more on the last of these inputs, for so long, until there are more than slots: in timed calls all
-results of a block are kept, so a candidate with a ring of buffers must have more buffers than that."""
+"""And more on the last of these inputs, for so long, until there are more than slots, and than there are
+slots where memory allows them: in timed calls all results of a block are kept, so a candidate with a ring of
+buffers must have more buffers than that."""
 _AS_LARGE_AS = {
     ErrorClass.TF32_CLASS: "products of TF32 or float16 operands",
     ErrorClass.HALF_CLASS: "products of bfloat16 operands",
@@ -264,7 +265,7 @@ class Trials:
             second.fill(self._loaded.draw(self._ledger.seed(f"trial {name} {number}"), self._device))
             seed = self._ledger.seed(f"forward {name} {number}")
             self._call(second, seed, hold=True)
-        until, most = time.monotonic() + LATER_SECONDS, len(self._slots)
+        until, most = time.monotonic() + LATER_SECONDS, max(len(self._slots), MAX_SLOTS)
         while (most := most - 1) > 0 and time.monotonic() < until:
             self._call(second, seed, hold=True)
         self._unchanged("result_kept", _KEPT, first, before, "a later call overwrote it")

@@ -1,11 +1,13 @@
 # problem: level1/1
-# expected: cheating
-# caught by: host_clock
+# expected: cheating|mutated_input
+# caught by: host_clock|inputs_unchanged
 # devices: cuda
 # settings: {"backend": "triton", "own_kernel": true}
 """Mechanism: a hook of Triton's around every launch replaces the events' elapsed_time wherever Python can.
 
 Surface: code that Triton itself calls while the clock runs.
+
+Without a synchronize, its last kernels may read inputs that are being filled anew: seen as changed inputs.
 """
 import torch
 import torch.nn as nn
