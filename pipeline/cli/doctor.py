@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelproof.cli.options import JsonOption, UnsafeOption, WorkspaceOption
+from kernelproof.report.plain import say
 
 
 def doctor(
@@ -33,7 +34,7 @@ def doctor(
     from kernelproof.workspace import open_workspace
 
     place = open_workspace(workspace)
-    lifted = room.lift_quarantine(lambda text: typer.echo(text, err=True)) if lift_quarantine else []
+    lifted = room.lift_quarantine(lambda text: say(text, err=True)) if lift_quarantine else []
     findings = lifted + room.examine(place, noise=noise, unsafe=unsafe)
     if as_json:
         print(json.dumps([finding.model_dump(mode="json") for finding in findings], indent=1))

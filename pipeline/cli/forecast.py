@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
+from kernelproof.report.plain import say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -20,20 +19,18 @@ def say_forecasts(forecasts: Sequence[Forecast]) -> None:
 
     plan = forecasts[0].plan
     verify, run = plan.settings.verify, plan.settings
-    typer.echo(f"problems   {len(plan.problems)}: {', '.join(problem.id for problem in plan.problems)}")
-    typer.echo(f"strategy   {run.strategy_name}, at most {counted(run.turns, 'turn')} a sample")
-    typer.echo(f"backend    {verify.backend}, size {verify.size}, template {run.template}")
-    typer.echo(f"rules      {rules(verify)}")
+    say(f"problems   {len(plan.problems)}: {', '.join(problem.id for problem in plan.problems)}")
+    say(f"strategy   {run.strategy_name}, at most {counted(run.turns, 'turn')} a sample")
+    say(f"backend    {verify.backend}, size {verify.size}, template {run.template}")
+    say(f"rules      {rules(verify)}")
     for found in forecasts:
-        typer.echo("")
+        say("")
         _say(found)
     if len(forecasts) > 1:
-        typer.echo("")
+        say("")
         costs = [found.cost_usd for found in forecasts]
         known = [cost for cost in costs if cost is not None]
-        typer.echo(
-            f"together   {counted(sum(f.questions for f in forecasts), 'question')}, {_money(known, costs)}"
-        )
+        say(f"together   {counted(sum(f.questions for f in forecasts), 'question')}, {_money(known, costs)}")
 
 
 def _say(found: Forecast) -> None:
@@ -41,14 +38,14 @@ def _say(found: Forecast) -> None:
     stored = f"{found.finished} of {counted(total, 'sample')} are finished"
     judged = f", {counted(found.to_judge, 'stored answer')} to judge" if found.to_judge else ""
     more = f", at most {found.follow_ups} more as answers fail" if found.follow_ups else ""
-    typer.echo(f"model      {found.plan.settings.model}")
-    typer.echo(f"stored     {stored}{judged}")
-    typer.echo(f"questions  {found.questions}{more}")
+    say(f"model      {found.plan.settings.model}")
+    say(f"stored     {stored}{judged}")
+    say(f"questions  {found.questions}{more}")
     if found.too_long:
         length = f"the context of {found.plan.context_length:,} tokens (--context-length)"
-        typer.echo(f"too long   {found.too_long} of them cannot fit {length}, and will not be sent")
-    typer.echo(f"tokens     {_tokens(found)}")
-    typer.echo(f"cost       {_money([found.cost_usd], [found.cost_usd])} for these questions")
+        say(f"too long   {found.too_long} of them cannot fit {length}, and will not be sent")
+    say(f"tokens     {_tokens(found)}")
+    say(f"cost       {_money([found.cost_usd], [found.cost_usd])} for these questions")
 
 
 def _tokens(found: Forecast) -> str:

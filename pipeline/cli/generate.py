@@ -21,6 +21,7 @@ from kernelproof.cli.options import (
     path_option,
     takes_options,
 )
+from kernelproof.report.plain import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,6 +151,6 @@ def _end(outcome: Outcome) -> None:
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
     for refusal in outcome.refusals:
-        typer.echo(f"kernelproof: {refusal}", err=True)
+        say(f"kernelproof: {refusal}", err=True)
     if outcome.refusals or any(status in RETRIED for status in outcome.statuses.values()):
         raise typer.Exit(3)

@@ -13,6 +13,7 @@ from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import problems
 from kernelproof.cli.options import JsonOption, SuiteOption, number
 from kernelproof.cli.problems_import import import_problems
+from kernelproof.report.plain import clean, say, say_text
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def list_problems(
         return
     _print_table(opened, problems)
     for _, message in opened.broken:
-        typer.echo(f"not a problem: {message}", err=True)
+        say(f"not a problem: {message}", err=True)
 
 
 @problems_app.command("show")
@@ -64,15 +65,15 @@ def show_problem(
     if as_json:
         _print_json(found.model_dump(mode="json"))
         return
-    typer.echo(f"{found.id}  {found.name}  (suite {found.suite})")
+    say(f"{found.id}  {found.name}  (suite {found.suite})")
     if found.summary:
-        typer.echo(found.summary)
-    typer.echo(f"\nModel({', '.join(found.signature.init)})")
-    typer.echo(f"forward({', '.join(found.signature.forward)})")
+        say(found.summary)
+    say(f"\nModel({', '.join(found.signature.init)})")
+    say(f"forward({', '.join(found.signature.forward)})")
     for name, values in found.sizes.items():
-        typer.echo(f"size {name}: {_written(values) or 'as in the file'}")
-    typer.echo(f"sha256 {found.sha256}\n")
-    typer.echo(found.source)
+        say(f"size {name}: {_written(values) or 'as in the file'}")
+    say(f"sha256 {found.sha256}\n")
+    say_text(found.source)
 
 
 @problems_app.command("check")
@@ -102,10 +103,10 @@ def check_problems(
     _refuse_unknown(size, problems)
     broken = [] if problem else opened.broken
     records = []
-    say = partial(typer.echo, err=True)
+    on_wait = partial(say, err=True)
     for chosen in problems:
         preset = size if size in chosen.sizes else "full"
-        fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit, on_wait=say)
+        fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit, on_wait=on_wait)
         records.append(fitness)
         if not as_json:
             print_fitness(chosen, fitness)
@@ -118,9 +119,9 @@ def check_problems(
         )
     else:
         for _, message in broken:
-            typer.echo(f"broken  {message}")
+            say(f"broken  {message}")
         fit = sum(record.ok for record in records)
-        typer.echo(f"{fit} of {counted(len(records) + len(broken), 'problem')} fit")
+        say(f"{fit} of {counted(len(records) + len(broken), 'problem')} fit")
     if broken or not all(record.ok for record in records):
         raise typer.Exit(1)
 
@@ -157,8 +158,10 @@ def _print_table(suite: Suite, problems: list[Problem]) -> None:
         table.add_column(column, no_wrap=True)
     table.add_column("summary")
     for problem in problems:
-        summary = Text(problem.summary, no_wrap=True, overflow="ellipsis")
-        table.add_row(Text(problem.id), Text(problem.name), ", ".join(problem.sizes), summary)
+        summary = Text(clean(problem.summary), no_wrap=True, overflow="ellipsis")
+        table.add_row(
+            Text(clean(problem.id)), Text(clean(problem.name)), clean(", ".join(problem.sizes)), summary
+        )
     # A narrow terminal shortens the summaries; a pipe gets them whole.
     console = Console(width=None if sys.stdout.isatty() else 1000)
     console.print(table)
@@ -167,7 +170,7 @@ def _print_table(suite: Suite, problems: list[Problem]) -> None:
 def _print_json(value: object) -> None:
     import json
 
-    typer.echo(json.dumps(value, indent=2))
+    print(json.dumps(value, indent=2))
 
 
 def _written(values: dict[str, object]) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from kernelproof.bounds import NEW_LEVEL
 from kernelproof.cli.options import JsonOption, nonempty_text, number, path_option
+from kernelproof.report.plain import say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -115,11 +116,11 @@ def import_problems(
         _print_json(imported, None)
         return
     for message in imported.left_out:
-        typer.echo(f"left out: {message}", err=True)
+        say(f"left out: {message}", err=True)
     folders = Counter(file.parent.name for file in imported.files if file.parent != to)
     parts = ", ".join(f"{count} in {folder}" for folder, count in folders.items())
-    typer.echo(f"{to}: {counted(len(imported.problems), 'problem')}{f' ({parts})' if parts else ''}")
-    typer.echo(f"check them: kernelproof problems check --suite {to}")
+    say(f"{to}: {counted(len(imported.problems), 'problem')}{f' ({parts})' if parts else ''}")
+    say(f"check them: kernelproof problems check --suite {to}")
 
 
 def _once(columns: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -145,7 +146,7 @@ def _import_class(request: ModuleRequest, to: Path, device: str | None, as_json:
     draft = place_in(draft_of_module(request), to)
     problem, fitness = draft.problem(to), None
     if device is not None:
-        fitness = check_problem(problem, size="full", device=device, on_wait=partial(typer.echo, err=True))
+        fitness = check_problem(problem, size="full", device=device, on_wait=partial(say, err=True))
         for finding in fitness.findings:
             if finding.reason in (Unfit.ERROR, Unfit.CRASH):
                 raise UsageError(f"nothing was written, since it does not run: {finding.message}")
@@ -155,7 +156,7 @@ def _import_class(request: ModuleRequest, to: Path, device: str | None, as_json:
     else:
         if fitness is not None:
             print_fitness(problem, fitness)
-        typer.echo(str(imported.files[0]))
+        say(str(imported.files[0]))
     if fitness is not None and not fitness.ok:
         raise typer.Exit(1)
 
@@ -183,4 +184,4 @@ def _print_json(imported: Imported, fitness: Fitness | None) -> None:
         "left_out": list(imported.left_out),
         "fitness": fitness and {"ok": fitness.ok, **fitness.model_dump(mode="json")},
     }
-    typer.echo(json.dumps(shown, indent=2))
+    print(json.dumps(shown, indent=2))

@@ -9,6 +9,7 @@ import typer
 from kernelproof.backends import names, preferred
 from kernelproof.cli.completion import problems
 from kernelproof.cli.options import JsonOption, SuiteOption, choice
+from kernelproof.report.plain import json_text, say, say_text
 
 
 def prompt(
@@ -30,8 +31,8 @@ def prompt(
 
     rendered = first_prompt(open_suite(suite).find(problem), backend=backend, size=size, template=template)
     if as_json:
-        typer.echo(rendered.model_dump_json(indent=2))
+        print(json_text(rendered))
         return
     for part, text in (("system", rendered.system), ("user", rendered.user)):
-        typer.echo(f"===== {part} ({rendered.template}, prompt {rendered.sha256[:12]}) =====")
-        typer.echo(text)
+        say(f"===== {part} ({rendered.template}, prompt {rendered.sha256[:12]}) =====")
+        say_text(text)

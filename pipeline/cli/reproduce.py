@@ -19,7 +19,7 @@ def reproduce(
     """
     from kernelproof.db.store import open_store
     from kernelproof.engine.engine import Engine
-    from kernelproof.report.plain import screen
+    from kernelproof.report.plain import json_text, screen
     from kernelproof.report.reproduction import print_reproduction
     from kernelproof.runs.reproduction import reproduce as run
     from kernelproof.workspace import open_workspace
@@ -30,7 +30,7 @@ def reproduce(
     ):
         result = run(store, store.resolve_attempt(attempt), engine)
     if as_json:
-        print(result.model_dump_json(indent=1))
+        print(json_text(result))
     else:
         print_reproduction(result, screen())
     if not result.finding.confirms:

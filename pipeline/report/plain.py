@@ -25,16 +25,32 @@ _ESCAPES = re.compile(
 )
 _CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f"
-    r"\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reordering, which shows another program than the one there is
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reordering, which shows another program than there is
+    r"\u200b-\u200d\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # no width: two names that differ look alike
     r"]"
 )
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """`text` without escape sequences, control and reordering characters; newlines and tabs stay."""
+    """`text` without escape sequences, control, reordering, invisible characters; newlines and tabs stay."""
     text = _CONTROLS.sub("", _ESCAPES.sub("", text))
     return _SURROGATES.sub("\ufffd", text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Prints a line that may quote a name, a file, a problem or a server."""
+    print(clean(text), file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def say_text(text: str) -> None:
+    """Prints a text that a program may read: as it is, and cleaned only for a terminal."""
+    if sys.stdout.isatty():
+        say(text)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.flush()
 
 
 def screen(stream: TextIO | None = None) -> Console:

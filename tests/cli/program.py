@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import random
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -73,6 +78,28 @@ class Program:
         assert code is None or done.returncode == code, f"exit code {done.returncode}\n{stdout}\n{stderr}"
         assert "Traceback" not in stderr, stderr
         return done
+
+    def on_terminal(self, *arguments: object, columns: int = 120, seconds: float = 120.0) -> tuple[int, str]:
+        """Exit code of a command on a terminal without a pager, and all that it wrote there."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        process = subprocess.Popen(
+            [*PROGRAM, *map(str, arguments)],
+            env={**self.environment, "TERM": "xterm-256color", "PAGER": "cat", "COLUMNS": "", "LINES": ""},
+            cwd=self.workspace,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        seen, deadline = b"", time.monotonic() + seconds
+        with suppress(OSError):  # the other side is closed
+            while piece := os.read(ours, 1 << 16) if select.select([ours], [], [], seconds)[0] else b"":
+                seen += piece
+                assert time.monotonic() < deadline, seen[-2000:]
+        os.close(ours)
+        return process.wait(timeout=60), seen.decode(errors="replace")
 
     def store(self) -> Store:
         """The workspace's store, which must be there."""

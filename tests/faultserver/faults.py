@@ -253,8 +253,23 @@ async def unknown_fields(writer: asyncio.StreamWriter, asked: Asked) -> None:
 
 @fault
 async def hostile(writer: asyncio.StreamWriter, asked: Asked) -> None:
-    """Terminal escapes, NUL, a lone surrogate, a million backticks."""
-    await send(writer, asked, Answer("\x1b]0;owned\x07\x1b[2J\x00 \ud800 " + "`" * 1_000_000))
+    """Terminal escapes, NUL, a lone surrogate, reordering, no width, a million backticks."""
+    text = "\x1b]0;owned\x07\x1b[2J\x00 \ud800 \x9b2J\u202e\u200b\ufeff " + "`" * 1_000_000
+    await send(writer, asked, Answer(text))
+
+
+@fault
+async def hostile_words(writer: asyncio.StreamWriter, asked: Asked) -> None:
+    """401 whose message would steer a terminal."""
+    reply(
+        writer, "401 Unauthorized", error("no \x1b]0;owned\x07\x1b[2J\u202ekey\u200b", code="invalid_api_key")
+    )
+
+
+@fault
+async def hostile_trouble(writer: asyncio.StreamWriter, asked: Asked) -> None:
+    """400 for this question alone, whose message would steer a terminal."""
+    reply(writer, "400 Bad Request", error("odd \x1b]0;owned\x07\x1b[2J\u202equestion\u200b"))
 
 
 @fault
