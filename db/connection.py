@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sqlite3
@@ -13,7 +14,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
 from kernelproof.db.failures import explained, is_busy
@@ -23,11 +24,15 @@ HEAD = "0006_reported_results"
 """The newest migration: what this program reads and writes."""
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""
-BUSY_MS = 10_000
+BUSY_MS = 3_000
 """How long SQLite itself waits for a lock before it says busy."""
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """How long a write is tried again before the user is told that the database is locked."""
 
+SAY_S = 3.0
+"""After so long a wait for a lock it is said that there is one."""
+
+_LOG = logging.getLogger("kernelproof.db")
 _WRITE = "kernelproof_write"
 _MIGRATING = threading.Lock()  # alembic's context is one for the process
 
@@ -44,6 +49,10 @@ class Database:
         self._engine = _engine(path, immutable)
         self._writer = self._engine.execution_options(**{_WRITE: True})
         self._turn = threading.Lock()
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the file that was opened."""
+        self._said = -PATIENCE_S
+        """When it was last said that the file is locked."""
 
     def read(self, work: Callable[[Session], T]) -> T:
         """`work` within one read transaction: it sees one state of the database."""
@@ -53,7 +62,7 @@ class Database:
                 return work(session)
 
         with explained(self.path):
-            return _patiently(once)
+            return self._patiently(once)
 
     def write(self, work: Callable[[Session], T]) -> T:
         """`work` within one BEGIN IMMEDIATE transaction: all of it is stored, or nothing.
@@ -66,7 +75,13 @@ class Database:
                 return work(session)
 
         with explained(self.path), self._turn:
-            return _patiently(once)
+            try:
+                done = self._patiently(once)
+            except (DBAPIError, sqlite3.Error):
+                self._require_file()  # where it is gone, that says more
+                raise
+            self._require_file()  # afterwards: a file that was moved has got it
+            return done
 
     def prepare(self) -> None:
         """Brings the file to WAL mode and the newest schema; two processes may do so at once.
@@ -75,7 +90,8 @@ class Database:
         of an immutable one for each other schema.
         """
         with explained(self.path):
-            _patiently(self._prepare_once)
+            self._patiently(self._prepare_once)
+            self._file = _identity(self.path)
 
     def _prepare_once(self) -> None:
         with self._engine.connect() as connection:
@@ -96,6 +112,35 @@ class Database:
             # The lock of BEGIN IMMEDIATE is held: a process that waited for it finds the work done.
             if _version(connection, self.path) != HEAD:
                 _migrate(connection, self.path)
+
+    def _require_file(self) -> None:
+        """Raises StoreError where the file that was opened is no longer at its path.
+
+        SQLite would go on writing to one that nobody finds.
+        """
+        if self._file is not None and _identity(self.path) != self._file:
+            raise StoreError(
+                f"database {self.path} was removed, moved or replaced while it was in use; put it back, or "
+                "make the workspace's directory anew, then run the same command again"
+            )
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """`work`, again while another process holds the lock, as long as PATIENCE_S."""
+        began = time.monotonic()
+        while True:
+            try:
+                return work()
+            except (OperationalError, sqlite3.OperationalError) as error:
+                now = time.monotonic()
+                if not is_busy(error) or now - began > PATIENCE_S:
+                    raise
+            if now - began >= SAY_S and now - self._said >= PATIENCE_S:
+                self._said = now
+                _LOG.warning(
+                    "kernelproof: database %s is locked by another process; waiting for it, %d s at most",
+                    *(self.path, PATIENCE_S),
+                )
+            time.sleep(random.uniform(0.01, 0.1))
 
     def close(self) -> None:
         """Closes the connections; the last one to close folds the write-ahead log into the file."""
@@ -163,15 +208,13 @@ def _on_begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _patiently(work: Callable[[], T]) -> T:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            return work()
-        except (OperationalError, sqlite3.OperationalError) as error:
-            if not is_busy(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(random.uniform(0.01, 0.1))
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _version(connection: Connection, path: Path) -> str | None:

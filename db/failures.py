@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from sqlalchemy.exc import DBAPIError
 
 from kernelproof.errors import StoreError
 
+ROOM_BYTES = 64 << 10
+"""Less than this is a full disk: the files beside a database in use take as much."""
 _ADVICE = {
     "SQLITE_NOTADB": "is not a SQLite database; move it away, or choose another --workspace",
     "SQLITE_CORRUPT": "is damaged; keep it, restore a backup or try `sqlite3 FILE .recover | sqlite3 NEW`",
@@ -40,12 +43,22 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except (DBAPIError, sqlite3.Error) as error:
         name = _name(error)
+        if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _is_full(path):
+            name = "SQLITE_FULL"  # for the files beside it there is no room
         advice = next((text for prefix, text in _ADVICE.items() if name.startswith(prefix)), None)
         if advice is None:
             raise
         raise StoreError(f"database {path} {advice} ({_original(error)})") from error
     except OSError as error:
         raise StoreError(f"database {path} cannot be used: {error.strerror or error}") from error
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        found = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < ROOM_BYTES
 
 
 def _original(error: DBAPIError | sqlite3.Error) -> BaseException | None:

@@ -52,7 +52,7 @@ def open_store(path: Path, *, create: bool = True, only_read: bool = False) -> S
 
     `only_read`: nothing will be stored, so that a read-only directory does, and nothing is made. Raises
     UsageError when it is missing and not to be made; StoreError when the file cannot be used: newer schema,
-    another program's database, damaged, read-only, full disk, locked for a minute.
+    another program's database, damaged, read-only, full disk, locked for two minutes.
     """
     return Store(open_database(path, create=create and not only_read, only_read=only_read))
 

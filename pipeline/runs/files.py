@@ -27,6 +27,7 @@ def write_attempt(
     """
     folder = root / key.problem_id / f"{attempt_id}-sample{key.sample}-turn{key.turn}"
     try:
+        root.mkdir(exist_ok=True)  # not what it lies in: a workspace that was removed is not made anew
         folder.mkdir(parents=True, exist_ok=True)
         if response is not None and response.text is not None:
             _write(folder / "response.md", response.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import StoredAttempt
 from kernelproof.engine.engine import Engine
+from kernelproof.errors import StoreError
 from kernelproof.runs.batch import REPORT_S
 from kernelproof.runs.conversation import RETRIED
 from kernelproof.runs.ending import Listener, Stopper, first_error
@@ -75,7 +77,8 @@ async def rejudge(
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
         error = first_error(errors)
-        work.close(progress(), f"stopped: {error}")
+        with suppress(StoreError):  # the error that is on its way to the user says it
+            work.close(progress(), f"stopped: {error}")
         raise error from None
     finally:
         engine.close()  # ends what cancelled tasks left running in their threads

@@ -51,12 +51,12 @@ class Program:
             **self.extra,
         }
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
-        """Starts a command in a session of its own."""
+    def start(self, *arguments: object, directory: Path | None = None) -> subprocess.Popen[str]:
+        """Starts a command in a session of its own; in the workspace, unless a `directory` is given."""
         return subprocess.Popen(
             [*PROGRAM, *map(str, arguments)],
             env=self.environment,
-            cwd=self.workspace,
+            cwd=directory or self.workspace,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -44,7 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (level / "1_relu.py").write_text(SOURCE)
     (level / f"2_{STEERS}sines.py").write_text(material.SINES)
     (level / f"3_{STEERS}broken.py").write_text("not python at all")
-    given = root / "given" / "level1_1"
+    given = root / "given" / "relu"
     given.mkdir(parents=True)
     (given / f"a{STEERS}.py").write_text(CANDIDATE)
     (given / f"b{STEERS}.md").write_text(f"no code {STEERS} here")
