@@ -85,7 +85,7 @@ def command(server: FaultServer, questions: int) -> list[str]:
     """`generate`, so many questions at once."""
     usual = [sys.executable, "-m", "kernelproof", "generate", "level1/1", "--model", "openai:slow"]
     asked = ["--samples", str(questions), "--concurrency", str(questions), "--base-url", server.url]
-    return [*usual, *asked, "--backend", "cpp", "--no-measure"]
+    return [*usual, *asked, "--no-measure"]
 
 
 def measure(questions: int, seconds: float) -> dict[str, object]:
