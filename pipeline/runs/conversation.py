@@ -25,7 +25,7 @@ from kernelproof.runs.events import Event, OnEvent, Phase
 from kernelproof.runs.files import write_attempt
 from kernelproof.runs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.questions import question_key
-from kernelproof.runs.strategies import Proposal, Result, StrategyClass, Task
+from kernelproof.runs.strategies import Proposal, Result, Rounds, StrategyClass, Task
 from kernelproof.types import (
     AttemptKey,
     Extraction,
@@ -132,19 +132,16 @@ class Conversation:
     async def _rounds(self, wait: bool) -> None:
         """Asks the strategy, tries what it proposes, tells it the results; until it or the turns end."""
         task = Task(self._problem, self._settings.backend, self._sample, self._last)
-        strategy = self._stages.strategy(task)
-        turn = 1
-        while proposals := tuple(strategy.ask())[: self._last + 1 - turn]:
-            asked = dict(enumerate(proposals, start=turn))
-            turn += len(asked)
-            if turn > self._last and all(map(self._settled, asked)):
+        rounds = Rounds(self._stages.strategy(task), self._last)
+        while asked := rounds.ask():
+            if rounds.is_last and all(map(self._settled, asked)):
                 self._tell_kept(asked)
                 return  # the turns are used up, and nothing of this round is left to do
             judged = await self._round(asked, wait)
             if len(judged) < len(asked):
                 return  # the same command takes up what the provider or the machine failed at
             self._judged |= judged
-            strategy.tell([self._result(number, proposal) for number, proposal in asked.items()])
+            rounds.tell([self._result(number, proposal) for number, proposal in asked.items()])
 
     async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn."""

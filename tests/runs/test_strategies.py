@@ -9,7 +9,7 @@ import pytest
 
 from kernelproof.db.store import open_store
 from kernelproof.errors import UsageError
-from kernelproof.runs.strategies import Proposal, Result, Strategy, Task, find_strategy, strategy
+from kernelproof.runs.strategies import Proposal, Result, Rounds, Strategy, Task, find_strategy, strategy
 from kernelproof.types import RunSettings, Status, VerifySettings
 from tests.db import samples
 from tests.plugins import install
@@ -42,6 +42,35 @@ def test_refine_builds_on_the_last_attempt_until_one_is_correct() -> None:
     assert searching.ask() == (Proposal(parent=2),)
     told(searching, Status.CORRECT, 3)
     assert searching.ask() == ()
+
+
+class TwoThenThree:
+    """Two proposals, then three on the last that was told of, for ever."""
+
+    def __init__(self) -> None:
+        self.told: list[list[int]] = []
+
+    def ask(self) -> Sequence[Proposal]:
+        return FIRST * 2 if not self.told else (Proposal(parent=self.told[-1][-1]),) * 3
+
+    def tell(self, results: Sequence[Result]) -> None:
+        self.told.append([result.turn for result in results])
+
+
+def test_rounds_number_the_turns_and_end_with_the_last() -> None:
+    searching = TwoThenThree()
+    rounds = Rounds(searching, turns=6)
+    seen = []
+    while asked := rounds.ask():
+        seen.append((asked, rounds.is_last))
+        rounds.tell([Result(given, turn, Status.CORRECT, None) for turn, given in asked.items()])
+    first, on_two = Proposal(), Proposal(parent=2)
+    assert seen == [
+        ({1: first, 2: first}, False),
+        ({3: on_two, 4: on_two, 5: on_two}, False),
+        ({6: Proposal(parent=5)}, True),
+    ]
+    assert searching.told == [[1, 2], [3, 4, 5], [6]]
 
 
 TWICE = """
