@@ -110,7 +110,9 @@ def test_an_example_function_gives_the_inputs(
     )
     monkeypatch.chdir(tmp_path / "code")
     to = tmp_path / "mine"
-    assert imports("layers:GatedUnit", to, "--init", "[64]", "--example", "layers.py:example").exit_code == 0
+    first = ("--init", "[64]", "--example", "layers.py:example", "--no-check")
+    assert imports("layers:GatedUnit", to, *first).exit_code == 0
+    assert "return list(example())" in (to / "level1" / "1_gated_unit.py").read_text()
     options = ("--init", '[64, "relu"]', "--example", "data:rows", "--name", "7_gate", "--json")
     result = imports("layers:GatedUnit", to, *options)
     assert result.exit_code == 0, result.output
