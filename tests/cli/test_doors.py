@@ -248,11 +248,13 @@ CUT_BY_SERVER = {
 }
 
 
-@pytest.mark.parametrize("finish_reason", ["length", "max_tokens", "MAX_TOKENS"])
+CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
+
+
 def test_what_a_server_cut_off_is_truncated_through_both_doors_that_know_it(
-    program: Program, tmp_path: Path, suite: Path, finish_reason: str
+    program: Program, tmp_path: Path, suite: Path
 ) -> None:
-    bodies = [material.answer(text, finish_reason) for text in CUT_BY_SERVER.values()]
+    bodies = [material.answer(text, reason) for reason in CUT_REASONS for text in CUT_BY_SERVER.values()]
     lines = tmp_path / "given.jsonl"
     lines.write_text("".join(json.dumps({"problem": "relu", "response": body}) + "\n" for body in bodies))
     program.run("verify", lines, "--suite", suite, *QUICK, code=1)

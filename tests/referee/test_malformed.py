@@ -337,7 +337,11 @@ def test_build_requests_of_half_characters_end_as_builds(change: dict[str, Any],
     assert Build.model_validate_json(build.model_dump_json()) == build
 
 
-@pytest.mark.parametrize("calls", [0, 1, 5, 30], ids="after {} calls".format)
+@pytest.mark.parametrize(
+    "calls",
+    [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow), 30],
+    ids="after {} calls".format,
+)
 def test_a_candidate_that_scribbles_on_the_socket_ends_itself_only(calls: int, court: Court) -> None:
     """A thread of a real candidate writes to the runner's socket from some call on, at random moments."""
     scribbling = (HERE / "scribbling.py").read_text().replace("CALLS = 0", f"CALLS = {calls}")
