@@ -49,6 +49,10 @@ class Group(TyperGroup):
         if args[0] in known or args[0].startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         above = ctx.command_path.partition(" ")[2]
+        if args[0] in ("help", "version"):
+            words = " ".join(each for each in args[1:] if each in known) if args[0] == "help" else ""
+            meant = " ".join(filter(None, (ctx.command_path, words, f"--{args[0]}")))
+            raise UsageError(f"there is no command {args[0]!r}; did you mean {meant!r}?")
         near = get_close_matches(args[0], known, 1)
         hint = f"did you mean {f'{above} {near[0]}'.strip()!r}?" if near else f"there are: {', '.join(known)}"
         raise UsageError(f"there is no command {f'{above} {args[0]}'.strip()!r}; {hint}")

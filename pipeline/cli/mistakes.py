@@ -35,8 +35,12 @@ def _unknown(error: Any, command: str) -> str:
     name = error.option_name
     options = error.ctx.command.get_params(error.ctx)
     known = [opt for each in options for opt in (*each.opts, *each.secondary_opts) if opt.startswith("--")]
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"{command} --help lists what there is"
+    letter = re.fullmatch(r"-(\w)", name)
+    alike = [opt for opt in known if letter and opt.startswith(f"--{letter[1]}")]
+    near = get_close_matches(name.lstrip("-"), [opt.removeprefix("--") for opt in known], 1)
+    hint = f"did you mean --{near[0]}?" if near else f"{command} --help lists what there is"
+    if alike:
+        hint = f"options are written in full: {', '.join(alike[:4])}{' ...' if len(alike) > 4 else ''}"
     return f"there is no option {_shown(name)}; {hint}"
 
 
@@ -56,7 +60,14 @@ def _bad(error: Any) -> str:
 def _other(error: Any, command: str) -> str:
     extra = re.search(r"unexpected extra arguments?(?:\(s\))? \((.*)\)", error.message, re.S)
     if extra:
-        return f"{command} takes no more words: {_shown(extra[1])} is too much"
+        options = {opt for each in error.ctx.command.get_params(error.ctx) for opt in each.opts}
+        word = extra[1].split()[0]
+        hint = (
+            f"; a problem is given as --problem {word}"
+            if "--problem" in options and word.isprintable()
+            else ""
+        )
+        return f"{command} takes no more words: {_shown(extra[1])} is too much{hint}"
     if error.message.startswith("Missing command"):
         return f"which command? {command} --help lists them"
     return str(error.message).rstrip(".")

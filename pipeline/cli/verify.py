@@ -87,10 +87,11 @@ def _given(file: Path, problem: str | None, suite: Path | None) -> list[Given]:
         return read_candidates(file, opened, opened.find(problem) if problem is not None else None)
     piped = str(file) == "-"
     name = STANDARD_INPUT if piped else str(file)
+    text = None if piped else read_text(file)
     if problem is None:
         raise UsageError(f"which problem is {name} for? give --problem")
     found = open_suite(suite).find(problem)
-    return [given_text(name, read_standard_input() if piped else read_text(file), found)]
+    return [given_text(name, read_standard_input() if text is None else text, found)]
 
 
 def _database(workspace: Path | None) -> Path:

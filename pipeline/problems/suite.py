@@ -148,8 +148,10 @@ class Suite:
             nearest.setdefault(ways[way], way)
         near = ", ".join(way if way == found else f"{way} ({found})" for found, way in nearest.items())
         hint = f"did you mean {near}?" if near else "`kernelproof problems list` shows what there is"
-        if level_of(_normal(text)) is not None:
+        if level_of(_normal(text)) is not None or _normal(text) == "level":
             hint = f"its folders are {', '.join(dict.fromkeys(place.folder for place in self._places))}"
+        if "," in text and all(map(self.knows, text.split(","))):
+            hint = f"give several with spaces between them: {' '.join(text.split(','))}"
         if text.endswith(".py") and not near:
             hint = "there is no such file either"
         path = _there(text)

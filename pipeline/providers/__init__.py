@@ -48,7 +48,10 @@ def open_provider(spec: str, options: ProviderOptions | None = None) -> Provider
     """
     kind, _, rest = spec.partition(":")
     if not kind or not rest.strip():
-        raise UsageError(f"no model {spec!r}; {_forms()}")
+        meant = (
+            f"did you mean openai:{kind}? or " if kind and kind not in PROVIDERS and ":" not in spec else ""
+        )
+        raise UsageError(f"no model {spec!r}; {meant}{_forms()}")
     if kind not in PROVIDERS:
         raise UsageError(f"no model {spec!r}, because no provider is called {kind!r}; {_forms()}")
     return PROVIDERS.find(kind)(rest, options or ProviderOptions())

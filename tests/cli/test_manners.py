@@ -132,6 +132,32 @@ MISTAKES = {
     "verify x --trials many": "--trials must be a whole number, not 'many'",
     "generate relu --model replay:demo --samples 0": "--samples must be 1 or more, not 0",
     "problems list --level one": "--level must be a whole number, not 'one'",
+    "help": "there is no command 'help'; did you mean 'kernelproof --help'?",
+    "help verify": "there is no command 'help'; did you mean 'kernelproof verify --help'?",
+    "problems help list": "there is no command 'help'; did you mean 'kernelproof problems list --help'?",
+    "version": "there is no command 'version'; did you mean 'kernelproof --version'?",
+    "generate relu -m replay:demo": (
+        "there is no option -m; options are written in full: --model, --max-tokens, --max-cost, "
+        "--max-tokens-total ..."
+    ),
+    "verify x -p relu": "there is no option -p; options are written in full: --problem, --purity",
+    "leaderboard --sort speedup": (
+        "there is no option --sort; kernelproof leaderboard --help lists what there is"
+    ),
+    "leaderboard relu": (
+        "kernelproof leaderboard takes no more words: relu is too much; a problem is given as --problem relu"
+    ),
+    "verify nothing.py": "nothing.py cannot be read: No such file or directory",
+    "generate relu --model gpt-5": (
+        "no model 'gpt-5'; did you mean openai:gpt-5? or write openai:MODEL, replay:FILE or replay:demo"
+    ),
+    "generate relu,softmax --model replay:demo": (
+        "no problem 'relu,softmax' among the 42 of suite kernelproof; give several with spaces between them: "
+        "relu softmax"
+    ),
+    "generate level 1 --model replay:demo": (
+        "no problem 'level' among the 42 of suite kernelproof; its folders are level1, level2, level3"
+    ),
     "leaderboard --numerics fp23": "--numerics: 'fp23' is not one of 'fp32', 'tf32'; did you mean 'fp32'?",
 }
 
