@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = sorted(path.stem for path in (Path(__file__).parents[2] / "benchmarks").glob("[a-z]*.py"))
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = sorted(
+    ".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in FOLDER.rglob("[a-z]*.py")
+)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

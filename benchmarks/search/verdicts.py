@@ -1,0 +1,99 @@
+"""What a strategy is told of a program: a verification of a landscape's point, with a measured speedup."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import fields
+from typing import Any
+
+from benchmarks.search.landscape import Landscape
+from benchmarks.search.proposer import Program
+from kernelproof.hashing import sha256_text
+from kernelproof.runs.strategies import Proposal, Result
+from kernelproof.types import Interval, Measurement, Pace, Problem, Status, Verification, VerifySettings
+from kernelproof.types.measurement import resolved
+
+RESOLUTION = 0.01
+"""The smallest difference that a measurement claims."""
+_TOLD = {each.name for each in fields(Result)}
+
+
+def problem(name: str, seed: int) -> Problem:
+    """A landscape as the problem of a task: strategies draw their random choices from its hash."""
+    text = f"{name}/{seed}"
+    return Problem(id=name, suite="landscapes", name=name, source=text, sha256=sha256_text(text))
+
+
+class Verifier:
+    """Verifies programs of one landscape. The same program, verified twice, is measured twice."""
+
+    def __init__(self, of: Problem, landscape: Landscape, noise: float | None = None) -> None:
+        """`noise` takes the place of the landscape's own."""
+        self._landscape = landscape
+        self._noise = landscape.noise if noise is None else noise
+        self._settings = VerifySettings(backend="cuda")
+        self._problem = of
+
+    def result(self, program: Program, proposal: Proposal, turn: int, number: int) -> Result:
+        """What came of the question with this number."""
+        status = program.status(self._landscape)
+        measured = self._measured(program, number) if status is Status.CORRECT else None
+        facts: dict[str, Any] = {
+            "proposal": proposal,
+            "turn": turn,
+            "status": status,
+            "verification": self._verification(program, status, measured),
+            "source": program.source,
+        }
+        if measured is not None:
+            low, high = measured.speedup_interval.low, measured.speedup_interval.high
+            facts["interval"] = Interval.model_construct(
+                low=resolved(low, measured.pace), high=resolved(high, measured.pace)
+            )
+            if self._landscape.roof is not None:
+                facts["roofline"] = measured.speedup / self._landscape.roof
+        return Result(**{name: value for name, value in facts.items() if name in _TOLD})
+
+    def _measured(self, program: Program, number: int) -> Measurement:
+        off = random.Random(f"{self._problem.source}/{number}/measured").gauss(0.0, self._noise)
+        speedup = self._landscape.speedup(program.point) * math.exp(off)
+        half = math.exp(1.96 * self._noise)
+        interval = Interval.model_construct(low=speedup / half, high=speedup * half)
+        # Not validated: a comparison makes hundreds of thousands of them.
+        return Measurement.model_construct(
+            candidate_ms=1.0 / speedup,
+            baseline_ms=1.0,
+            speedup=speedup,
+            speedup_interval=interval,
+            pace=pace(interval),
+            resolution=RESOLUTION,
+            aa_spread=RESOLUTION / 3,
+            host_ms=1.0 / speedup,
+            overhead_ms=0.0,
+            flush_bytes=0,
+            slots=1,
+        )
+
+    def _verification(self, program: Program, status: Status, measured: Measurement | None) -> Verification:
+        return Verification.model_construct(
+            status=status,
+            reason=status.meaning,
+            problem_id=self._problem.id,
+            problem_sha256=self._problem.sha256,
+            candidate_sha256=sha256_text(program.source),
+            settings=self._settings,
+            measurement=measured,
+            verifier="landscape",
+            created="",
+        )
+
+
+def pace(interval: Interval) -> Pace:
+    """What this interval allows to say."""
+    if interval.low > 1 + RESOLUTION:
+        return Pace.FASTER
+    if interval.high < 1 - RESOLUTION:
+        return Pace.SLOWER
+    within = interval.low >= 1 - RESOLUTION and interval.high <= 1 + RESOLUTION
+    return Pace.SAME if within else Pace.UNRESOLVED

@@ -1,0 +1,230 @@
+"""The test bed for strategies: its synthetic model, its searches at equal budget, and its comparison."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.search.comparing import marks, ratio
+from benchmarks.search.landscape import LEVELS, points
+from benchmarks.search.landscapes import drawn
+from benchmarks.search.proposer import MODELS, STRONG, WEAK, Asked, Model, Program, Proposer
+from benchmarks.search.searching import FIRST_QUESTION, Budget, Search, search
+from kernelproof.runs.strategies import Proposal, Result, Task, find_strategy
+from kernelproof.types import Status
+
+PARENT = Program((1, 2, 2, 1, 1, 2, 1), number=1)
+OTHER = Program((2, 4, 4, 3, 2, 0, 0), number=2)
+MANY = 3_000
+
+
+def answers(model: Model, parent: Program | None = None, **facts: object) -> list[Program]:
+    proposer = Proposer(model, "a problem")
+    return [proposer.answer(Asked(n, parent, **facts)) for n in range(MANY)]  # type: ignore[arg-type]
+
+
+def near(share: float) -> object:
+    """Within four standard errors of a share of MANY."""
+    return pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / MANY) + 1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_first_programs_fail_as_real_ones_did(model: Model) -> None:
+    ended = Counter(each.mistake or Status.CORRECT for each in answers(model))
+    assert set(ended) == set(model.seen)
+    for status, count in model.seen.items():
+        assert ended[status] / MANY == near(count / sum(model.seen.values()))
+
+
+def test_equal_questions_get_equal_answers_and_other_seeds_other_ones() -> None:
+    def some(seed: str) -> list[Program]:
+        proposer = Proposer(STRONG, seed)
+        asked = [Asked(n, *given) for n in range(20) for given in ((), (PARENT,), (PARENT, Status.CRASH))]
+        return [proposer.answer(each) for each in asked]
+
+    assert some("a") == some("a") != some("b")
+
+
+def test_repairs_succeed_and_changes_break_at_their_rates() -> None:
+    broken = Program(PARENT.point, 1, Status.WRONG_OUTPUT)
+    repaired = answers(WEAK, broken, failed=Status.WRONG_OUTPUT)
+    assert {each.point for each in repaired} == {PARENT.point}
+    assert sum(each.mistake is None for each in repaired) / MANY == near(WEAK.repair)
+    assert sum(each.mistake is not None for each in answers(WEAK, PARENT)) / MANY == near(WEAK.slip)
+
+
+def test_a_program_that_its_point_cannot_have_is_repaired_by_a_step() -> None:
+    assert {apart(each, PARENT) for each in answers(STRONG, PARENT, failed=Status.BUILD_ERROR)} == {1}
+
+
+def apart(one: Program, other: Program) -> int:
+    """Coordinates in which the two differ."""
+    return sum(a != b for a, b in zip(one.point, other.point, strict=True))
+
+
+def test_changes_are_small_but_for_bold_ones() -> None:
+    steps = [apart(each, PARENT) for each in answers(STRONG, PARENT)]
+    assert statistics.mode(steps) == 1 and max(steps) > 4
+    timid = [apart(each, PARENT) for each in answers(replace(STRONG, bold=0.0), PARENT)]
+    assert max(timid) == 2
+
+
+def test_it_repeats_itself_and_takes_from_what_it_is_shown() -> None:
+    again = answers(STRONG, PARENT, earlier=[PARENT, OTHER])
+    assert sum(each in (PARENT, OTHER) for each in again) / MANY == near(STRONG.repeat)
+    mixing = replace(STRONG, combine=1.0)
+    mixed = [apart(each, OTHER) for each in answers(mixing, PARENT, shown=[OTHER])]
+    alone = [apart(each, OTHER) for each in answers(mixing, PARENT)]
+    assert statistics.mean(mixed) < statistics.mean(alone) - 1.5
+
+
+def expected(name: str, seed: int, questions: int) -> float:
+    """The mean of the log gain of the best of so many independent first programs, exactly."""
+    landscape = drawn(name, seed)
+    odds = [[STRONG.plain**level for level in range(count)] for count in LEVELS]
+    mass: Counter[float] = Counter()
+    for point in points():
+        chance = STRONG.correct
+        for levels, level in zip(odds, point, strict=True):
+            chance *= levels[level] / sum(levels)
+        right = landscape.fault(point) is None
+        mass[max(0.0, math.log(landscape.speedup(point))) if right else 0.0] += chance
+    mass[0.0] += 1 - STRONG.correct
+    below = list(itertools.accumulate(mass[value] for value in sorted(mass)))
+    whole = [total**questions for total in below]
+    steps = (after - before for before, after in zip([0.0, *whole], whole, strict=False))
+    return sum(value * step for value, step in zip(sorted(mass), steps, strict=True))
+
+
+@pytest.mark.parametrize("name", ["rugged", "traps"])
+def test_sample_finds_what_the_best_of_independent_answers_is_expected_to_be(name: str) -> None:
+    budget, sample = Budget(8), find_strategy("sample")
+    off = [
+        math.log(search(sample, name, STRONG, seed, budget, noise=0.0).gain()) - expected(name, seed, 8)
+        for seed in range(50)
+    ]
+    error = statistics.stdev(off) / math.sqrt(len(off))
+    assert error < 0.06 and abs(statistics.mean(off)) < 4 * error
+
+
+class Threes:
+    """Three proposals a round, on the first turn, and on the second beside it."""
+
+    def __init__(self, task: Task) -> None:
+        self._next: Sequence[Proposal] = (Proposal(),) * 3
+
+    def ask(self) -> Sequence[Proposal]:
+        return self._next
+
+    def tell(self, results: Sequence[Result]) -> None:
+        self._next = (Proposal(parent=1),) * 3
+
+
+class Nothing:
+    """Never asks."""
+
+    def __init__(self, task: Task) -> None: ...
+
+    def ask(self) -> Sequence[Proposal]:
+        return ()
+
+    def tell(self, results: Sequence[Result]) -> None: ...
+
+
+def test_every_strategy_gets_the_same_number_of_questions() -> None:
+    found = {
+        name: search(strategy, "smooth", STRONG, 1, Budget(32))
+        for name, strategy in {"sample": find_strategy("sample"), "threes": Threes}.items()
+    }
+    assert [len(each.tries) for each in found.values()] == [32, 32]
+    assert found["sample"].ended == 1 and found["threes"].ended is None
+    assert found["sample"].tries[0] == found["threes"].tries[0]
+    assert len(search(Threes, "smooth", STRONG, 1, Budget(32, turns=4)).tries) == 32
+
+
+def test_a_strategy_that_asks_nothing_finds_the_reference() -> None:
+    found = search(Nothing, "smooth", STRONG, 1, Budget(4))
+    assert found.tries == () and found.gain() == 1.0
+
+
+def test_no_search_spends_more_tokens_than_it_may() -> None:
+    budget = Budget(32, tokens=10 * FIRST_QUESTION)
+    assert len(search(find_strategy("sample"), "smooth", STRONG, 1, budget).tries) == 10
+    threes = search(Threes, "smooth", STRONG, 1, budget)
+    assert 7 <= len(threes.tries) < 10 and threes.tokens <= 10 * FIRST_QUESTION
+
+
+def test_what_is_not_measured_to_be_faster_is_no_gain() -> None:
+    found = search(find_strategy("sample"), "no improvement", STRONG, 1, Budget(64))
+    assert max(each.true for each in found.tries) > 0.5 and found.gain() == 1.0
+
+
+def test_noise_makes_the_winner_look_faster_than_it_is() -> None:
+    def over(noise: float) -> float:
+        found: list[Search] = [
+            search(find_strategy("sample"), "smooth", STRONG, seed, Budget(64), noise) for seed in range(40)
+        ]
+        winners = [max(each.tries, key=lambda one: one.claimed) for each in found]
+        return statistics.mean(each.claimed / each.true for each in winners)
+
+    # The lower end of the interval claims less than what was measured, by 1.96 standard deviations.
+    assert over(0.0) == pytest.approx(1.0)
+    assert over(0.1) * math.exp(0.196) > 1.05
+
+
+def test_a_ratio_is_paired_and_its_interval_holds_it() -> None:
+    theirs = [1.0, 1.5, 3.0, 2.0] * 10
+    double = ratio([2 * each for each in theirs], theirs)
+    assert (double.ratio, double.low, double.high) == pytest.approx((2.0, 2.0, 2.0))
+    assert (double.won, double.lost, double.verdict) == (40, 0, "better")
+    same = ratio(theirs, theirs)
+    assert (same.low, same.high, same.verdict) == (1.0, 1.0, "")
+    mixed = ratio([1.0, 1.3, 3.1, 2.3] * 10, theirs)
+    assert mixed.low < mixed.ratio < mixed.high and (mixed.won, mixed.lost) == (20, 10)
+    assert ratio(theirs, [2 * each for each in theirs]).verdict == "worse"
+    with pytest.raises(ValueError):
+        ratio([1.0], theirs)
+    assert marks(32) == (1, 2, 4, 8, 16, 32) and marks(20) == (1, 2, 4, 8, 16, 20) and marks(1) == (1,)
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.search", *options]
+    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+
+
+def test_the_command_prints_tables_and_writes_every_search(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "search.json"
+    options = ("--seeds", "3", "--budget", "5", "--landscapes", "smooth", "needle", "--json", str(file))
+    done = run(*options, "--chance", "repair=0.9")
+    assert done.returncode == 0, done.stderr
+    assert "smooth" in done.stdout and "refine" in done.stdout and "better" in done.stdout
+    written = json.loads(file.read_text())
+    assert written["model"]["repair"] == 0.9 and len(written["records"]) == 2 * 2 * 3
+    assert {len(each["curve"]) for each in written["records"]} == {4}
+    again = run(*options, "--chance", "repair=0.9")
+    assert again.stdout == done.stdout
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (("--strategies", "refien"), "no strategy 'refien'"),
+        (("--chance", "repair=2"), "repair is from 0 to 1"),
+        (("--chance", "luck=0.5"), "no chance 'luck'"),
+        (("--seeds", "0"), "at least 1"),
+        (("--noise", "-1"), "from 0 to 1"),
+    ],
+)
+def test_bad_options_are_told(options: tuple[str, ...], said: str) -> None:
+    done = run(*options)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
