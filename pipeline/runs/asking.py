@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TypeAlias
 
 import anyio
 
 from kernelproof.db.store import Store
 from kernelproof.db.views import Claim
-from kernelproof.errors import ProviderError, ProviderFatal
+from kernelproof.errors import MachineError, ProviderError, ProviderFatal, StoreError
 from kernelproof.providers import AskEvent, Provider, Question
+from kernelproof.providers.recording import RecordKey, append_record
 from kernelproof.runs.events import Event, OnEvent, Phase
 from kernelproof.runs.leases import in_thread
 from kernelproof.runs.limits import Budget, EqualErrors
@@ -55,6 +58,8 @@ class Asking:
         self.questions = anyio.CapacityLimiter(questions)
         """The places at the server."""
         self._more_to_come = more_to_come
+        self._kept: Path | None = None
+        """Where answers are that could not be stored."""
         self._unanswered: set[anyio.CancelScope] = set()
         """Questions in flight of whose answer nothing came yet: given up when the server refuses all."""
 
@@ -88,11 +93,25 @@ class Asking:
             return None
         response = with_cost(response, self._price)
         with anyio.CancelScope(shield=True):  # an answer that was paid for is stored, whatever comes
-            await in_thread(self._store.record_response, claim.state.id, response)
+            await in_thread(self._stored_or_kept, claim.state.id, key, response)
         self._errors.answered()
         self._budget.answered(response)
         self._tell(key, Phase.ANSWERED, attempt_id=claim.state.id, response=response)
         return response
+
+    def _stored_or_kept(self, attempt_id: int, key: AttemptKey, response: Response) -> None:
+        """Raises StoreError where the store fails; the answer then lies in a recording in the temporary
+        directory."""
+        try:
+            self._store.record_response(attempt_id, response)
+        except StoreError as error:
+            record = RecordKey(key.problem_id, self._settings.verify.backend, key.sample, key.turn)
+            try:
+                self._kept = self._kept or Path(mkdtemp(prefix="answers-of-kernelproof-")) / "answers.jsonl"
+                append_record(self._kept, record, response.raw)
+            except (OSError, MachineError):
+                raise error from None
+            raise StoreError(f"{error}; answers that had come are in {self._kept}") from error
 
     async def _answer(
         self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, room: Room

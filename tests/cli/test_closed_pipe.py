@@ -141,7 +141,9 @@ def test_a_reader_of_a_compilation_goes_away(
     folder = tmp_path / "given"
     (folder / "relu").mkdir(parents=True)
     for number in range(3):
-        (folder / "relu" / f"{number}.py").write_text(material.slow_to_compile(f"s{number}", 60_000_000))
+        (folder / "relu" / f"{number}.py").write_text(
+            material.slow_to_compile(f"s{number}_{command}", 60_000_000)
+        )
     given = (folder, "--suite", suite, *QUICK)
     if command == "rejudge":
         program.run("import", *given, "--no-verify")
