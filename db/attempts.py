@@ -44,7 +44,7 @@ def begin(
         row.prompt, row.parent_id, row.question_key = prompt_id, parent_id, question_key
         session.add(row)
     elif prompt_id is not None and not session.scalar(select(has_response()).where(a.id == row.id)):
-        row.prompt, row.question_key = prompt_id, question_key
+        row.prompt, row.parent_id, row.question_key = prompt_id, parent_id, question_key
     session.flush()
     return row
 

@@ -78,7 +78,8 @@ def _quoted(text: str) -> str:
 
 SAMPLES = Bounds(1, 1_000_000)
 """Of each problem."""
-TURNS = Bounds(1, 20)
+TURNS = Bounds(1, 1_000)
+ROOFLINE_SHARE = Bounds(0, 1, whole=False, above=True)
 CONCURRENCY = Bounds(1, 1_000_000)
 RETRIES = Bounds(0, 1_000)
 EQUAL_ERRORS = Bounds(1, 1_000_000)

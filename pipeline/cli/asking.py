@@ -24,6 +24,7 @@ from kernelproof.bounds import (
     EQUAL_ERRORS,
     PRICE,
     RETRIES,
+    ROOFLINE_SHARE,
     SAMPLES,
     TEMPERATURE,
     TIME_S,
@@ -121,8 +122,13 @@ class AskOptions:
         typer.Option(
             parser=nonempty_text,
             metavar="<name>",
-            help="sample: one question. refine: until correct [default: refine with --turns 2 or more].",
+            help="sample: one question. repair: until correct. refine: for speed "
+            "[default: repair with --turns 2 or more].",
         ),
+    ] = None
+    good_enough: Annotated[
+        float | None,
+        number(ROOFLINE_SHARE, "End a sample that reaches this share of its roofline: 0.9."),
     ] = None
     template: Annotated[
         str | None,

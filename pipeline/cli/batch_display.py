@@ -159,6 +159,8 @@ class _PlainLines:
     def on_event(self, event: Event) -> None:
         if event.phase is Phase.ENDED and event.status is not None and not event.kept:
             self._lines.add(_ended_line(event, several=self._several))
+        elif event.phase is Phase.OVER and event.note:
+            self._lines.add(_over_line(event, several=self._several))
 
     def _tick(self) -> None:
         if time.monotonic() >= self._due and self._lines.failed is None:
@@ -172,6 +174,12 @@ def _ended_line(event: Event, *, several: bool) -> str:
     words = f"{clean(key.problem_id):<12} sample {key.sample} turn {key.turn}  {event.status}"
     timed = speedup_of(event.verification) if event.status is Status.CORRECT else ""
     return "  ".join(filter(None, (words, timed, clean(event.model) if several else "")))
+
+
+def _over_line(event: Event, *, several: bool) -> str:
+    """`level1/1     sample 0 is over: no improvement in 6 attempts`."""
+    words = f"{clean(event.key.problem_id):<12} sample {event.key.sample} is over: {clean(event.note)}"
+    return "  ".join(filter(None, (words, clean(event.model) if several else "")))
 
 
 class _JsonLines:

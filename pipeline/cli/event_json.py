@@ -26,7 +26,7 @@ def event_json(event: Event) -> dict[str, Any]:
         "sample": key.sample,
     }
     if event.phase is Phase.OVER:
-        return facts
+        return facts | ({"reason": event.note} if event.note else {})
     facts |= {"turn": key.turn, "attempt": event.attempt_id}
     if event.phase is Phase.ANSWERING:
         facts["tokens"] = event.tokens

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kernelproof.backends import backend as plug
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_json
+from kernelproof.prompting.evidence import Shown, Tried
 from kernelproof.prompting.failure import Failure
 from kernelproof.prompting.templates import (
     Template,
@@ -17,12 +19,25 @@ from kernelproof.prompting.templates import (
 )
 from kernelproof.prompting.thinking import without_thinking
 from kernelproof.prompting.trimming import trim_log, trim_text
-from kernelproof.types import CheckOutcome, Environment, Problem, Prompt, Response, Severity
+from kernelproof.types import (
+    CheckOutcome,
+    Environment,
+    Kernels,
+    Launch,
+    Problem,
+    Prompt,
+    Response,
+    Severity,
+)
 
 MAX_LOG = 6_000
 MAX_DETAILS = 4_000
 MAX_ANSWER = 60_000
 MAX_ERRORS = 12
+MAX_SHOWN = 40_000
+"""Characters of all programs together that are shown beside the parent."""
+MAX_TRIED = 8
+MAX_KERNELS = 8
 NO_ANSWER = "[This answer held no text outside the thinking.]"
 
 
@@ -75,11 +90,14 @@ def repair_prompt(
     previous: Prompt,
     response: Response,
     failure: Failure,
+    shown: Sequence[Shown] = (),
+    tried: Sequence[Tried] = (),
 ) -> Prompt:
     """The question of the next turn: the conversation so far, and what `response` to `previous` came to.
 
     The response goes into the history without its thinking. With a failure of status `correct` the template
-    asks for one idea to be faster. Raises UsageError as `first_prompt` does.
+    asks for one idea to be faster. `shown` are other programs, `tried` earlier attempts to go on from this
+    response; the newest are shown. Raises UsageError as `first_prompt` does.
     """
     chosen = open_template(template or default_template(backend))
     variables = _common(problem, backend, size) | {
@@ -90,6 +108,9 @@ def repair_prompt(
         "errors_left_out": len(failure.errors[MAX_ERRORS:]),
         "build_log": trim_log(failure.build_log, MAX_LOG),
         "details": trim_text(failure.details.strip(), MAX_DETAILS),
+        "launches": _longest(failure.kernels)[:MAX_KERNELS] if failure.kernels else [],
+        "shown": _fitting(shown),
+        "tried": tried[-MAX_TRIED:],
     }
     answer = _encodable(trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75))
     return _prompt(
@@ -99,6 +120,21 @@ def repair_prompt(
         user=chosen.render("repair.j2", variables),
         history=(*previous.history, ("user", previous.user), ("assistant", answer or NO_ANSWER)),
     )
+
+
+def _longest(kernels: Kernels) -> list[Launch]:
+    return sorted(kernels.launches, key=lambda launch: (-(launch.ms or 0.0), -launch.count))
+
+
+def _fitting(shown: Sequence[Shown]) -> list[Shown]:
+    """Those that fit into the room for them: the last ones, which are the best, go first."""
+    kept: list[Shown] = []
+    room = MAX_SHOWN
+    for each in reversed(shown):
+        if len(each.source) <= room:
+            kept.insert(0, each)
+            room -= len(each.source)
+    return kept
 
 
 def _common(problem: Problem, backend: str, size: str) -> dict[str, Any]:

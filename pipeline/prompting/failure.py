@@ -9,6 +9,7 @@ from kernelproof.types import (
     Extraction,
     Finding,
     FrozenRecord,
+    Kernels,
     Measurement,
     Status,
     Verification,
@@ -29,6 +30,8 @@ class Failure(FrozenRecord):
     errors: tuple[ErrorStatistics, ...] = ()
     checks: tuple[Check, ...] = ()
     measurement: Measurement | None = None
+    kernels: Kernels | None = None
+    """What ran in one traced call of a correct program."""
 
     @classmethod
     def from_verification(cls, verification: Verification) -> Failure:
@@ -43,6 +46,7 @@ class Failure(FrozenRecord):
             errors=verification.errors,
             checks=verification.checks,
             measurement=verification.measurement,
+            kernels=verification.kernels if verification.status is Status.CORRECT else None,
         )
 
     @classmethod

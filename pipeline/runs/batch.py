@@ -17,12 +17,13 @@ from kernelproof.engine.engine import Engine
 from kernelproof.errors import ProviderFatal, StoreError
 from kernelproof.providers import KeepsBatches, Provider
 from kernelproof.runs.asking import Asking
-from kernelproof.runs.conversation import RETRIED, Conversation, Stages
+from kernelproof.runs.conversation import Conversation
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
 from kernelproof.runs.prices import Price
+from kernelproof.runs.stages import RETRIED, Stages
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.runs.stream import places
 from kernelproof.types import AttemptKey, Problem, RunSettings, Status

@@ -26,6 +26,7 @@ from kernelproof.bounds import (
     EQUAL_ERRORS,
     FIELDS,
     RETRIES,
+    ROOFLINE_SHARE,
     SAMPLES,
     TEMPERATURE,
     TIME_S,
@@ -140,6 +141,8 @@ class BatchConfig(ModelOptions):
     samples: Annotated[Whole, Field(**SAMPLES.field)] = 1
     turns: Annotated[Whole, Field(**TURNS.field)] = 1
     strategy: str | None = Field(default=None, min_length=1)
+    good_enough: Annotated[Real | None, Field(**ROOFLINE_SHARE.field)] = None
+    """A share of the roofline that ends a sample."""
     template: str | None = Field(default=None, min_length=1)
     verify: dict[str, Any] = Field(default_factory=dict)
     """Options of the verification: `backend`, `size`, `rigor` ..., as `kernelproof verify` has them."""

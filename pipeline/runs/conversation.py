@@ -7,101 +7,31 @@ two commands at once share the work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
 
 import anyio
 import anyio.to_thread
 
-from kernelproof.db.store import Store
-from kernelproof.db.views import AttemptState, Claim, StoredAttempt
-from kernelproof.engine.engine import Engine
+from kernelproof.db.views import Claim, StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.extraction import extract
-from kernelproof.prompting import Failure, first_prompt, repair_prompt
+from kernelproof.prompting import Failure, Shown, Tried, first_prompt, repair_prompt
 from kernelproof.providers import cut_hint
-from kernelproof.runs.asking import Asking
-from kernelproof.runs.events import Event, OnEvent, Phase
+from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
-from kernelproof.runs.leases import LeaseKeeper, in_thread
+from kernelproof.runs.leases import in_thread
 from kernelproof.runs.questions import question_key
-from kernelproof.runs.strategies import Proposal, Result, Rounds, StrategyClass, Task
+from kernelproof.runs.stages import RETRIED, Answered, Judged, Room, Stages
+from kernelproof.runs.strategies import Proposal, Result, Rounds, Task
 from kernelproof.types import (
     AttemptKey,
     Extraction,
     Problem,
     Prompt,
     Response,
-    RunSettings,
     Status,
     Verification,
 )
-
-RETRIED = (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR)
-"""Attempts that ended so are taken up again when the same command is run again."""
-
-
-@dataclass
-class Stages:
-    """What the conversations of a run share, and how many may be in each stage at once."""
-
-    store: Store
-    engine: Engine
-    asking: Asking
-    leases: LeaseKeeper
-    run_id: int
-    settings: RunSettings
-    strategy: StrategyClass
-    generated: Path | None
-    verifications: anyio.CapacityLimiter
-    room: anyio.CapacityLimiter
-    """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
-    on_event: OnEvent
-    again: frozenset[Status] = frozenset()
-    """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""
-    known: dict[AttemptKey, AttemptState] = field(default_factory=dict)
-    first_prompts: dict[str, Prompt] = field(default_factory=dict)
-    """By the problem's SHA-256: all samples of a problem begin with the same question."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """An attempt that came to a judgement, with what a question that is built on it has to show."""
-
-    id: int
-    prompt: Prompt
-    response: Response
-    failure: Failure
-    verification: Verification | None
-
-
-@dataclass(frozen=True)
-class _Answered:
-    """A claimed attempt with its answer, and what was stored of it before."""
-
-    claim: Claim
-    before: StoredAttempt | None
-    """None where the answer has just come."""
-    response: Response
-
-
-class _Room:
-    """One of the places for answers in memory, once it was entered."""
-
-    def __init__(self, limiter: anyio.CapacityLimiter) -> None:
-        self._limiter, self._inside = limiter, False
-
-    async def enter(self) -> None:
-        """Waits for a place, unless it was taken before."""
-        if not self._inside:
-            await self._limiter.acquire_on_behalf_of(self)
-            self._inside = True
-
-    def leave(self) -> None:
-        """Gives it back."""
-        if self._inside:
-            self._limiter.release_on_behalf_of(self)
-            self._inside = False
 
 
 class Conversation:
@@ -124,24 +54,41 @@ class Conversation:
         With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
         """
         self._elsewhere = False
-        await self._rounds(wait)
+        note = await self._rounds(wait)
         if not self._elsewhere:
-            self._tell(self._key(self._last), Phase.OVER)
+            self._tell(self._key(self._last), Phase.OVER, note=note)
         return not self._elsewhere
 
-    async def _rounds(self, wait: bool) -> None:
-        """Asks the strategy, tries what it proposes, tells it the results; until it or the turns end."""
-        task = Task(self._problem, self._settings.backend, self._sample, self._last)
-        rounds = Rounds(self._stages.strategy(task), self._last)
+    async def _rounds(self, wait: bool) -> str:
+        """Asks the strategy, tries what it proposes, tells it the results; until it or the turns end.
+
+        Returns why it ended, where that has to be said.
+        """
+        timed = self._settings.measure
+        task = Task(self._problem, self._settings.backend, self._sample, self._last, timed)
+        strategy = self._stages.strategy(task)
+        rounds = Rounds(strategy, self._last)
         while asked := rounds.ask():
             if rounds.is_last and all(map(self._settled, asked)):
                 self._tell_kept(asked)
-                return  # the turns are used up, and nothing of this round is left to do
+                return ""  # the turns are used up, and nothing of this round is left to do
             judged = await self._round(asked, wait)
             if len(judged) < len(asked):
-                return  # the same command takes up what the provider or the machine failed at
+                return ""  # the same command takes up what the provider or the machine failed at
             self._judged |= judged
-            rounds.tell([self._result(number, proposal) for number, proposal in asked.items()])
+            results = [self._result(number, proposal) for number, proposal in asked.items()]
+            rounds.tell(results)
+            if enough := self._enough(results):
+                return enough
+        return str(getattr(strategy, "note", ""))
+
+    def _enough(self, results: Sequence[Result]) -> str:
+        """Why the sample is good enough, as the run's settings have it; empty when it is not."""
+        asked = self._stages.settings.good_enough
+        reached = max((each.roofline or 0.0 for each in results if each.correct), default=0.0)
+        if asked is None or reached < asked:
+            return ""
+        return f"good enough: {reached:.1%} of the roofline".replace("%", " %")
 
     async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn."""
@@ -159,31 +106,33 @@ class Conversation:
     async def _attempt(self, turn: int, proposal: Proposal, wait: bool) -> Judged | None:
         """One attempt, as far as it is not done; None when it came to no judgement."""
         parent = self._parent(proposal)
-        prompt = await in_thread(self._prompt, parent)
+        prompt = await in_thread(self._prompt, proposal)
         if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
             return kept
         if self._stages.again and not self._chosen(turn):
             return None
-        room = _Room(self._stages.room)
+        room = Room(self._stages.room)
         try:
             answered = await self._answered(turn, prompt, parent, wait, room)
             if answered is None or isinstance(answered, Judged):
                 return answered
-            return await self._judged_or_freed(answered, turn, prompt)
+            return await self._judged_or_freed(answered, turn, prompt, parent)
         finally:
             room.leave()
 
-    async def _judged_or_freed(self, answered: _Answered, turn: int, prompt: Prompt) -> Judged | None:
+    async def _judged_or_freed(
+        self, answered: Answered, turn: int, prompt: Prompt, parent: Judged | None
+    ) -> Judged | None:
         try:
-            return await self._judge(answered, turn, prompt)
+            return await self._judge(answered, turn, prompt, parent)
         except Exception:
             with anyio.CancelScope(shield=True):
                 await self._give_back(answered.claim)
             raise
 
     async def _answered(
-        self, turn: int, prompt: Prompt, parent: Judged | None, wait: bool, room: _Room
-    ) -> _Answered | Judged | None:
+        self, turn: int, prompt: Prompt, parent: Judged | None, wait: bool, room: Room
+    ) -> Answered | Judged | None:
         """The answer to an attempt that is claimed now; its judgement, where another command made that; None
         where there is no answer.
 
@@ -211,8 +160,8 @@ class Conversation:
             await self._stages.leases.freed(claim.key)
 
     async def _response(
-        self, claim: Claim, turn: int, prompt: Prompt, room: _Room
-    ) -> _Answered | Judged | None:
+        self, claim: Claim, turn: int, prompt: Prompt, room: Room
+    ) -> Answered | Judged | None:
         key = self._key(turn)
         self._stages.known[key] = claim.state
         # The process that held the lease before may have done it.
@@ -222,12 +171,12 @@ class Conversation:
         self._redone.add(turn)
         if not claim.state.has_response:
             response = await self._stages.asking.ask(self._problem, key, prompt, claim, room.enter)
-            return None if response is None else _Answered(claim, None, response)
+            return None if response is None else Answered(claim, None, response)
         await room.enter()
         stored = await in_thread(self._stages.store.load_attempt, claim.state.id)
         assert stored.response is not None
         self._tell(key, Phase.ANSWERED, attempt_id=stored.id, response=stored.response, reused=True)
-        return _Answered(claim, stored, stored.response)
+        return Answered(claim, stored, stored.response)
 
     async def _give_back(self, claim: Claim) -> None:
         await in_thread(self._stages.store.leases.give_back, self._stages.leases.owner, claim.key)
@@ -247,15 +196,30 @@ class Conversation:
 
     def _parent(self, proposal: Proposal) -> Judged | None:
         """The attempt that a proposal is built on. Raises UsageError for a turn that is not done."""
-        if proposal.parent is None:
-            return None
-        if proposal.parent not in self._judged:
-            raise UsageError(f"the run's strategy builds on turn {proposal.parent}, of which it was not told")
-        return self._judged[proposal.parent]
+        for turn in proposal.shown:
+            self._told(turn)
+        return None if proposal.parent is None else self._told(proposal.parent)
+
+    def _told(self, turn: int) -> Judged:
+        if turn not in self._judged:
+            raise UsageError(f"the run's strategy builds on turn {turn}, of which it was not told")
+        return self._judged[turn]
 
     def _result(self, turn: int, proposal: Proposal) -> Result:
         judged = self._judged[turn]
-        return Result(proposal, turn, judged.failure.status, judged.verification)
+        turns = {each.id: number for number, each in self._judged.items()}
+        if (made_from := turns.get(judged.parent_id or 0)) != proposal.parent:
+            proposal = Proposal(made_from)
+        times = judged.verification.measurement if judged.verification else None
+        return Result(
+            proposal,
+            turn,
+            judged.failure.status,
+            judged.verification,
+            judged.source,
+            interval=times.claimed_interval if times else None,
+            roofline=times.roofline.fraction if times and times.roofline else None,
+        )
 
     def _key(self, turn: int) -> AttemptKey:
         return AttemptKey(
@@ -285,33 +249,41 @@ class Conversation:
         response, extraction = stored.response, stored.extraction
         if response is None or extraction is None:
             return None
+        parent = stored.parent_id
         if extraction.candidate is None:
-            return Judged(stored.id, prompt, response, Failure.from_extraction(extraction), None)
+            return Judged(
+                stored.id, prompt, response, Failure.from_extraction(extraction), None, None, parent
+            )
         verdict = stored.verdict_for(self._settings)
         if verdict is None or verdict.verification.status in RETRIED:
             return None
-        failure = Failure.from_verification(verdict.verification)
-        return Judged(stored.id, prompt, response, failure, verdict.verification)
+        verification = verdict.verification
+        failure = Failure.from_verification(verification)
+        return Judged(stored.id, prompt, response, failure, verification, stored.source, parent)
 
-    async def _judge(self, answered: _Answered, turn: int, prompt: Prompt) -> Judged | None:
+    async def _judge(
+        self, answered: Answered, turn: int, prompt: Prompt, parent: Judged | None
+    ) -> Judged | None:
         """Takes an answered attempt to its end; None when it came to no judgement."""
+        made_from = answered.before.parent_id if answered.before else (parent.id if parent else None)
         attempt_id, key, response = answered.claim.state.id, self._key(turn), answered.response
         extraction = await in_thread(extract, response)
         await in_thread(self._stages.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
             status = extraction.status or Status.NO_CODE
             await self._finish(attempt_id, key, status, response, extraction, None)
-            return Judged(attempt_id, prompt, response, Failure.from_extraction(extraction), None)
+            failure = Failure.from_extraction(extraction)
+            return Judged(attempt_id, prompt, response, failure, None, None, made_from)
+        source = extraction.candidate.source
         before = answered.before.verdict_for(self._settings) if answered.before else None
         verdict = before.verification if before and before.verification.status not in RETRIED else None
         if verdict is None or verdict.status in self._stages.again:
-            verdict = await self._verify(
-                attempt_id, key, extraction.candidate.source, again=before is not None
-            )
+            verdict = await self._verify(attempt_id, key, source, again=before is not None)
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
         if verdict.status in RETRIED:
             return None
-        return Judged(attempt_id, prompt, response, Failure.from_verification(verdict), verdict)
+        failure = Failure.from_verification(verdict)
+        return Judged(attempt_id, prompt, response, failure, verdict, source, made_from)
 
     async def _verify(self, attempt_id: int, key: AttemptKey, source: str, *, again: bool) -> Verification:
         def on_stage(stage: str) -> None:
@@ -357,27 +329,36 @@ class Conversation:
     def _tell(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
         self._stages.on_event(Event(self._stages.settings.model, key, phase, **facts))  # type: ignore[arg-type]
 
-    def _prompt(self, parent: Judged | None) -> Prompt:
+    def _prompt(self, proposal: Proposal) -> Prompt:
         """The question of an attempt: the problem's first one, or one that shows the parent's evidence."""
-        template = self._stages.settings.template or ""
+        parent, first = self._parent(proposal), self._first_prompt()
         if parent is None:
-            known = self._stages.first_prompts
-            if self._problem.sha256 not in known:
-                known[self._problem.sha256] = first_prompt(
-                    self._problem,
-                    backend=self._settings.backend,
-                    size=self._settings.size,
-                    template=template,
-                    numerics=self._settings.numerics,
-                    purity=self._settings.purity,
-                )
-            return known[self._problem.sha256]
+            return first
         return repair_prompt(
             self._problem,
             backend=self._settings.backend,
             size=self._settings.size,
-            template=template,
-            previous=parent.prompt,
+            template=self._stages.settings.template or "",
+            previous=parent.prompt if proposal.history else first,
             response=parent.response,
             failure=parent.failure,
+            shown=[Shown.of(each.source, each.verification) for each in map(self._told, proposal.shown)],
+            tried=[
+                Tried.of(each.response, each.failure)
+                for each in self._judged.values()
+                if each.parent_id == parent.id
+            ],
         )
+
+    def _first_prompt(self) -> Prompt:
+        known = self._stages.first_prompts
+        if self._problem.sha256 not in known:
+            known[self._problem.sha256] = first_prompt(
+                self._problem,
+                backend=self._settings.backend,
+                size=self._settings.size,
+                template=self._stages.settings.template or "",
+                numerics=self._settings.numerics,
+                purity=self._settings.purity,
+            )
+        return known[self._problem.sha256]

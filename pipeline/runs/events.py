@@ -32,7 +32,8 @@ class Phase(StrEnum):
     ENDED = "ended"
     """It ended with `status`."""
     OVER = "over"
-    """The sample is over: no attempt of it follows in this command."""
+    """The sample is over: no attempt of it follows in this command. `note` says why where its strategy, or
+    `good_enough`, ended it before the turns were used up."""
 
 
 @dataclass(frozen=True)

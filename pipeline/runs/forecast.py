@@ -9,9 +9,9 @@ from kernelproof.db.views import AttemptState, ModelUsage
 from kernelproof.prompting import first_prompt
 from kernelproof.providers.context import BYTES_A_TOKEN, cannot_fit
 from kernelproof.runs.batch import Plan
-from kernelproof.runs.conversation import RETRIED
 from kernelproof.runs.prices import Price
 from kernelproof.runs.questions import question_key
+from kernelproof.runs.stages import RETRIED
 from kernelproof.types import AttemptKey, Problem, Prompt, Status
 
 
@@ -91,6 +91,7 @@ class _Sample:
         limit = plan.provider.turns(problem.id, plan.settings.verify.backend, sample)
         self._turns = min(plan.settings.turns, limit or plan.settings.turns)
         self._one_shot = plan.settings.strategy_name == "sample"
+        self._ends_correct = plan.settings.strategy_name in ("sample", "repair")
         self._states = [known.get(self._key(problem, sample, turn)) for turn in range(1, self._turns + 1)]
         self.first_key = question_key(plan.settings, self._key(problem, sample, 1), first)
         self.problem = problem.sha256
@@ -103,14 +104,14 @@ class _Sample:
     def counts(self, stored: set[str]) -> tuple[int, int, int]:
         """Attempts to judge, questions that are certain, and questions that may follow.
 
-        Turns follow each other, as `sample` and `refine` have it; other strategies may ask fewer or more of
+        Turns follow each other, as `sample` and `repair` have it; other strategies may ask fewer or more of
         them at once, and never more in all.
         """
         last = 1 if self._one_shot else self._turns
         for turn, state in enumerate(self._states[:last], start=1):
             more = last - turn
             if state is not None and state.status is not None and state.status not in RETRIED:
-                if state.status is Status.CORRECT:
+                if state.status is Status.CORRECT and self._ends_correct:
                     return 0, 0, 0
                 continue
             if state is not None and state.status is Status.PROVIDER_ERROR and not state.retriable:

@@ -14,9 +14,9 @@ from kernelproof.db.views import Content
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.runs.candidates import Given
-from kernelproof.runs.conversation import RETRIED
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.single import Verified, run_of, verify_given
+from kernelproof.runs.stages import RETRIED
 from kernelproof.runs.stream import Stream, places, verify_persistently
 from kernelproof.types import VerifySettings
 

@@ -66,7 +66,7 @@ def _plan(
 ) -> Plan:
     concurrency = model.concurrency or (MAX_QUESTIONS if model.server_batch else DEFAULTS.concurrency)
     provider = _provider(model, concurrency, ask)
-    template = config.template or default_template(verify.backend)
+    template = config.template or _template(config, verify)
     settings = RunSettings(
         name=config.run,
         model=provider.name,
@@ -77,9 +77,9 @@ def _plan(
         sampling=model.sampling,
         turns=config.turns,
         verify=verify,
+        good_enough=config.good_enough,
     )
     if config.strategy is not None and config.strategy != settings.strategy_name:
-        find_strategy(config.strategy)
         settings = settings.model_copy(update={"strategy": config.strategy})
     if record is not None and ask:
         provider = RecordingProvider(provider, record)
@@ -90,6 +90,12 @@ def _plan(
         price=model.price,
         context_length=model.context_length,
     )
+
+
+def _template(config: BatchConfig, verify: VerifySettings) -> str:
+    """The strategy's own, where one is chosen that has one; else the backend's."""
+    chosen = find_strategy(config.strategy) if config.strategy is not None else None
+    return str(getattr(chosen, "template", None) or default_template(verify.backend))
 
 
 def _provider(model: ModelConfig, concurrency: int, ask: bool) -> Provider:

@@ -17,10 +17,10 @@ from kernelproof.db.views import StoredAttempt
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import StoreError
 from kernelproof.runs.batch import REPORT_S
-from kernelproof.runs.conversation import RETRIED
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.events import Event, OnEvent, Phase
 from kernelproof.runs.leases import LeaseKeeper, in_thread
+from kernelproof.runs.stages import RETRIED
 from kernelproof.runs.stream import places, verify_persistently
 from kernelproof.types import RunSettings, Status, Verification, VerifySettings
 from kernelproof.version import __version__

@@ -113,3 +113,9 @@ class Measurement(FrozenRecord):
     def claimed(self) -> float:
         """What ranks: the lower end of the speedup's interval, 1 at most where the pace is unresolved."""
         return resolved(self.speedup_interval.low, self.pace)
+
+    @property
+    def claimed_interval(self) -> Interval:
+        """The speedup's interval; its ends are 1 at most where the pace is unresolved."""
+        found = self.speedup_interval
+        return Interval(low=resolved(found.low, self.pace), high=resolved(found.high, self.pace))

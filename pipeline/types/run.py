@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from kernelproof.bounds import TURNS
+from kernelproof.bounds import ROOFLINE_SHARE, TURNS
 from kernelproof.choices import RunKind
 from kernelproof.hashing import sha256_json
 from kernelproof.types.base import FrozenRecord
@@ -31,10 +31,12 @@ class RunSettings(FrozenRecord):
     sampling: dict[str, Any] = Field(default_factory=dict)
     """Sampling settings the user set (temperature, max_tokens ...), nothing else."""
     turns: Annotated[int, Field(**TURNS.field)] = 1
-    """Most turns of one sample: 1 is one shot, more adds repair turns."""
+    """Most turns of one sample: 1 is one shot, more lets the strategy ask again."""
     verify: VerifySettings = VerifySettings()
     strategy: str | None = None
-    """The search strategy of a sample. None: `refine` where `turns` is more than 1, else `sample`."""
+    """The search strategy of a sample. None: `repair` where `turns` is more than 1, else `sample`."""
+    good_enough: Annotated[float | None, Field(**ROOFLINE_SHARE.field)] = None
+    """A sample ends when its best reaches this share of its roofline, where one was computed."""
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -45,6 +47,8 @@ class RunSettings(FrozenRecord):
         written: dict[str, Any] = handler(self)
         if self.strategy is None:
             written.pop("strategy", None)
+        if self.good_enough is None:
+            written.pop("good_enough", None)
         if self.endpoint == "chat":
             written.pop("endpoint", None)
         return written
@@ -52,7 +56,7 @@ class RunSettings(FrozenRecord):
     @property
     def strategy_name(self) -> str:
         """The strategy by name, chosen or not."""
-        return self.strategy or ("refine" if self.turns > 1 else "sample")
+        return self.strategy or ("repair" if self.turns > 1 else "sample")
 
     @property
     def key(self) -> str:

@@ -97,7 +97,7 @@ def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite:
         command += ("--base-url", server.url, "--turns", 2)
         program.run(*command)
         assert len(server.requests) == 2
-        program.run(*command, "--strategy", "refine")
+        program.run(*command, "--strategy", "repair")
         assert len(server.requests) == 2
         program.run(*command, "--strategy", "sample")
         assert len(server.requests) == 3
@@ -105,7 +105,7 @@ def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite:
         assert len(server.requests) == 3
         done = program.run(*command, "--strategy", "refien", "--dry-run", code=2)
         assert f"no strategy 'refien'; there are: {', '.join(STRATEGIES.names())}" in done.stderr
-        assert "strategy   refine" in program.run(*command, "--dry-run").stdout
+        assert "strategy   repair" in program.run(*command, "--dry-run").stdout
     found = [(a.run.strategy, a.key.turn, a.parent_id is not None) for a in program.attempts()]
     assert found == [(None, 1, False), (None, 2, True), ("sample", 1, False)]
 

@@ -70,6 +70,7 @@ def test_no_sensible_price(value: str) -> None:
 FIELDS = {
     "samples": bounds.SAMPLES,
     "turns": bounds.TURNS,
+    "good_enough": bounds.ROOFLINE_SHARE,
     "concurrency": bounds.CONCURRENCY,
     "timeout": bounds.TIMEOUT_S,
     "retries": bounds.RETRIES,

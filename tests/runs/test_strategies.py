@@ -33,8 +33,8 @@ def test_sample_asks_once() -> None:
     assert searching.ask() == ()
 
 
-def test_refine_builds_on_the_last_attempt_until_one_is_correct() -> None:
-    searching = made("refine")
+def test_repair_builds_on_the_last_attempt_until_one_is_correct() -> None:
+    searching = made("repair")
     assert searching.ask() == FIRST
     told(searching, Status.BUILD_ERROR, 1)
     assert searching.ask() == (Proposal(parent=1),)
@@ -114,7 +114,7 @@ def test_a_decorator_is_enough_in_the_same_process() -> None:
 
 
 def test_an_unknown_strategy_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match=r"no strategy 'refien'; there are: .*refine, sample"):
+    with pytest.raises(UsageError, match=r"no strategy 'refien'; there are: .*refine, repair, sample"):
         find_strategy("refien")
 
 
@@ -152,8 +152,8 @@ def test_a_run_without_a_chosen_strategy_is_the_run_it_was_before(
 ) -> None:
     run = RunSettings.model_validate(settings)
     assert run.key == key
-    assert "strategy" not in run.model_dump(mode="json")
-    assert run.strategy_name == ("refine" if run.turns > 1 else "sample")
+    assert not {"strategy", "good_enough"} & set(run.model_dump(mode="json"))
+    assert run.strategy_name == ("repair" if run.turns > 1 else "sample")
 
 
 def test_a_chosen_strategy_is_stored_and_is_another_run(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ __all__ = ["Proposal", "Result", "Rounds", "Strategy", "StrategyClass", "Task", 
 
 
 def find_strategy(name: str) -> StrategyClass:
-    """The strategy of this name: `sample`, `refine`, or one of another package.
+    """The strategy of this name: `sample`, `repair`, `refine` ..., or one of another package.
 
     Raises UsageError when there is none, and names those that there are.
     """

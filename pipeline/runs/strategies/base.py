@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
-from kernelproof.types import Problem, Status, Verification
+from kernelproof.hashing import sha256_json
+from kernelproof.runs.likeness import likeness
+from kernelproof.types import Interval, Problem, Status, Verification
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,12 @@ class Task:
     """Index of the sample, from 0."""
     turns: int
     """Most attempts of this sample."""
+    timed: bool = True
+    """Whether correct candidates are timed. If not, nothing tells which of two is faster."""
+
+    def generator(self, name: str) -> random.Random:
+        """The random choices of the strategy `name`: the same for each replay of this sample."""
+        return random.Random(sha256_json([name, self.problem.sha256, self.sample]))
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,11 @@ class Proposal:
 
     parent: int | None = None
     """The turn whose answer and evidence the question shows. None: the problem's first question."""
+    history: bool = True
+    """Whether the question also shows the questions and answers that led to the parent. Without them it does
+    not grow with the number of turns."""
+    shown: tuple[int, ...] = ()
+    """Turns whose programs the question shows beside the parent, with their speedups, in this order."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,27 @@ class Result:
     """Never a failure of the provider or the machine: these stop a sample until the command is run again."""
     verification: Verification | None
     """Errors, times and checks. None when the answer held no program."""
+    source: str | None = None
+    """The program. None when the answer held none."""
+    interval: Interval | None = None
+    """Of the speedup; its ends are 1 at most where the pace is unresolved. None when it was not timed."""
+    roofline: float | None = None
+    """The share of its roofline that it reaches, from 0 to about 1. None where no roofline was computed."""
+
+    @property
+    def correct(self) -> bool:
+        """Whether it may be the answer."""
+        return self.status is Status.CORRECT
+
+    @property
+    def speedup(self) -> float:
+        """What ranks: the lower end of the interval; 0 for what is not correct, or was not timed."""
+        return self.interval.low if self.correct and self.interval is not None else 0.0
+
+    @cached_property
+    def likeness(self) -> str | None:
+        """A hash that programs share which differ in comments and blanks alone. None without a program."""
+        return None if self.source is None else likeness(self.source)
 
 
 class Strategy(Protocol):
@@ -47,7 +83,8 @@ class Strategy(Protocol):
 
     `ask` and `tell` take turns. Both run between questions and must neither block nor read the clock: equal
     results must lead to equal proposals, because a run that goes on plays the stored results again.
-    Randomness comes from a generator seeded by the task.
+    Randomness comes from `Task.generator`. A class may have an attribute `template`: the template of its
+    questions, where the user names none. An object may have an attribute `note`: why it asks nothing more.
     """
 
     def ask(self) -> Sequence[Proposal]:
@@ -59,5 +96,9 @@ class Strategy(Protocol):
         ...
 
     def tell(self, results: Sequence[Result]) -> None:
-        """What came of all that was asked last, in the same order."""
+        """What came of all that was asked last, in the same order.
+
+        A result's `proposal` says what its question was built on. That may differ from what was asked, where
+        a verification was retracted, or made again, since.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Refine until correct: each question shows the last answer and what was wrong with it."""
+"""Refine: repair until something is correct, then make the best faster, one question after another."""
 
 from __future__ import annotations
 
@@ -6,21 +6,44 @@ from collections.abc import Sequence
 
 from kernelproof.runs.strategies.base import Proposal, Result, Task
 from kernelproof.runs.strategies.registry import strategy
-from kernelproof.types import Status
+from kernelproof.runs.strategies.standing import Standing
+
+REPAIRS = 3
+"""Repairs in a row, before the search goes back to its best attempt, or to the first question."""
+PATIENCE = 6
+"""Attempts without an improvement that end the search."""
 
 
 @strategy("refine")
 class Refine:
-    """One line of attempts, each built on the one before. It ends with the first correct one."""
+    """One line of attempts that goes back to the best one when an idea fails."""
+
+    template = "basic-v3"
 
     def __init__(self, task: Task) -> None:
-        self._next: tuple[Proposal, ...] = (Proposal(),)
+        self._standing = Standing(task, PATIENCE)
+        self._last: Result | None = None
+        self._broken = 0
+        """Attempts in a row that were not correct."""
+
+    @property
+    def note(self) -> str:
+        """Why it is over; empty when it is not."""
+        return self._standing.note
 
     def ask(self) -> Sequence[Proposal]:
-        """One question, as long as the last attempt was not correct."""
-        return self._next
+        """A repair of the last attempt, else an improvement of the best."""
+        if self.note:
+            return ()
+        if self._last is not None and 0 < self._broken <= REPAIRS:
+            return (Proposal(self._last.turn, history=False),)
+        best = self._standing.best
+        return (Proposal(best.turn, history=False) if best else Proposal(),)
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Builds the next question on this attempt, unless it is correct."""
-        (last,) = results
-        self._next = () if last.status is Status.CORRECT else (Proposal(parent=last.turn),)
+        """Keeps the best, and counts what is broken in a row."""
+        (self._last,) = results
+        if self._last.correct or self._broken > REPAIRS:
+            self._broken = 0
+        self._broken += not self._last.correct
+        self._standing.tell(results)

@@ -1,0 +1,87 @@
+"""What the conversations of a run share, and the records that they pass on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from kernelproof.db.store import Store
+from kernelproof.db.views import AttemptState, Claim, StoredAttempt
+from kernelproof.engine.engine import Engine
+from kernelproof.prompting import Failure
+from kernelproof.runs.asking import Asking
+from kernelproof.runs.events import OnEvent
+from kernelproof.runs.leases import LeaseKeeper
+from kernelproof.runs.strategies import StrategyClass
+from kernelproof.types import AttemptKey, Prompt, Response, RunSettings, Status, Verification
+
+RETRIED = (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR)
+"""Attempts that ended so are taken up again when the same command is run again."""
+
+
+@dataclass
+class Stages:
+    """What the conversations of a run share, and how many may be in each stage at once."""
+
+    store: Store
+    engine: Engine
+    asking: Asking
+    leases: LeaseKeeper
+    run_id: int
+    settings: RunSettings
+    strategy: StrategyClass
+    generated: Path | None
+    verifications: anyio.CapacityLimiter
+    room: anyio.CapacityLimiter
+    """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
+    on_event: OnEvent
+    again: frozenset[Status] = frozenset()
+    """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""
+    known: dict[AttemptKey, AttemptState] = field(default_factory=dict)
+    first_prompts: dict[str, Prompt] = field(default_factory=dict)
+    """By the problem's SHA-256: all samples of a problem begin with the same question."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An attempt that came to a judgement, with what a question that is built on it has to show."""
+
+    id: int
+    prompt: Prompt
+    response: Response
+    failure: Failure
+    verification: Verification | None
+    source: str | None
+    parent_id: int | None
+    """The attempt that it was built on."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A claimed attempt with its answer, and what was stored of it before."""
+
+    claim: Claim
+    before: StoredAttempt | None
+    """None where the answer has just come."""
+    response: Response
+
+
+class Room:
+    """One of the places for answers in memory, once it was entered."""
+
+    def __init__(self, limiter: anyio.CapacityLimiter) -> None:
+        self._limiter, self._inside = limiter, False
+
+    async def enter(self) -> None:
+        """Waits for a place, unless it was taken before."""
+        if not self._inside:
+            await self._limiter.acquire_on_behalf_of(self)
+            self._inside = True
+
+    def leave(self) -> None:
+        """Gives it back."""
+        if self._inside:
+            self._limiter.release_on_behalf_of(self)
+            self._inside = False

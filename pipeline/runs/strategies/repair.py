@@ -1,0 +1,25 @@
+"""Repair until correct: each question shows the last answer and what was wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernelproof.runs.strategies.base import Proposal, Result, Task
+from kernelproof.runs.strategies.registry import strategy
+
+
+@strategy("repair")
+class Repair:
+    """One line of attempts, each built on the one before. It ends with the first correct one."""
+
+    def __init__(self, task: Task) -> None:
+        self._next: tuple[Proposal, ...] = (Proposal(),)
+
+    def ask(self) -> Sequence[Proposal]:
+        """One question, as long as the last attempt was not correct."""
+        return self._next
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Builds the next question on this attempt, unless it is correct."""
+        (last,) = results
+        self._next = () if last.correct else (Proposal(parent=last.turn),)
