@@ -60,7 +60,7 @@ def curves(found: Table, budget: int) -> str:
     for strategy in found.strategies:
         columns = zip(*(each.curve for each in found.all_of(strategy)), strict=True)
         rows.append((strategy, *(f"{mean(column):.3f}" for column in columns)))
-    return table(("questions", *marks(budget)), rows)
+    return table(("questions", *map(str, marks(budget))), rows)
 
 
 def spent(found: Table) -> str:
