@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.search.landscape import Landscape
@@ -165,7 +165,7 @@ class _Sample:
     def question(self, number: int, proposal: Proposal) -> Asked:
         """A proposal as the model sees it. Raises KeyError for a turn of which the strategy was not told."""
         told = None if proposal.parent is None else self._results[proposal.parent]
-        shown = [self._results[turn] for turn in _shown(proposal)]
+        shown = [self._results[turn] for turn in proposal.shown]
         right = [self.programs[each.turn] for each in shown if each.status is Status.CORRECT]
         return Asked(
             number,
@@ -176,20 +176,17 @@ class _Sample:
         )
 
     def tokens(self, proposal: Proposal) -> int:
-        """Of a question and its answer: programs and evidence of the parents, and of what else is shown."""
-        parents = sum(1 for _ in self._line(proposal))
-        with_evidence = parents if getattr(proposal, "history", True) else min(parents, 1)
-        programs = with_evidence + len(_shown(proposal))
-        return FIRST_QUESTION + programs * PROGRAM_TOKENS + with_evidence * EVIDENCE_TOKENS
+        """Of a question and its answer: programs and evidence of the parents, and what else is shown."""
+        parents = self._parents(proposal)
+        programs = parents + len(proposal.shown)
+        return FIRST_QUESTION + programs * PROGRAM_TOKENS + parents * EVIDENCE_TOKENS
 
-    def _line(self, proposal: Proposal) -> Iterator[int]:
-        """The turns that led to the proposal, from its parent back to the first question."""
-        turn = proposal.parent
-        while turn is not None:
-            yield turn
-            made = self._results[turn].proposal
-            turn = made.parent if getattr(proposal, "history", True) else None
-
-
-def _shown(proposal: Proposal) -> tuple[int, ...]:
-    return getattr(proposal, "shown", ())
+    def _parents(self, proposal: Proposal) -> int:
+        """How many attempts that led to the proposal its question shows."""
+        count = 0
+        while proposal.parent is not None:
+            count += 1
+            if not proposal.history:
+                break
+            proposal = self._results[proposal.parent].proposal
+        return count

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import fields
-from typing import Any
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.proposer import Program
 from kernelproof.hashing import sha256_text
 from kernelproof.runs.strategies import Proposal, Result
 from kernelproof.types import Interval, Measurement, Pace, Problem, Status, Verification, VerifySettings
-from kernelproof.types.measurement import resolved
 
 RESOLUTION = 0.01
 """The smallest difference that a measurement claims."""
-_TOLD = {each.name for each in fields(Result)}
 
 
 def problem(name: str, seed: int) -> Problem:
@@ -39,21 +35,16 @@ class Verifier:
         """What came of the question with this number."""
         status = program.status(self._landscape)
         measured = self._measured(program, number) if status is Status.CORRECT else None
-        facts: dict[str, Any] = {
-            "proposal": proposal,
-            "turn": turn,
-            "status": status,
-            "verification": self._verification(program, status, measured),
-            "source": program.source,
-        }
-        if measured is not None:
-            low, high = measured.speedup_interval.low, measured.speedup_interval.high
-            facts["interval"] = Interval.model_construct(
-                low=resolved(low, measured.pace), high=resolved(high, measured.pace)
-            )
-            if self._landscape.roof is not None:
-                facts["roofline"] = measured.speedup / self._landscape.roof
-        return Result(**{name: value for name, value in facts.items() if name in _TOLD})
+        roof = self._landscape.roof
+        return Result(
+            proposal,
+            turn,
+            status,
+            self._verification(program, status, measured),
+            program.source,
+            interval=measured.claimed_interval if measured else None,
+            roofline=measured.speedup / roof if measured and roof else None,
+        )
 
     def _measured(self, program: Program, number: int) -> Measurement:
         off = random.Random(f"{self._problem.source}/{number}/measured").gauss(0.0, self._noise)

@@ -19,7 +19,14 @@ from benchmarks.search.comparing import marks, ratio
 from benchmarks.search.landscape import LEVELS, points
 from benchmarks.search.landscapes import drawn
 from benchmarks.search.proposer import MODELS, STRONG, WEAK, Asked, Model, Program, Proposer
-from benchmarks.search.searching import FIRST_QUESTION, Budget, Search, search
+from benchmarks.search.searching import (
+    EVIDENCE_TOKENS,
+    FIRST_QUESTION,
+    PROGRAM_TOKENS,
+    Budget,
+    Search,
+    search,
+)
 from kernelproof.runs.strategies import Proposal, Result, Task, find_strategy
 from kernelproof.types import Status
 
@@ -162,6 +169,32 @@ def test_no_search_spends_more_tokens_than_it_may() -> None:
     assert len(search(find_strategy("sample"), "smooth", STRONG, 1, budget).tries) == 10
     threes = search(Threes, "smooth", STRONG, 1, budget)
     assert 7 <= len(threes.tries) < 10 and threes.tokens <= 10 * FIRST_QUESTION
+
+
+class Line:
+    """Each question is built on the one before, with all that came before or without."""
+
+    history = True
+
+    def __init__(self, task: Task) -> None:
+        self._next = Proposal()
+
+    def ask(self) -> Sequence[Proposal]:
+        return (self._next,)
+
+    def tell(self, results: Sequence[Result]) -> None:
+        self._next = Proposal(results[0].turn, history=self.history, shown=(1,) if not self.history else ())
+
+
+class ShortLine(Line):
+    history = False
+
+
+def test_a_question_is_as_long_as_what_it_shows() -> None:
+    one = PROGRAM_TOKENS + EVIDENCE_TOKENS
+    grown, short = (search(line, "smooth", STRONG, 1, Budget(4)) for line in (Line, ShortLine))
+    assert [each.tokens - FIRST_QUESTION for each in grown.tries] == [0, one, 2 * one, 3 * one]
+    assert [each.tokens - FIRST_QUESTION for each in short.tries] == [0] + [one + PROGRAM_TOKENS] * 3
 
 
 def test_what_is_not_measured_to_be_faster_is_no_gain() -> None:
