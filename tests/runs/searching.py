@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kernelproof.runs.strategies import Proposal, Result, Task, find_strategy
 from kernelproof.types import Interval, Status
@@ -41,7 +42,7 @@ def task(turns: int, sample: int = 0, *, timed: bool = True) -> Task:
     return Task(samples.problem(), "cpp", sample, turns, timed)
 
 
-def search(name: str, script: Script | Sequence[Outcome], turns: int | None = None, **facts: bool) -> Search:
+def search(name: str, script: Script | Sequence[Outcome], turns: int | None = None, **facts: Any) -> Search:
     """Runs a strategy to its end, as `Conversation` does."""
     outcomes = script if callable(script) else lambda turn: script[turn - 1]
     most = turns if turns is not None else len(script)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernelproof.types import Status
 from tests.runs.searching import FAILED, Outcome, search
 
-SEARCHES = ["refine"]
+SEARCHES = ["refine", "beam", "evolve"]
 outcomes = st.one_of(
     st.builds(Outcome, speedup=st.floats(0.2, 4.0), source=st.sampled_from("abcdefgh")),
     st.builds(
@@ -76,3 +76,47 @@ def test_refine_goes_back_to_the_best_after_an_idea_that_failed() -> None:
 def test_refine_ranks_by_the_lower_end_and_stops_after_six_attempts_without_a_gain() -> None:
     done = search("refine", [Outcome(1.5), *[Outcome(1.505)] * 20])
     assert len(done.results) == 7 and done.note == "no improvement in 6 attempts"
+
+
+def test_beam_asks_about_the_three_best_different_programs_at_the_same_time() -> None:
+    first = [Outcome(1.2, source="a = 1"), Outcome(1.4, source="b = 1"), Outcome(1.3, source="b = 1  # same")]
+    second = [Outcome(1.5, source="c = 1"), FAILED, Outcome(1.1, source="d = 1")]
+    done = search("beam", [*first, *second, *[FAILED] * 3])
+    parents = [[proposal.parent for proposal in asked] for asked in done.rounds]
+    assert parents == [[None] * 3, [2, 1, None], [4, 2, 1]]
+
+
+def test_beam_repairs_what_came_farthest_and_gives_it_up_after_two_questions() -> None:
+    first = [FAILED, Outcome(status=Status.WRONG_OUTPUT), Outcome(status=Status.NO_CODE, source="")]
+    done = search("beam", [*first, *[Outcome(status=Status.EMPTY, source="")] * 9])
+    parents = [[proposal.parent for proposal in asked] for asked in done.rounds]
+    assert parents[1][:2] == parents[2][:2] == [2, 1]
+    assert not {1, 2} & set(parents[3])
+
+
+def test_evolve_draws_different_parents_and_shows_others_from_slow_to_fast() -> None:
+    done = search("evolve", lambda turn: Outcome(1.0 + (turn * 7 % 10) / 10), turns=60)
+    speeds = {each.turn: each.speedup for each in done.results}
+    assert {len(asked) for asked in done.rounds} == {4}
+    for asked in done.rounds[1:]:
+        for island in (asked[0::2], asked[1::2]):
+            assert len({proposal.parent for proposal in island}) == 2
+        for proposal in asked:
+            assert [*proposal.shown] == sorted(proposal.shown, key=speeds.__getitem__)
+    assert max(len(proposal.shown) for asked in done.rounds for proposal in asked) == 5
+    # By rank, not only the best: of one island, in all rounds.
+    assert len({asked[0].parent for asked in done.rounds}) > 3
+
+
+def test_evolve_builds_on_programs_that_are_alike_once() -> None:
+    done = search("evolve", lambda turn: Outcome(1.0 + turn / 100, source=f"a = 1  # {turn}"), turns=40)
+    assert len(done.rounds) > 2
+    for asked in done.rounds[1:]:
+        assert all(proposal.shown == () for proposal in asked)
+        assert len({proposal.parent for proposal in asked[0::2] if proposal.parent is not None}) == 1
+
+
+def test_the_seed_of_evolve_is_the_problem_and_the_sample() -> None:
+    script = [Outcome(1.0 + (turn * 7 % 10) / 10) for turn in range(60)]
+    one, other = search("evolve", script), search("evolve", script, sample=1)
+    assert one.rounds == search("evolve", script).rounds != other.rounds

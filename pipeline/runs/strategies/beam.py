@@ -1,0 +1,45 @@
+"""Beam: the best few different programs, each asked about once a round, at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernelproof.runs.strategies.archive import Archive
+from kernelproof.runs.strategies.base import Proposal, Result, Task
+from kernelproof.runs.strategies.registry import strategy
+from kernelproof.runs.strategies.standing import Standing
+
+WIDTH = 3
+PATIENCE = 4 * WIDTH
+"""Attempts without an improvement that end the search."""
+
+
+@strategy("beam")
+class Beam:
+    """Begins with as many first questions as the beam is wide."""
+
+    template = "basic-v3"
+
+    def __init__(self, task: Task) -> None:
+        self._standing = Standing(task, PATIENCE)
+        self._archive = Archive()
+
+    @property
+    def note(self) -> str:
+        """Why it is over; empty when it is not."""
+        return self._standing.note
+
+    def ask(self) -> Sequence[Proposal]:
+        """The fastest correct programs, then those that are nearly correct, then the first question again."""
+        if self.note:
+            return ()
+        parents = [*self._archive.correct, *self._archive.broken][:WIDTH]
+        built = [Proposal(each.turn, history=False) for each in parents]
+        return (*built, *[Proposal()] * (WIDTH - len(built)))
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Keeps what came of the round."""
+        self._archive.built_on(each.proposal.parent for each in results)
+        for result in results:
+            self._archive.add(result)
+        self._standing.tell(results)
