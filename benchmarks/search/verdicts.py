@@ -7,6 +7,7 @@ import random
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.proposer import Program
+from kernelproof import backends
 from kernelproof.hashing import sha256_text
 from kernelproof.runs.strategies import Proposal, Result
 from kernelproof.types import Interval, Measurement, Pace, Problem, Status, Verification, VerifySettings
@@ -28,7 +29,7 @@ class Verifier:
         """`noise` takes the place of the landscape's own."""
         self._landscape = landscape
         self._noise = landscape.noise if noise is None else noise
-        self._settings = VerifySettings(backend="cuda")
+        self._settings = VerifySettings(backend=backends.names()[0])
         self._problem = of
 
     def result(self, program: Program, proposal: Proposal, turn: int, number: int) -> Result:
