@@ -102,9 +102,10 @@ class Run(Base):
     key: Mapped[str] = mapped_column(SHA256, unique=True, comment="SHA-256 of `settings` in canonical form.")
     name: Mapped[str | None] = words("The user's label.")
     kind: Mapped[str] = symbol(
-        "`generate`, `verify` for candidates given as files, or `import` for published ones."
+        "`generate`, `verify` for candidates given as files, `import` for published ones, or `tune` for what "
+        "a tuner tried."
     )
-    model: Mapped[str] = words("`openai:MODEL`, `replay:FILE`, `file`, or the label of an import.")
+    model: Mapped[str] = words("`openai:MODEL`, `replay:FILE`, `file`, `tune`, or the label of an import.")
     base_url: Mapped[str | None] = words("The model server's address, when one was set.")
     template: Mapped[str | None] = words("Prompt template with its version.")
     template_sha256: Mapped[str | None] = mapped_column(SHA256, comment="Hash of the template's files.")

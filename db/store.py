@@ -170,7 +170,7 @@ class Store:
     def attempts_by_content(self, run_id: int) -> dict[Content, list[int]]:
         """The attempts of a run that are over, by what was given; oldest first where several were given it.
 
-        For runs of kind `verify`, whose attempts have one answer and one extraction each.
+        For runs of kind `verify` and `tune`, whose attempts have one answer and one extraction each.
         """
         a, p, r, c = models.Attempt, models.Problem, models.Response, models.Candidate
         query = (
@@ -238,6 +238,7 @@ class Store:
         extraction: Extraction,
         verification: Verification | None,
         status: Status,
+        parent_id: int | None = None,
     ) -> int:
         """The id of a new attempt that is over: the next sample of its run, whichever process asks first.
 
@@ -249,7 +250,7 @@ class Store:
             run_id = records.run_row(session, settings)
             number = records.problem_row(session, problem)
             last = session.scalar(select(func.max(a.sample)).where(a.run_id == run_id, a.problem == number))
-            row = a(run_id=run_id, problem=number, turn=1, created=utc_now())
+            row = a(run_id=run_id, problem=number, turn=1, parent_id=parent_id, created=utc_now())
             row.sample = 0 if last is None else last + 1
             row.status, row.finished = status, utc_now()
             session.add(row)

@@ -97,6 +97,11 @@ CONTEXT_TOKENS = Bounds(1, 1_000_000_000)
 ALL_TOKENS = Bounds(1, 10**15)
 ATTEMPTS = Bounds(1, 1_000_000_000)
 TRIALS = Bounds(1, 100)
+TUNED = Bounds(1, 100_000)
+"""Combinations of parameters."""
+SEED = Bounds(0, 2**32 - 1)
+CALL_S = Bounds(0, DAY_S, whole=False, above=True)
+"""For one call of a candidate."""
 MEASURE_S = Bounds(0, 600, whole=False, above=True)
 LEVEL = Bounds(0, 1_000_000)
 """Of a problem."""

@@ -14,8 +14,9 @@ Purity = Literal["any", "own-compute"]
 """Whether libraries may compute."""
 Baseline = Literal["compile", "max-autotune"]
 """Baselines beside the eager one: torch.compile's default mode, or the mode that searches."""
-RunKind = Literal["generate", "verify", "import"]
-"""Runs that ask a model, of candidates given as files, and of programs that somebody published."""
+RunKind = Literal["generate", "verify", "import", "tune"]
+"""Runs that ask a model, of candidates given as files, of programs that somebody published, and of the
+configurations that a tuner tried."""
 
 
 class Rigor(StrEnum):

@@ -42,7 +42,7 @@ def leaderboard(
         str | None, typer.Option(parser=nonempty_text, autocompletion=runs, help="The run of this name only.")
     ] = None,
     kind: Annotated[
-        RunKind | None, choice(RunKind, "Answers of models, candidates given as files, or imported programs.")
+        RunKind | None, choice(RunKind, "Answers of models, files, imported programs, or what a tuner tried.")
     ] = None,
     numerics: Annotated[Numerics | None, choice(Numerics, "Runs with these numerics only.")] = None,
     purity: Annotated[Purity | None, choice(Purity, "Runs with this purity only.")] = None,

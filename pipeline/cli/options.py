@@ -139,14 +139,24 @@ UnsafeOption = Annotated[
 ]
 
 
+BackendOption = Annotated[str, choice((AUTO, *names()), _backends_in_words())]
+SizeOption = Annotated[
+    str, typer.Option(help="The problem's size preset [default: full on a GPU, small on a CPU].")
+]
+NumericsOption = Annotated[
+    Numerics, choice(Numerics, "tf32: TF32 passes for float32, and the baseline runs with TF32 too.")
+]
+PurityOption = Annotated[
+    Purity, choice(Purity, "own-compute: nothing is computed by operators of libraries.")
+]
+
+
 @dataclass(frozen=True)
 class VerifyOptions:
     """The options that are settings of a verification."""
 
-    backend: Annotated[str, choice((AUTO, *names()), _backends_in_words())] = AUTO
-    size: Annotated[
-        str, typer.Option(help="The problem's size preset [default: full on a GPU, small on a CPU].")
-    ] = ""
+    backend: BackendOption = AUTO
+    size: SizeOption = ""
     trials: Annotated[int, number(TRIALS, "Correctness trials on drawn inputs; variants come on top.")] = 3
     measure: Annotated[bool, typer.Option(help="Time correct candidates.")] = True
     rigor: Annotated[
@@ -162,12 +172,8 @@ class VerifyOptions:
         Sets("baselines"),
         choice(Baseline, "Measure against torch.compile as well; may be repeated."),
     ] = None
-    numerics: Annotated[
-        Numerics, choice(Numerics, "tf32: TF32 passes for float32, and the baseline runs with TF32 too.")
-    ] = "fp32"
-    purity: Annotated[
-        Purity, choice(Purity, "own-compute: nothing is computed by operators of libraries.")
-    ] = "any"
+    numerics: NumericsOption = "fp32"
+    purity: PurityOption = "any"
     own_kernel: Annotated[
         bool,
         typer.Option(
@@ -213,7 +219,7 @@ class VerifyOptions:
             raise UsageError(explain(error, called)) from None
 
 
-def given_options(options: VerifyOptions, context: typer.Context) -> dict[str, Any]:
+def given_options(options: Any, context: typer.Context) -> dict[str, Any]:
     """The options of a verification that stand on the command line, defaults left out."""
     sources = {field.name: context.get_parameter_source(field.name) for field in fields(options)}
     by_user = [name for name, source in sources.items() if source and source.name != "DEFAULT"]

@@ -45,6 +45,11 @@ class Display:
             self._lines.stop()
 
     @property
+    def lines(self) -> bool:
+        """Whether lines are printed, not a bar."""
+        return self._lines is not None
+
+    @property
     def unread(self) -> bool:
         """Whether nobody reads the output any more."""
         return self._lines is not None and isinstance(self._lines.failed, BrokenPipeError)

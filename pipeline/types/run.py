@@ -19,9 +19,11 @@ class RunSettings(FrozenRecord):
     name: str | None = None
     """A label of the user's: another name is another run."""
     kind: RunKind = "generate"
-    """`verify` holds candidates given as files, `import` those that somebody published."""
+    """`verify` holds candidates given as files, `import` those that somebody published, `tune` what a tuner
+    tried."""
     model: str
-    """`openai:MODEL`, `replay:FILE`, `file` for candidates given as files, or the label of an import."""
+    """`openai:MODEL`, `replay:FILE`, `file` for candidates given as files, `tune` for what a tuner tried, or
+    the label of an import."""
     base_url: str | None = None
     endpoint: Literal["chat", "responses"] = "chat"
     """Which of OpenAI's two interfaces the server is asked by."""
@@ -29,7 +31,7 @@ class RunSettings(FrozenRecord):
     """Template name with version; None for candidates given as files."""
     template_sha256: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
-    """Sampling settings the user set (temperature, max_tokens ...), nothing else."""
+    """Sampling settings the user set (temperature, max_tokens ...), nothing else. A tuning: what it tunes."""
     turns: Annotated[int, Field(**TURNS.field)] = 1
     """Most turns of one sample: 1 is one shot, more lets the strategy ask again."""
     verify: VerifySettings = VerifySettings()

@@ -1,0 +1,317 @@
+"""`kernelproof tune`: a correct kernel made faster without a model: its numeric parameters are searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelproof.bounds import CALL_S, MEASURE_S, SEED, TIME_S, TUNED
+from kernelproof.choices import Rigor
+from kernelproof.cli.completion import attempts, problems
+from kernelproof.cli.options import (
+    AUTO,
+    INTERRUPTED,
+    BackendOption,
+    JsonOption,
+    NumericsOption,
+    PurityOption,
+    RunOption,
+    SizeOption,
+    SuiteOption,
+    UnsafeOption,
+    VerifyOptions,
+    WorkspaceOption,
+    choice,
+    given_options,
+    given_path,
+    nonempty_text,
+    number,
+    path_option,
+    settings_over,
+    takes_options,
+)
+from kernelproof.wording import counted
+
+if TYPE_CHECKING:
+    from kernelproof.cli.progress import Display
+    from kernelproof.db.store import Store
+    from kernelproof.runs.tuning.proposers import Proposer
+    from kernelproof.runs.tuning.search import Plan, Trial, Tuned
+    from kernelproof.types import Problem, VerifySettings
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """The options that are settings of a tuning's verifications."""
+
+    backend: BackendOption = AUTO
+    size: SizeOption = ""
+    rigor: Annotated[
+        Rigor, choice(Rigor, "How narrowly the best and the original are measured at the end.")
+    ] = Rigor.STANDARD
+    numerics: NumericsOption = "fp32"
+    purity: PurityOption = "any"
+    seconds: Annotated[
+        float | None, number(MEASURE_S, "Most seconds for timed blocks [default: 2, at the end the rigor's].")
+    ] = None
+    unsafe: UnsafeOption = False
+
+
+@takes_options
+def tune(
+    file: Annotated[
+        Path | None, typer.Argument(parser=given_path, help="A correct candidate's source, or a response.")
+    ] = None,
+    *,
+    context: typer.Context,
+    problem: Annotated[
+        str | None,
+        typer.Option(parser=nonempty_text, autocompletion=problems, help="The problem's id, name, or file."),
+    ] = None,
+    attempt: Annotated[
+        str | None,
+        typer.Option(
+            parser=nonempty_text,
+            autocompletion=attempts,
+            help="Instead of FILE: a stored attempt (17), or: last.",
+        ),
+    ] = None,
+    trials: Annotated[int, number(TUNED, "Most combinations that are tried.")] = 30,
+    seconds_budget: Annotated[
+        float | None, number(TIME_S, "Seconds after which no further combination is tried.")
+    ] = None,
+    seed: Annotated[int, number(SEED, "Of the random choices.")] = 0,
+    call_seconds: Annotated[
+        float, number(CALL_S, "Most seconds for one call: a combination that hangs takes so long.")
+    ] = 10.0,
+    options: TuneOptions,
+    output: Annotated[Path | None, path_option("File to write the best source to.")] = None,
+    suite: SuiteOption = None,
+    workspace: WorkspaceOption = None,
+    run: RunOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a correct kernel faster by searching its numeric parameters. Asks no model."""
+    from contextlib import ExitStack
+    from functools import partial
+
+    import anyio
+
+    from kernelproof.cli.progress import Display
+    from kernelproof.db.store import open_store
+    from kernelproof.engine.engine import Engine, require_device
+    from kernelproof.runs.tuning.proposers import proposer_for
+    from kernelproof.runs.tuning.search import tune as search
+    from kernelproof.workspace import open_workspace
+
+    database = open_workspace(workspace).database
+    given = given_options(options, context)
+    with ExitStack() as stack:
+        if attempt is not None:
+            store = stack.enter_context(open_store(database, create=False))
+            plan = _stored(store, attempt, file, problem, given, call_seconds, run)
+        else:
+            plan = _from_file(file, problem, suite, given, call_seconds, run)
+            store = stack.enter_context(open_store(database))
+        require_device(plan.trial.backend)
+        proposer = proposer_for(plan.template, trials, seed)
+        if not as_json:
+            _introduce(plan, proposer)
+        engine = stack.enter_context(Engine(unsafe=plan.trial.unsafe, many=True))
+        total = min(trials, plan.template.allowed or trials)
+        display = stack.enter_context(Display("trials", total, as_json=as_json))
+        work = partial(search, plan, proposer, engine, store, trials=trials, seconds=seconds_budget)
+        heard = {"on_trial": partial(_say, display, plan), "unread": lambda: display.unread}
+        done = anyio.run(partial(work, **heard))
+    _conclude(done, output, as_json)
+
+
+def _from_file(
+    file: Path | None,
+    problem: str | None,
+    suite: Path | None,
+    given: dict[str, Any],
+    call_seconds: float,
+    run: str | None,
+) -> Plan:
+    from kernelproof.errors import UsageError
+    from kernelproof.problems import open_suite
+    from kernelproof.runs.candidates import given_text
+    from kernelproof.runs.files import read_text
+
+    if file is None:
+        raise UsageError("what is to be tuned? give a file and --problem, or --attempt")
+    if problem is None:
+        raise UsageError(f"which problem is {file} for? give --problem")
+    found = open_suite(suite).find(problem)
+    candidate = given_text(str(file), read_text(file), found).extraction.candidate
+    if candidate is None:
+        raise UsageError(f"{file} holds no program that defines ModelNew")
+    settings = VerifyOptions(**given).settings([found])
+    return _plan(candidate.source, found, settings, call_seconds, run, None)
+
+
+def _stored(
+    store: Store,
+    attempt: str,
+    file: Path | None,
+    problem: str | None,
+    given: dict[str, Any],
+    call_seconds: float,
+    run: str | None,
+) -> Plan:
+    from kernelproof.errors import UsageError
+
+    if file is not None or problem is not None:
+        raise UsageError("--attempt brings its own program and problem; leave out FILE and --problem")
+    stored = store.load_attempt(store.resolve_attempt(attempt))
+    if stored.source is None:
+        raise UsageError(f"attempt {stored.id} holds no program; give one that ended as correct")
+    before = stored.verdict.verification.settings if stored.verdict else stored.run.verify
+    settings = settings_over(before, given, [stored.problem])
+    usual = {"rigor": given.get("rigor", Rigor.STANDARD), "measure_seconds": given.get("seconds")}
+    more = {"measure": True, "baselines": (), "target_half_width": None}
+    settings = settings.model_copy(update={**usual, **more})
+    return _plan(stored.source, stored.problem, settings, call_seconds, run, stored.id)
+
+
+def _plan(
+    source: str,
+    problem: Problem,
+    settings: VerifySettings,
+    call_seconds: float,
+    run: str | None,
+    parent: int | None,
+) -> Plan:
+    from kernelproof.runs.tuning.search import Plan
+    from kernelproof.runs.tuning.template import read_template
+
+    confirm = settings.model_copy(update={"call_seconds": call_seconds})
+    trial = confirm.model_copy(update={"rigor": Rigor.QUICK})
+    return Plan(read_template(source), problem, trial, confirm, run, parent)
+
+
+def _introduce(plan: Plan, proposer: Proposer) -> None:
+    from kernelproof.report.layout import cell, plain_table
+    from kernelproof.report.plain import screen
+
+    template, console = plan.template, screen()
+    how = "declared" if template.declared else "found (the source declares none)"
+    console.print(f"{plan.problem.id}: {counted(len(template.parameters), 'parameter')} {how}")
+    table = plain_table("parameter", "line", "in the source", "values")
+    for one in template.parameters:
+        table.add_row(*map(cell, (one.name, str(one.line), str(one.value), ", ".join(map(str, one.values)))))
+    console.print(table)
+    for limit in template.limits:
+        console.print(f"where {limit.text}", markup=False)
+    count = counted(template.allowed or template.size, "combination")
+    console.print(f"{count}; chosen by: {proposer.name}")
+
+
+def _say(display: Display, plan: Plan, trial: Trial) -> None:
+    from kernelproof.report.plain import json_line
+
+    named = plan.template.named(trial.values)
+    said = ", ".join(f"{name} {value}" for name, value in named.items())
+    m = trial.measurement
+    how = f"  {m.speedup:.3f}" if m is not None and trial.correct else ""
+    status = f"{trial.status.value}{how}" if display.lines else trial.status.value
+    display.ended(said, status, json_line(_facts(plan, trial)))
+
+
+def _facts(plan: Plan, trial: Trial) -> dict[str, Any]:
+    m = trial.measurement if trial.correct else None
+    return {
+        "attempt": trial.attempt_id,
+        "parameters": plan.template.named(trial.values),
+        "status": trial.status.value,
+        "speedup": m.speedup if m else None,
+        "interval": [m.speedup_interval.low, m.speedup_interval.high] if m else None,
+        "kept": trial.kept,
+    }
+
+
+def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
+    """Prints what was found, writes the best source, and exits with 1 where nothing is correct."""
+    from kernelproof.errors import KernelproofError
+    from kernelproof.report.plain import json_line
+
+    chosen = done.chosen if done.original is not None else None
+    if as_json:
+        print(json_line(_whole(done)))
+    else:
+        _print(done)
+    if done.stopped:
+        raise typer.Exit(INTERRUPTED)
+    first = done.trials[0]
+    if not first.correct:
+        raise KernelproofError(
+            f"the source as it is ended as {first.status}: {first.reason}; a tuning starts from a correct "
+            f"kernel (kernelproof show {first.attempt_id})"
+        )
+    if output is not None and chosen is not None:
+        _write(output, done.plan.template.filled(chosen))
+
+
+def _write(output: Path, source: str) -> None:
+    from kernelproof.errors import UsageError
+
+    try:
+        output.write_text(source, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}") from None
+
+
+def _print(done: Tuned) -> None:
+    from kernelproof.report.plain import screen
+    from kernelproof.report.tuning import ROWS, TunedRow, print_tuned
+
+    def row(name: str, trial: Trial | None) -> list[TunedRow]:
+        if trial is None or trial.measurement is None or not trial.correct:
+            return []
+        return [TunedRow(name, template.named(trial.values), trial.measurement, trial.attempt_id)]
+
+    console, template = screen(), done.plan.template
+    kept = sum(trial.kept for trial in done.trials)
+    taken = f", {kept} of them kept from before" if kept else ""
+    console.print(f"{counted(len(done.trials), 'trial')}{taken}; the best at rigor {done.plan.trial.rigor}:")
+    rows = row("original", done.trials[0] if done.trials else None)
+    others = [trial for trial in done.ranked if trial.values != template.original]
+    for place, trial in enumerate(others[:ROWS], start=1):
+        rows += row(str(place), trial)
+    print_tuned(rows, console)
+    if done.original is not None:
+        console.print(f"verified again on fresh inputs, at rigor {done.plan.confirm.rigor}:")
+        print_tuned([*row("original", done.original), *row("best", done.best)], console)
+        console.print(_verdict(done), markup=False)
+    if done.stopped:
+        console.print("stopped: run the same command again to continue")
+
+
+def _verdict(done: Tuned) -> str:
+    """The last line: the gain, or that there is none."""
+    if done.best is None:
+        return "no trial is better than the original, which is kept"
+    gain = done.gain
+    if gain is None:
+        return "the original was not correct on fresh inputs: nothing is claimed"
+    between = f"{gain.interval.low:.3f} to {gain.interval.high:.3f}"
+    times = f"{gain.ratio:.3f} times as fast as the original (95 % interval {between})"
+    return times if gain.shown else f"{times}: no gain for sure, so the original is kept"
+
+
+def _whole(done: Tuned) -> dict[str, Any]:
+    gain, template = done.gain, done.plan.template
+    return {
+        "trials": len(done.trials),
+        "original": _facts(done.plan, done.original) if done.original else None,
+        "best": _facts(done.plan, done.best) if done.best else None,
+        "gain": gain.ratio if gain else None,
+        "interval": [gain.interval.low, gain.interval.high] if gain else None,
+        "shown": gain.shown if gain else False,
+        "chosen": template.named(done.chosen) if done.chosen and done.original else None,
+        "stopped": done.stopped,
+    }

@@ -1,0 +1,326 @@
+"""A tuning: trials of a source's parameters, each a verification; then the best one beside the original.
+
+Every trial is stored as an attempt of a run of kind `tune`, as soon as it is over. A tuning that was killed
+asks its proposer the same questions again, in the same order, and takes from the store what is there.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from kernelproof.db.store import Store
+from kernelproof.engine.engine import Engine
+from kernelproof.hashing import sha256_text
+from kernelproof.runs.candidates import Given, given_text
+from kernelproof.runs.conversation import RETRIED
+from kernelproof.runs.ending import Listener, Stopper, first_error
+from kernelproof.runs.single import FILE_MODEL
+from kernelproof.runs.stream import verify_persistently
+from kernelproof.runs.tuning.proposers import Proposer
+from kernelproof.runs.tuning.template import Template, Values
+from kernelproof.types import (
+    Interval,
+    Measurement,
+    Problem,
+    RunSettings,
+    Status,
+    Verification,
+    VerifySettings,
+)
+
+AHEAD = 3
+"""Trials between build and verdict. A proposal knows what came of all but the AHEAD - 1 before it. Another
+number here leads to other proposals."""
+CONFIRMED = 3
+"""So many of the best are verified again until one is correct."""
+TUNE_MODEL = "tune"
+"""What runs of kind `tune` have in place of a model."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be tuned, and how."""
+
+    template: Template
+    problem: Problem
+    trial: VerifySettings
+    """How a trial is verified."""
+    confirm: VerifySettings
+    """How the best and the original are verified at the end."""
+    name: str | None = None
+    """The runs' name."""
+    parent: int | None = None
+    """The attempt that the source comes from, if it comes from one."""
+
+    @property
+    def trials_run(self) -> RunSettings:
+        """The run of the trials: other values, conditions or settings are another one."""
+        template = self.template
+        what = {
+            "source_sha256": sha256_text(template.source),
+            "parameters": {one.name: list(one.values) for one in template.parameters},
+            "where": [limit.text for limit in template.limits],
+        }
+        return RunSettings(
+            name=self.name, kind="tune", model=TUNE_MODEL, sampling={"tune": what}, verify=self.trial
+        )
+
+    @property
+    def confirming_run(self) -> RunSettings:
+        """The run of the last two verifications, which count as those of files do."""
+        tuned = {"tuned": self.trials_run.key}
+        return RunSettings(
+            name=self.name, kind="verify", model=FILE_MODEL, sampling=tuned, verify=self.confirm
+        )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One combination, verified."""
+
+    values: Values
+    status: Status
+    reason: str
+    measurement: Measurement | None
+    attempt_id: int
+    kept: bool
+    """True when it was taken from the store."""
+
+    @property
+    def score(self) -> float | None:
+        """What the proposer is told: the logarithm of the speedup; None for what failed."""
+        return math.log(self.measurement.speedup) if self.correct and self.measurement else None
+
+    @property
+    def correct(self) -> bool:
+        """Correct and measured."""
+        return self.status is Status.CORRECT and self.measurement is not None
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """By what is surely reached, then by the speedup; the more the better."""
+        m = self.measurement
+        return (m.claimed, m.speedup) if m is not None and self.correct else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """One kernel's speed over another's, both measured against the same baseline."""
+
+    ratio: float
+    interval: Interval
+    shown: bool
+    """Whether it is more than the intervals and the resolutions of both measurements allow by chance."""
+
+
+@dataclass
+class Tuned:
+    """How a tuning ended."""
+
+    plan: Plan
+    trials: list[Trial] = field(default_factory=list)
+    """In the order in which they were proposed; the first is the original."""
+    original: Trial | None = None
+    """The original, confirmed."""
+    best: Trial | None = None
+    """The best of the trials, confirmed; None where none is better than the original."""
+    stopped: bool = False
+    """Whether a signal ended it."""
+
+    @property
+    def ranked(self) -> list[Trial]:
+        """The correct trials, the best first."""
+        return sorted((one for one in self.trials if one.correct), key=lambda one: one.rank, reverse=True)
+
+    @property
+    def gain(self) -> Gain | None:
+        """The best over the original, by the confirmations."""
+        if self.best is None or self.original is None:
+            return None
+        return gain(self.original.measurement, self.best.measurement)
+
+    @property
+    def chosen(self) -> Values | None:
+        """The values to take: the best ones where they are faster for sure, else the original's."""
+        if not self.trials or not self.trials[0].correct:
+            return None
+        improved = self.best is not None and self.gain is not None and self.gain.shown
+        return self.best.values if self.best is not None and improved else self.plan.template.original
+
+
+def gain(before: Measurement | None, after: Measurement | None) -> Gain | None:
+    """What the second measurement gains over the first; None where one is missing."""
+    if before is None or after is None:
+        return None
+    change = math.log(after.speedup / before.speedup)
+    halves = [math.log(m.speedup_interval.high / m.speedup_interval.low) / 2 for m in (before, after)]
+    joint = math.hypot(*halves)
+    return Gain(
+        ratio=math.exp(change),
+        interval=Interval(low=math.exp(change - joint), high=math.exp(change + joint)),
+        shown=change > max(joint, before.resolution, after.resolution),
+    )
+
+
+async def tune(
+    plan: Plan,
+    proposer: Proposer,
+    engine: Engine,
+    store: Store,
+    *,
+    trials: int,
+    seconds: float | None = None,
+    on_trial: Callable[[Trial], None] = lambda _: None,
+    unread: Callable[[], bool] = lambda: False,
+) -> Tuned:
+    """Tries up to `trials` combinations, for about `seconds`, and confirms the best one.
+
+    Nothing more is tried when the original itself is not correct. Raises what `Engine.verify` raises, and
+    OutputClosed when `on_trial` or `unread` says that nobody reads any more.
+    """
+    stopper, listener = Stopper(), Listener(on_trial, unread)
+    outcome = Tuned(plan)
+    search = _Search(plan, proposer, engine, store, listener.hear)
+    try:
+        async with anyio.create_task_group() as group:
+            stopper.watch(group)
+            group.start_soon(listener.watch, group)
+            await search.run(outcome, trials, None if seconds is None else time.monotonic() + seconds)
+            await search.confirm(outcome)
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from None
+    finally:
+        engine.close()  # ends what cancelled tasks left running in their threads
+    outcome.stopped = stopper.stopped
+    listener.raise_if_gone("what was verified is stored, and the same command continues")
+    return outcome
+
+
+@dataclass
+class _Pending:
+    """A trial on its way."""
+
+    values: Values
+    done: anyio.Event = field(default_factory=anyio.Event)
+    trial: Trial | None = None
+
+
+class _Search:
+    def __init__(
+        self,
+        plan: Plan,
+        proposer: Proposer,
+        engine: Engine,
+        store: Store,
+        hear: Callable[[Trial], None],
+    ) -> None:
+        self._plan, self._proposer = plan, proposer
+        self._engine, self._store, self._hear = engine, store, hear
+
+    async def run(self, outcome: Tuned, trials: int, deadline: float | None) -> None:
+        """The trials. Results are told in the order of the proposals, whichever is over first."""
+        judge = _Judge(self._plan, self._plan.trials_run, self._engine, self._store)
+        window: deque[_Pending] = deque()
+        asked, more = 0, True
+        async with anyio.create_task_group() as group:
+            while True:
+                # The original comes alone: where it fails, all others are left out.
+                while more and asked < trials and len(window) < (AHEAD if outcome.trials else 1):
+                    late = deadline is not None and time.monotonic() >= deadline
+                    values = None if late else self._proposer.ask()
+                    if values is None:
+                        more = False
+                        break
+                    asked += 1
+                    window.append(_Pending(values))
+                    group.start_soon(self._one, judge, window[-1])
+                if not window:
+                    return
+                head = window.popleft()
+                await head.done.wait()
+                assert head.trial is not None
+                self._proposer.tell(head.values, head.trial.score)
+                outcome.trials.append(head.trial)
+                self._hear(head.trial)
+                more = more and outcome.trials[0].correct
+
+    async def confirm(self, outcome: Tuned) -> None:
+        """Verifies the original and the best trial on fresh inputs, at the rigor that was asked for."""
+        if not outcome.ranked or not outcome.trials[0].correct:
+            return
+        judge = _Judge(self._plan, self._plan.confirming_run, self._engine, self._store)
+        original = self._plan.template.original
+        outcome.original = await _in_thread(partial(judge.trial, original))
+        better = [one for one in outcome.ranked if one.rank > outcome.trials[0].rank]
+        for trial in better[:CONFIRMED]:
+            confirmed = await _in_thread(partial(judge.trial, trial.values))
+            if confirmed.correct:
+                outcome.best = confirmed
+                return
+
+    async def _one(self, judge: _Judge, pending: _Pending) -> None:
+        pending.trial = await _in_thread(partial(judge.trial, pending.values))
+        pending.done.set()
+
+
+async def _in_thread(work: Callable[[], Trial]) -> Trial:
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+class _Judge:
+    """Verifies combinations for one run, each once: what the store has is taken from it."""
+
+    def __init__(self, plan: Plan, run: RunSettings, engine: Engine, store: Store) -> None:
+        self._plan, self._run, self._engine, self._store = plan, run, engine, store
+        found = store.attempts_by_content(store.begin_run(run))
+        self._ids = {
+            content.text_sha256: ids
+            for content, ids in found.items()
+            if (content.problem_id, content.problem_sha256) == (plan.problem.id, plan.problem.sha256)
+        }
+
+    def trial(self, values: Values) -> Trial:
+        source = self._plan.template.filled(values)
+        return self._stored(values, source) or self._verified(values, source)
+
+    def _stored(self, values: Values, source: str) -> Trial | None:
+        for number in reversed(self._ids.get(sha256_text(source), [])):
+            attempt = self._store.load_attempt(number)
+            if attempt.verdict is not None and attempt.status not in (None, *RETRIED):
+                return _trial(values, attempt.verdict.verification, number, kept=True)
+        return None
+
+    def _verified(self, values: Values, source: str) -> Trial:
+        given = self._given(values, source)
+        program = given.extraction.candidate.source if given.extraction.candidate else source
+        verdict = verify_persistently(self._engine, program, self._plan.problem, self._run.verify)
+        number = self._store.add_finished(
+            self._run,
+            self._plan.problem,
+            given.response,
+            given.extraction,
+            verdict,
+            verdict.status,
+            self._plan.parent,
+        )
+        return _trial(values, verdict, number, kept=False)
+
+    def _given(self, values: Values, source: str) -> Given:
+        """The source as a file would give it, with its parameters."""
+        given = given_text("tune", source, self._plan.problem)
+        raw = {"tune": self._plan.template.named(values)}
+        response = given.response.model_copy(update={"raw": raw})
+        return Given(given.id, given.problem, response, given.extraction)
+
+
+def _trial(values: Values, verdict: Verification, number: int, *, kept: bool) -> Trial:
+    return Trial(values, verdict.status, verdict.reason, verdict.measurement, number, kept)
