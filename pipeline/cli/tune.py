@@ -102,7 +102,7 @@ def tune(
 
     from kernelproof.cli.progress import Display
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine, require_device
+    from kernelproof.engine.engine import Engine
     from kernelproof.runs.tuning.proposers import proposer_for
     from kernelproof.runs.tuning.search import tune as search
     from kernelproof.workspace import open_workspace
@@ -116,7 +116,7 @@ def tune(
         else:
             plan = _from_file(file, problem, suite, given, call_seconds, run)
             store = stack.enter_context(open_store(database))
-        require_device(plan.trial.backend)
+        _refuse(plan, output)
         proposer = proposer_for(plan.template, trials, seed)
         if not as_json:
             _introduce(plan, proposer)
@@ -194,6 +194,19 @@ def _plan(
     return Plan(read_template(source), problem, trial, confirm, run, parent)
 
 
+def _refuse(plan: Plan, output: Path | None) -> None:
+    """Raises what is known before anything runs."""
+    from kernelproof.devices.discovery import interprets
+    from kernelproof.engine.engine import require_device
+    from kernelproof.errors import MachineError, UsageError
+
+    require_device(plan.trial.backend)
+    if interprets(plan.trial.backend):
+        raise MachineError(f"a tuning compares times, and without a GPU {plan.trial.backend} is not timed")
+    if output is not None and not output.absolute().parent.is_dir():
+        raise UsageError(f"{output} cannot be written: there is no directory {output.parent}")
+
+
 def _introduce(plan: Plan, proposer: Proposer) -> None:
     from kernelproof.report.layout import cell, plain_table
     from kernelproof.report.plain import screen
@@ -236,15 +249,16 @@ def _facts(plan: Plan, trial: Trial) -> dict[str, Any]:
 
 def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
     """Prints what was found, writes the best source, and exits with 1 where nothing is correct."""
-    from kernelproof.errors import KernelproofError
-    from kernelproof.report.plain import json_line
+    from kernelproof.errors import KernelproofError, UsageError
+    from kernelproof.report.plain import json_line, screen
 
-    chosen = done.chosen if done.original is not None else None
     if as_json:
         print(json_line(_whole(done)))
-    else:
+    elif done.ranked:
         _print(done)
     if done.stopped:
+        if not as_json:
+            screen().print("stopped: run the same command again to continue")
         raise typer.Exit(INTERRUPTED)
     first = done.trials[0]
     if not first.correct:
@@ -252,17 +266,11 @@ def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
             f"the source as it is ended as {first.status}: {first.reason}; a tuning starts from a correct "
             f"kernel (kernelproof show {first.attempt_id})"
         )
-    if output is not None and chosen is not None:
-        _write(output, done.plan.template.filled(chosen))
-
-
-def _write(output: Path, source: str) -> None:
-    from kernelproof.errors import UsageError
-
-    try:
-        output.write_text(source, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}") from None
+    if output is not None and done.chosen is not None:
+        try:
+            output.write_text(done.plan.template.filled(done.chosen), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {error.strerror}") from None
 
 
 def _print(done: Tuned) -> None:
@@ -287,17 +295,15 @@ def _print(done: Tuned) -> None:
         console.print(f"verified again on fresh inputs, at rigor {done.plan.confirm.rigor}:")
         print_tuned([*row("original", done.original), *row("best", done.best)], console)
         console.print(_verdict(done), markup=False)
-    if done.stopped:
-        console.print("stopped: run the same command again to continue")
 
 
 def _verdict(done: Tuned) -> str:
     """The last line: the gain, or that there is none."""
-    if done.best is None:
-        return "no trial is better than the original, which is kept"
+    if done.chosen is None:
+        return "the original was not correct this time: nothing is claimed"
     gain = done.gain
     if gain is None:
-        return "the original was not correct on fresh inputs: nothing is claimed"
+        return "no trial is better than the original, which is kept"
     between = f"{gain.interval.low:.3f} to {gain.interval.high:.3f}"
     times = f"{gain.ratio:.3f} times as fast as the original (95 % interval {between})"
     return times if gain.shown else f"{times}: no gain for sure, so the original is kept"
@@ -312,6 +318,6 @@ def _whole(done: Tuned) -> dict[str, Any]:
         "gain": gain.ratio if gain else None,
         "interval": [gain.interval.low, gain.interval.high] if gain else None,
         "shown": gain.shown if gain else False,
-        "chosen": template.named(done.chosen) if done.chosen and done.original else None,
+        "chosen": template.named(done.chosen) if done.chosen else None,
         "stopped": done.stopped,
     }

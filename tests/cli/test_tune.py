@@ -177,6 +177,7 @@ def test_what_cannot_be_tuned_is_said_before_anything_runs(
     assert "holds no program" in said(tmp_path / "prose.md", *given)
     assert "give --problem" in said(tmp_path / "plain.py")
     assert "give a file and --problem, or --attempt" in said()
+    assert "no directory" in said(tmp_path / "many.py", *given, "--output", tmp_path / "none" / "best.py")
     (tmp_path / "optuna.py").write_text("raise ImportError\n")
     program.extra = {"PYTHONPATH": f"{tmp_path}:{program.environment['PYTHONPATH']}"}
     assert "pip install 'kernelproof[tune]'" in said(tmp_path / "many.py", *given)

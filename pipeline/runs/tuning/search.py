@@ -149,8 +149,11 @@ class Tuned:
 
     @property
     def chosen(self) -> Values | None:
-        """The values to take: the best ones where they are faster for sure, else the original's."""
-        if not self.trials or not self.trials[0].correct:
+        """The values to take: the best ones where they are faster for sure, else the original's.
+
+        None where the original is not correct.
+        """
+        if self.original is None or not self.original.correct:
             return None
         improved = self.best is not None and self.gain is not None and self.gain.shown
         return self.best.values if self.best is not None and improved else self.plan.template.original
@@ -236,7 +239,7 @@ class _Search:
                 # The original comes alone: where it fails, all others are left out.
                 while more and asked < trials and len(window) < (AHEAD if outcome.trials else 1):
                     late = deadline is not None and time.monotonic() >= deadline
-                    values = None if late else self._proposer.ask()
+                    values = None if asked and late else self._proposer.ask()
                     if values is None:
                         more = False
                         break
