@@ -20,9 +20,9 @@ from kernelproof.db.store import Store
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.runs.candidates import Given, given_text
-from kernelproof.runs.stages import RETRIED
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.single import FILE_MODEL
+from kernelproof.runs.stages import RETRIED
 from kernelproof.runs.stream import verify_persistently
 from kernelproof.runs.tuning.proposers import Proposer
 from kernelproof.runs.tuning.template import Template, Values
