@@ -332,6 +332,13 @@ class Store:
         """
         return self._database.read(lambda session: loading.load_attempt(session, attempt_id))
 
+    def load_sample(self, run_id: int, key: AttemptKey) -> list[StoredAttempt]:
+        """Everything stored about the attempts of the sample that `key` belongs to, by turn."""
+        one = (key.problem_id, key.problem_sha256, key.sample)
+        states = self.attempts_of(run_id).items()
+        same = [(k.turn, s.id) for k, s in states if (k.problem_id, k.problem_sha256, k.sample) == one]
+        return [self.load_attempt(number) for _, number in sorted(same)]
+
     def retract(self, verification_id: int, reason: str, *, counts: bool = False) -> bool:
         """Says that a verification no longer counts, or with `counts` that it does again. It stays readable.
 

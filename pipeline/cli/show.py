@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from kernelproof.cli.options import AttemptArgument, WorkspaceOption, takes_options
+
+Shown = TypeVar("Shown")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,9 @@ class PartOptions:
     response: Annotated[bool, typer.Option("--response", help="Only the answer's text, as it came.")] = False
     log: Annotated[bool, typer.Option("--log", help="Only the build log.")] = False
     checks: Annotated[bool, typer.Option("--checks", help="Only the checks with their evidence.")] = False
+    tree: Annotated[
+        bool, typer.Option("--tree", help="The attempts of its sample: what was built on what.")
+    ] = False
     as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False
 
     def chosen(self) -> str | None:
@@ -47,6 +52,7 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
     On a terminal, long output is shown with $PAGER, else less.
     """
     from kernelproof.db.store import open_store
+    from kernelproof.report.attempt_tree import print_tree
     from kernelproof.report.plain import json_text
     from kernelproof.report.show import print_attempt, print_checks
     from kernelproof.workspace import open_workspace
@@ -54,7 +60,10 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
     chosen = part.chosen()
     with open_store(open_workspace(workspace).database, only_read=True) as store:
         stored = store.load_attempt(store.resolve_attempt(attempt))
+        sample = store.load_sample(stored.run_id, stored.key) if chosen == "tree" else []
     match chosen:
+        case "tree":
+            _print(sample, print_tree)
         case "as_json":
             print(json_text(stored))
         case "checks":
@@ -65,7 +74,7 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
             _print(stored, print_attempt)
 
 
-def _print(stored: StoredAttempt, printed: Callable[[StoredAttempt, Console], None]) -> None:
+def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:
     from kernelproof.report.pager import page
     from kernelproof.report.plain import screen
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import open_store
+from kernelproof.types import Status
 from tests.cli.program import PROGRAM, Program
 from tests.db import samples
 
@@ -126,3 +127,45 @@ def test_into_a_pipe_nothing_is_paged(shown: Program) -> None:
     shown.extra = {"PAGER": called}
     printed = shown.run("show").stdout
     assert "PAGED" not in printed and printed.count("A line of prose.") == 300 and "\x1b" not in printed
+
+
+@pytest.fixture
+def searched(program: Program) -> Program:
+    """A workspace with one sample of five attempts: two correct, one of them retracted."""
+    of, run = samples.problem(), samples.settings().model_copy(update={"strategy": "evolve", "turns": 9})
+    with open_store(program.workspace / "db" / "attempts.sqlite") as store:
+        store.add_problem(of)
+        number = store.begin_run(run)
+        told = [(None, 1.5), (1, None), (1, 1.8), (3, 9.0)]
+        for turn, (parent, speedup) in enumerate(told, start=1):
+            attempt = store.begin_attempt(number, samples.key(of, turn=turn), samples.prompt(), parent)
+            status = Status.CORRECT if speedup else Status.WRONG_OUTPUT
+            judged = samples.verification(of, status, speedup, verify=run.verify)
+            store.record_verification(attempt, judged)
+            store.finish_attempt(attempt, status)
+        store.retract(4, "too good")
+        store.begin_attempt(number, samples.key(of, turn=5), samples.prompt(), 4)
+        samples.begin(store, of, run, sample=1)  # another sample
+    return program
+
+
+TREE = """\
+level1/1, sample 0 of run 1: replay:a.jsonl, strategy evolve, 5 attempts, best #3
+└── #1 turn 1  correct  1.500 (1.485 to 1.515, faster)
+    ├── #2 turn 2  wrong_output
+    └── #3 turn 3  correct  1.800 (1.782 to 1.818, faster)  best
+        └── #4 turn 4  retracted
+            └── #5 turn 5  in progress
+"""
+
+
+def test_the_tree_of_a_sample_is_plain_in_a_pipe_and_coloured_on_a_terminal(searched: Program) -> None:
+    assert searched.run("show", "1", "--tree").stdout == TREE
+    assert searched.run("show", "#5", "--tree").stdout == TREE
+    got = on_a_terminal(searched, "show", "1", "--tree", PAGER="")
+    assert b"\x1b[32mcorrect" in got and b"retracted" in got
+
+
+def test_the_tree_of_a_single_attempt_is_that_attempt(stored: Program) -> None:
+    out = stored.run("show", "--tree").stdout
+    assert out.count("\n") == 2 and "none correct" in out and "no_code" in out

@@ -45,7 +45,8 @@ def start(
     """Runs a server until the block ends.
 
     `share` of the requests get one of `faults` (all that have no long wait, where none is named). An answer
-    takes `delay_s` seconds and comes in so many pieces. Its text is that of the file `answer`.
+    takes `delay_s` seconds and comes in so many pieces. Its text is that of the file `answer`, with the
+    question's key for `@KEY@`.
     """
     command = [sys.executable, "-m", "tests.faultserver", str(share), str(seed), str(delay_s), str(pieces)]
     command += [str(answer or ""), *faults]

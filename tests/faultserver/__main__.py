@@ -21,6 +21,10 @@ from typing import Any
 from tests.faultserver.answers import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, Asked, reply, send
 from tests.faultserver.faults import AT_RANDOM, FAULTS
 
+KEY = "@KEY@"
+"""In the answer's text it stands for the question's key: each question has another answer, and always the
+same."""
+
 
 class Server:
     """What it is told, and what it counted."""
@@ -56,7 +60,7 @@ class Server:
         self.asked[key] += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        asked = Asked(path, body, self.text)
+        asked = Asked(path, body, self.text.replace(KEY, key[:12]))
         try:
             named = FAULTS.get(body.get("model"))
             if named is None and self.random.random() < self.share:
@@ -64,7 +68,7 @@ class Server:
             if named is not None:
                 await named(writer, asked)
                 return
-            await send(writer, asked, Answer(self.text), pieces=self.pieces, delay_s=self.delay_s)
+            await send(writer, asked, Answer(asked.text), pieces=self.pieces, delay_s=self.delay_s)
             # Counted once the last byte is on its way: a client that is killed then was answered.
             await writer.drain()
             self.answered[key] += 1

@@ -1,0 +1,76 @@
+"""The attempts of one sample as a tree: what was built on what, how it ended, and which is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from kernelproof.db.views import StoredAttempt
+from kernelproof.report.layout import percent
+from kernelproof.report.plain import clean
+from kernelproof.report.progress import speedup_of
+from kernelproof.types import Measurement, Status
+from kernelproof.wording import counted
+
+
+def print_tree(sample: Sequence[StoredAttempt], console: Console) -> None:
+    """The whole tree. `sample`: all attempts of one sample, at least one."""
+    ordered = sorted(sample, key=lambda attempt: attempt.key.turn)
+    best = best_of(ordered)
+    tree = Tree(_head(ordered, best))
+    known = {attempt.id for attempt in ordered}
+    branches: dict[int | None, Tree] = {None: tree}
+    for attempt in ordered:  # a parent has an earlier turn
+        parent = attempt.parent_id if attempt.parent_id in known else None
+        branches[attempt.id] = branches.get(parent, tree).add(_line(attempt, attempt is best))
+    console.print(tree)
+
+
+def best_of(sample: Sequence[StoredAttempt]) -> StoredAttempt | None:
+    """The correct attempt whose speedup's interval begins highest; of equal ones the first."""
+    correct = [attempt for attempt in sample if _status(attempt) is Status.CORRECT]
+    return max(correct, key=_claimed, default=None)
+
+
+def _claimed(attempt: StoredAttempt) -> float:
+    times = _times(attempt)
+    return times.claimed if times is not None else 0.0
+
+
+def _times(attempt: StoredAttempt) -> Measurement | None:
+    return attempt.verdict.verification.measurement if attempt.verdict else None
+
+
+def _status(attempt: StoredAttempt) -> Status | None:
+    """None while it is in progress, and when all of its verifications were retracted."""
+    if attempt.verdict is not None:
+        return attempt.verdict.verification.status
+    return None if attempt.verifications else attempt.status
+
+
+def _head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
+    first = sample[0]
+    words = (
+        f"{first.key.problem_id}, sample {first.key.sample} of run {first.run_id}: {first.run.model}, "
+        f"strategy {first.run.strategy_name}, {counted(len(sample), 'attempt')}, "
+        + (f"best #{best.id}" if best is not None else "none correct")
+    )
+    return Text(clean(words), style="bold")
+
+
+def _line(attempt: StoredAttempt, is_best: bool) -> Text:
+    """`#17 turn 3  correct  1.432 (1.421 to 1.440, faster), 61.2 % of the roofline  best`."""
+    status, times = _status(attempt), _times(attempt)
+    said = "retracted" if attempt.verifications and status is None else str(status or "in progress")
+    line = Text(f"#{attempt.id} turn {attempt.key.turn}  ")
+    line.append(said, style="green" if status is Status.CORRECT else "dim" if status is None else "red")
+    if status is Status.CORRECT and attempt.verdict is not None and times is not None:
+        line.append(f"  {speedup_of(attempt.verdict.verification)}")
+        if times.roofline is not None:
+            line.append(f", {percent(times.roofline.fraction)} of the roofline")
+    if is_best:
+        line.append("  best", style="bold green")
+    return line

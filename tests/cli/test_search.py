@@ -1,0 +1,165 @@
+"""Searches as a person runs them: what is built on what, what is shown, and that a kill changes nothing."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kernelproof.db.views import StoredAttempt
+from kernelproof.types import Status
+from tests.cli import material
+from tests.cli.conftest import working_in
+from tests.cli.material import answer, fenced
+from tests.cli.program import Program
+from tests.faultserver import start
+
+TIMED = ("--backend", "cpp", "--trials", 1, "--rigor", "quick", "--seconds", 0.5)
+UNTIMED = ("--backend", "cpp", "--trials", 1, "--no-measure")
+
+
+def by_turn(program: Program) -> dict[int, StoredAttempt]:
+    return {attempt.key.turn: attempt for attempt in program.attempts()}
+
+
+def parents(attempts: dict[int, StoredAttempt]) -> dict[int, int | None]:
+    """Of each turn the turn that it was built on."""
+    turns = {attempt.id: turn for turn, attempt in attempts.items()}
+    return {
+        turn: turns[attempt.parent_id] if attempt.parent_id else None for turn, attempt in attempts.items()
+    }
+
+
+def claimed(attempt: StoredAttempt) -> float:
+    assert attempt.verdict is not None and attempt.verdict.verification.measurement is not None
+    return attempt.verdict.verification.measurement.claimed
+
+
+def test_refine_goes_on_after_a_correct_answer(program: Program, suite: Path, tmp_path: Path) -> None:
+    slow = "float input = value; for (int n = 0; n < 3; ++n) { value = input + 0.0f * value; "
+    slow += "for (int k = 0; k < 40; ++k) value = std::sin(value); }"
+    answers: material.Answers = {
+        ("level1/2", 0, 1): answer(fenced(material.uncompilable())),
+        ("level1/2", 0, 2): answer(fenced(material.candidate("slow", slow))),
+        ("level1/2", 0, 3): answer(f"<think>\nsecret\n</think>\nDo it once.\n{fenced(material.sines())}"),
+        ("level1/2", 0, 4): answer("Vectorise it.\n" + fenced(material.uncompilable("another"))),
+        ("level1/2", 0, 5): answer(fenced(material.sines("again"))),
+    }
+    file = material.recording(tmp_path / "refine.jsonl", answers)
+    command = ("generate", "level1/2", "--suite", suite, "--model", f"replay:{file}", *TIMED)
+    command += ("--turns", 5, "--strategy", "refine")
+    program.run(*command)
+    found = by_turn(program)
+    best = max((found[2], found[3]), key=claimed)
+    assert parents(found) == {1: None, 2: 1, 3: 2, 4: best.key.turn, 5: 4}
+    asked = found[4].prompt
+    assert asked is not None and asked.template == "basic-v3"
+    assert "The program is correct." in asked.user and "the reference takes" in asked.user
+    assert [role for role, _ in asked.history] == ["user", "assistant"]
+    assert all("secret" not in text for _, text in asked.history)
+    verdict = best.verdict
+    assert verdict is not None
+    assert not [seed for seed in verdict.verification.seeds.values() if str(seed) in asked.user]
+    before = program.attempts()
+    program.run(*command)
+    assert program.attempts() == before
+    tree = program.run("show", "last", "--tree").stdout
+    assert tree.count("#") == 6 and tree.count("  best") == 1 and "strategy refine" in tree
+
+
+def test_a_sample_that_is_good_enough_ends(program: Program, suite: Path, tmp_path: Path) -> None:
+    answers: material.Answers = {("level1/1", 0, n): answer(fenced(material.right(f"r{n}"))) for n in (1, 2)}
+    file = material.recording(tmp_path / "good.jsonl", answers)
+    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *TIMED)
+    command += ("--turns", 2, "--strategy", "refine", "--good-enough", 1e-6)
+    said = program.run(*command).stdout
+    (only,) = program.attempts()
+    assert only.verdict is not None and only.verdict.verification.measurement is not None
+    roofline = only.verdict.verification.measurement.roofline
+    assert roofline is not None
+    assert "sample 0 is over: good enough: " in said and "of the roofline" in said
+    program.run(*command)
+    assert program.attempts() == [only]
+
+
+def test_beam_asks_three_at_the_same_time(program: Program, suite: Path, tmp_path: Path) -> None:
+    answers: material.Answers = {
+        ("level1/1", 0, 1): answer("no code"),
+        ("level1/1", 0, 2): answer(fenced(material.uncompilable())),
+        ("level1/1", 0, 3): answer(fenced(material.wrong())),
+        ("level1/1", 0, 4): answer(fenced(material.right())),
+        ("level1/1", 0, 5): answer("no code"),
+        ("level1/1", 0, 6): answer("no code"),
+    }
+    file = material.recording(tmp_path / "beam.jsonl", answers)
+    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *UNTIMED)
+    said = program.run(*command, "--turns", 9, "--strategy", "beam").stdout
+    assert parents(by_turn(program)) == {1: None, 2: None, 3: None, 4: 3, 5: 2, 6: 1}
+    assert "sample 0 is over: a correct program is there, and nothing is timed" in said
+
+
+def evolve(suite: Path, url: str, turns: int) -> tuple[object, ...]:
+    command = ("generate", "level1/1", "--suite", suite, "--model", "openai:any", "--base-url", url)
+    return (*command, *UNTIMED, "--turns", turns, "--strategy", "evolve")
+
+
+@pytest.mark.parametrize(
+    ("turns", "kills"), [(16, 3), pytest.param(40, 10, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def test_a_killed_evolve_run_makes_the_attempts_that_it_would_have_made(
+    program: Program, suite: Path, tmp_path: Path, turns: int, kills: int
+) -> None:
+    text = tmp_path / "answer.md"
+    text.write_text(fenced(material.uncompilable("broken_@KEY@")))
+    generator = random.Random(turns)
+    with start(answer=text, delay_s=0.2) as server:
+        command = evolve(suite, server.url, turns)
+        with working_in(tmp_path / "undisturbed", program.cache) as other:
+            other.extra = program.extra = {"OPENAI_API_KEY": "none"}
+            other.run(*command)
+            whole = by_turn(other)
+        alone = Counter(server.counts()["asked"])
+        for _ in range(kills):
+            process = program.start(*command)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(generator.uniform(1.0, 4.0))
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=60)
+        program.run(*command)
+        asked = Counter(server.counts()["asked"])
+    found = by_turn(program)
+    assert parents(found) == parents(whole) and len(found) == turns
+    assert len(set(parents(found).values())) > 3
+    assert [found[turn].source for turn in found] == [whole[turn].source for turn in found]
+    assert {attempt.status for attempt in found.values()} == {Status.BUILD_ERROR}
+    assert all(len(attempt.responses) == 1 for attempt in found.values())
+    # An answer is lost only between the server's last byte and the store's commit, by a kill.
+    again = sum((asked - alone).values()) - turns
+    assert set(asked) == set(alone) and 0 <= again <= 4 * kills
+
+
+def test_a_retracted_program_is_verified_again_before_anything_is_built_on_it(
+    program: Program, suite: Path, tmp_path: Path
+) -> None:
+    answers: material.Answers = {
+        ("level1/1", 0, 1): answer(fenced(material.right())),
+        ("level1/1", 0, 3): answer("never asked for"),
+    }
+    file = material.recording(tmp_path / "retracted.jsonl", answers)
+    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *TIMED)
+    command += ("--turns", 2, "--strategy", "refine")
+    program.run(*command, code=3)  # the second question has no answer yet
+    program.run("retract", 1, "--reason", "a trick that no check sees")
+    assert "#1 turn 1  retracted" in program.run("show", 1, "--tree").stdout
+    material.recording(file, {**answers, ("level1/1", 0, 2): answer("no code")})
+    program.run(*command)
+    first, second = program.attempts()
+    assert [each.retracted is None for each in first.verifications] == [False, True]
+    again = first.verifications[1].verification.measurement
+    assert again is not None and second.prompt is not None and second.parent_id == first.id
+    assert f"The speedup is {again.speedup:.4g}x" in second.prompt.user
