@@ -45,6 +45,14 @@ def mib(size: int) -> str:
     return str(round(size / 2**20))
 
 
+def data(size: int) -> str:
+    """Bytes with a binary prefix, three significant digits: `64 MiB`, `1.5 KiB`."""
+    value, prefixes = float(size), ["bytes", "KiB", "MiB", "GiB"]
+    while value >= 1000 and len(prefixes) > 1:
+        value, prefixes = value / 1024, prefixes[1:]
+    return f"{value:.3g} {prefixes[0]}"
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "fence": fence,
     "number": number,
@@ -52,4 +60,5 @@ FILTERS: dict[str, Callable[..., str]] = {
     "index": index,
     "literal": literal,
     "mib": mib,
+    "data": data,
 }

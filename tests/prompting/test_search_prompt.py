@@ -1,0 +1,125 @@
+"""What a question of a search shows: times, kernels, the roofline, other programs, and what was tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernelproof.prompting import Failure, Shown, Tried, first_prompt, repair_prompt
+from kernelproof.types import Kernels, Launch, Origin, Pace, Prompt, Response, Status
+from kernelproof.types.roofline import Ceilings, Roofline
+from tests.prompting.material import measurement, problem, verification
+
+CEILINGS = Ceilings(
+    bytes_per_s=3e12, operations_per_s=1e15, cache_bytes=1 << 20, aa_spread=0.01, measured="2026-01-01"
+)
+
+
+def roofline(memory_ms: float, compute_ms: float) -> Roofline:
+    return Roofline(
+        bytes_read=64 << 20,
+        bytes_written=1536,
+        bytes_needed=1,
+        operations=2_000_000,
+        memory_ms=memory_ms,
+        compute_ms=compute_ms,
+        needed_ms=0.01,
+        fraction=0.4,
+        ceilings=CEILINGS,
+    )
+
+
+def asked(failure: Failure, backend: str = "cuda", text: str = "my answer", **more: Any) -> Prompt:
+    first = first_prompt(problem(), backend=backend, template="basic-v3")
+    return repair_prompt(
+        problem(),
+        backend=backend,
+        template="basic-v3",
+        previous=first,
+        response=Response(text=text),
+        failure=failure,
+        **more,
+    )
+
+
+def correct(**changes: Any) -> Failure:
+    measured = measurement(1.5, Pace.FASTER).model_copy(update=changes.pop("times", {}))
+    return Failure.from_verification(verification(Status.CORRECT, measurement=measured, **changes))
+
+
+def test_the_time_stands_beside_the_baseline_and_the_roofline() -> None:
+    user = asked(correct(times={"roofline": roofline(0.5, 0.1)})).user
+    assert "One call takes 1.333 ms; the reference takes 2 ms. The speedup is 1.5x" in user
+    assert "is memory bound: moving 64 MiB in and 1.5 KiB out takes at least 0.5 ms." in user
+    assert "reaches 40 % of that roofline" in user
+
+
+def test_a_problem_that_computes_much_is_compute_bound() -> None:
+    user = asked(correct(times={"roofline": roofline(0.1, 0.7)})).user
+    assert "is compute bound: 2e+06 operations takes at least 0.7 ms" in user
+
+
+@pytest.mark.parametrize(("backend", "says"), [("cuda", "launches 12 kernels"), ("cpp", "makes 12 calls of")])
+def test_the_kernels_that_took_longest_are_named(backend: str, says: str) -> None:
+    launches = [Launch(name=f"small{n}", origin=Origin.LIBRARY, count=1, ms=0.01) for n in range(9)]
+    own = Launch(name="mine<`x`>" + "y" * 200, origin=Origin.OWN, count=3, ms=2.0)
+    user = asked(correct(kernels=Kernels(launches=(*launches, own), own_share=0.9)), backend).user
+    assert f"One call {says}" in user and "90 % of the time is in kernels of your own" in user
+    lines = [line for line in user.splitlines() if " ms together" in line]
+    assert lines[0].startswith("- `mine<'x'>yyy") and len(lines) == 8 and max(map(len, lines)) < 160
+
+
+def test_secrets_of_the_verification_stay_there() -> None:
+    failure = correct(seeds={"inputs": 987654321}, inputs=({"shape": [77, 88]},), details="printed")
+    user = asked(failure).user
+    assert "987654321" not in user and "77" not in user
+
+
+def test_programs_are_shown_with_their_speedups_within_a_budget() -> None:
+    filler = "#" * 15_000
+    shown = [
+        Shown(source=f"speed = {s}\n{filler}", measurement=measurement(s, Pace.SAME)) for s in (0.5, 0.9, 1.2)
+    ]
+    user = asked(correct(), shown=shown).user
+    assert "Speedup 0.5x" not in user, "the slowest is left out where not all fit"
+    assert user.index("Speedup 0.9x") < user.index("speed = 0.9") < user.index("Speedup 1.2x")
+    assert len(user) < 45_000
+
+
+def test_what_was_tried_is_told_by_its_first_words() -> None:
+    tried = [
+        Tried.of(
+            Response(text="<think>\nsecret\n</think>\n## Use `float4` loads.\n```python\nx\n```"),
+            Failure(status=Status.BUILD_ERROR),
+        ),
+        Tried.of(Response(text="```python\nx\n```"), correct()),
+        Tried.of(Response(text=None), Failure(status=Status.NO_CODE)),
+    ]
+    user = asked(correct(), tried=tried).user
+    assert "- failed with status `build_error`: Use 'float4' loads.\n" in user
+    assert "- correct, speedup 1.5x\n" in user and "- failed with status `no_code`\n" in user
+    assert "secret" not in user and "Take none that was tried." in user
+    assert "Already tried" in asked(Failure(status=Status.CRASH), tried=tried).user
+
+
+def test_many_attempts_do_not_make_it_longer() -> None:
+    idea = Tried.of(Response(text="word " * 1000), Failure(status=Status.CRASH))
+    assert len(asked(correct(), tried=[idea] * 500).user) < 5_000
+
+
+def test_an_answer_is_cut_to_its_budget() -> None:
+    prompt = asked(correct(), text="x" * 500_000)
+    assert sum(len(text) for _, text in prompt.history) < 70_000
+
+
+def test_blank_lines_do_not_pile_up() -> None:
+    shown = [Shown(source="a = 1\n", measurement=None)] * 2
+    tried = [Tried.of(Response(text="An idea."), Failure(status=Status.CRASH))]
+    full = correct(
+        times={"roofline": roofline(1, 2), "launch_bound": True},
+        kernels=Kernels(launches=(Launch(name="a", origin=Origin.OWN, count=1),)),
+    )
+    for failure in (full, Failure(status=Status.CORRECT), Failure(status=Status.TIMEOUT, details="trace")):
+        for more in ({}, {"shown": shown}, {"tried": tried}, {"shown": shown, "tried": tried}):
+            assert "\n\n\n" not in asked(failure, **more).user
