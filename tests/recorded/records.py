@@ -11,6 +11,7 @@ from kernelproof.providers.recording import Record, RecordKey, read_recording
 from kernelproof.types import Extraction, Stage, Status
 
 BACKENDS = ("cpp", "cuda")
+"""Those that `make demo` takes, by the machine it runs on."""
 NO_PROGRAM = frozenset(status for status in Status if status.stage is Stage.EXTRACTION)
 """Statuses that extraction gives: there is no program to judge."""
 
@@ -21,8 +22,8 @@ def records(backend: str) -> dict[RecordKey, Record]:
 
 
 def everything() -> list[Record]:
-    """All records of both backends."""
-    return [record for backend in BACKENDS for record in records(backend).values()]
+    """All records of all backends."""
+    return [record for backend in (*BACKENDS, "triton") for record in records(backend).values()]
 
 
 def expected(record: Record) -> Status:

@@ -111,3 +111,12 @@ def test_extraction_meets_many_shapes_of_answers() -> None:
         "normalised",
         "finish_reason",
     }
+
+
+def test_ten_problems_have_answers_in_triton_and_eight_are_repaired() -> None:
+    statuses = defaultdict(set)
+    for record in records("triton").values():
+        statuses[record.problem, record.sample].add(expected(record))
+    assert len({problem for problem, _ in statuses}) >= 10
+    assert all(Status.CORRECT in seen for seen in statuses.values())
+    assert sum(len(seen) == 2 for seen in statuses.values()) >= 8

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+import torch
 
 from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
@@ -18,6 +19,8 @@ from kernelproof.types import Status, Verification, VerifySettings
 from tests.recorded.records import NO_PROGRAM, expected, extracted, name, records
 
 Verdicts = dict[str, "Future[Verification]"]
+TOO_LONG = {"level1/6"}
+"""The interpreter takes minutes for a call."""
 
 
 def programs(backend: str) -> list[Record]:
@@ -26,7 +29,7 @@ def programs(backend: str) -> list[Record]:
 
 
 @contextmanager
-def judged(backend: Literal["cuda", "cpp"], size: str, cache: Path) -> Iterator[Verdicts]:
+def judged(backend: Literal["cuda", "cpp", "triton"], size: str, cache: Path) -> Iterator[Verdicts]:
     """All programs of a backend under way at once: they build beside each other, and are judged in turn."""
 
     def judge(record: Record) -> Verification:
@@ -69,3 +72,29 @@ def test_cpp(cpp_verdicts: Verdicts, record: Record) -> None:
 def test_cuda(cuda_verdicts: Verdicts, record: Record) -> None:
     verdict = cuda_verdicts[name(record)].result()
     assert verdict.status == expected(record), f"{verdict.reason}\n{verdict.details}"
+
+
+@pytest.fixture(scope="module")
+def triton_verdicts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
+    size = "full" if torch.cuda.is_available() else "small"
+    with judged("triton", size, tmp_path_factory.mktemp("cache")) as verdicts:
+        yield verdicts
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("record", programs("triton"), ids=name)
+def test_triton(triton_verdicts: Verdicts, record: Record) -> None:
+    verdict = triton_verdicts[name(record)].result()
+    assert verdict.status == expected(record), f"{verdict.reason}\n{verdict.details}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(torch.cuda.is_available(), reason="interprets where there is no GPU")
+@pytest.mark.parametrize("record", [r for r in programs("triton") if r.problem not in TOO_LONG], ids=name)
+def test_triton_interpreted(triton_verdicts: Verdicts, record: Record) -> None:
+    verdict = triton_verdicts[name(record)].result()
+    unseen = {Status.BUILT_NOT_RUN} if expected(record) is Status.CORRECT else set()
+    assert verdict.status in {expected(record)} | unseen, f"{verdict.reason}\n{verdict.details}"
