@@ -44,6 +44,10 @@ class Leases:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def take(self, owner: str, key: str) -> bool:
+        """Takes a lease that belongs to no attempt; False where another live owner holds it."""
+        return self._database.write(lambda session: take(session, key, owner))
+
     def renew(self, owner: str) -> None:
         """All leases of an owner last for another `LEASE_S` seconds."""
         self._database.write(

@@ -17,7 +17,9 @@ class Lease(Base):
     __tablename__ = "leases"
 
     key: Mapped[str] = mapped_column(
-        Words, primary_key=True, comment="The attempt's question key, or `attempt:N` where it has none."
+        Words,
+        primary_key=True,
+        comment="The attempt's question key, or `attempt:N` where it has none; `tune:...` of a tuning.",
     )
     owner: Mapped[str] = words("Machine, process and batch that hold it.")
     renewed: Mapped[float] = number("Unix time of the last renewal, in seconds.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,7 +126,7 @@ def tune(
         display = stack.enter_context(Display("trials", total, as_json=as_json))
         work = partial(search, plan, proposer, engine, store, trials=trials, seconds=seconds_budget)
         heard = {"on_trial": partial(_say, display, plan), "unread": lambda: display.unread}
-        done = anyio.run(partial(work, **heard))
+        done = anyio.run(partial(work, on_wait=_wait, **heard))
     _conclude(done, output, as_json)
 
 
@@ -222,6 +223,10 @@ def _introduce(plan: Plan, proposer: Proposer) -> None:
         console.print(f"where {limit.text}", markup=False)
     count = counted(template.allowed or template.size, "combination")
     console.print(f"{count}; chosen by: {proposer.name}")
+
+
+def _wait() -> None:
+    print("another command tunes the same: waiting until it is done", file=sys.stderr)
 
 
 def _say(display: Display, plan: Plan, trial: Trial) -> None:

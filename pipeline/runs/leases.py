@@ -34,6 +34,12 @@ class LeaseKeeper:
         group.start_soon(self._renew)
         group.start_soon(self._look)
 
+    async def hold(self, key: str, on_wait: Callable[[], None] = lambda: None) -> None:
+        """Returns when this command holds a lease that belongs to no attempt. `on_wait`: another one does."""
+        while not await in_thread(self._leases.take, self.owner, key):
+            on_wait()
+            await self.freed(key)
+
     async def freed(self, key: str) -> None:
         """Returns when no other live command holds the lease."""
         event = self._waiting.setdefault(key, anyio.Event())

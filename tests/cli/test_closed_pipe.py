@@ -94,8 +94,19 @@ def test_nobody_reads_what_becomes_of_files(
     assert program.attempts()
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["plain", "json"])
+def test_nobody_reads_a_tuning(program: Program, suite: Path, tmp_path: Path, form: tuple[str, ...]) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text(material.candidate("off", "value += REPEAT;", "#define REPEAT 2"))
+    given = (file, "--problem", "relu", "--suite", suite, "--backend", "cpp")
+    code, said = unread(program, "tune", *given, *form)
+    assert code == CLOSED, said
+    assert "Traceback" not in said and "Exception" not in said and said.count("\n") <= 1
+    assert program.left_after() == {}
+
+
 def test_every_command_is_tried() -> None:
-    tried = {command[0] for command in SHORT} | {"verify", "import"}
+    tried = {command[0] for command in SHORT} | {"verify", "import", "tune"}
     silent = {"reproduce"}  # prints once, when all is done
     assert {one.name or one.callback.__name__ for one in app.registered_commands if one.callback} <= (
         tried | silent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -126,6 +127,29 @@ def test_killed_it_goes_on_and_verifies_nothing_twice(program: Program, suite: P
     assert len(once) == 4 and set(once.values()) == {1} and before <= once
     again = program.run(*command).stdout.splitlines()
     assert json.loads(again[-1]) == {**whole, **kept(whole)} and sources(program) == once
+
+
+def test_two_at_once_verify_nothing_twice(program: Program, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(kernel("// tune: REPEAT = 1 | 2\nconstexpr int REPEAT = 2;"))
+    command = ("tune", tmp_path / "kernel.py", "--problem", "sines", "--suite", suite, *SHORT, "--json")
+    both = [program.start(*command) for _ in range(2)]
+    said = [process.communicate(timeout=240) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    first, second = sorted(said, key=lambda one: one[1])
+    assert first[1] == "" and "another command tunes the same" in second[1]
+    found = [[json.loads(line)["attempt"] for line in out.splitlines()[:-1]] for out, _ in said]
+    assert found[0] == found[1] and set(sources(program).values()) == {1}
+
+
+def test_interrupted_it_says_how_to_go_on(program: Program, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(kernel("// tune: REPEAT = 1 | 2\nconstexpr int REPEAT = 2;"))
+    command = ("tune", tmp_path / "kernel.py", "--problem", "sines", "--suite", suite, *SHORT)
+    process = program.start(*command)
+    everything(process, program, 1)
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "run the same command again to continue" in said
+    assert errors == "" and program.left_after() == {}
 
 
 def kept(whole: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.runs.candidates import Given, given_text
 from kernelproof.runs.ending import Listener, Stopper, first_error
+from kernelproof.runs.leases import LeaseKeeper
 from kernelproof.runs.single import FILE_MODEL
 from kernelproof.runs.stages import RETRIED
 from kernelproof.runs.stream import verify_persistently
@@ -72,6 +73,11 @@ class Plan:
         return RunSettings(
             name=self.name, kind="tune", model=TUNE_MODEL, sampling={"tune": what}, verify=self.trial
         )
+
+    @property
+    def key(self) -> str:
+        """What only one command at a time may work on."""
+        return f"tune:{self.trials_run.key}:{self.problem.sha256}"
 
     @property
     def confirming_run(self) -> RunSettings:
@@ -182,26 +188,31 @@ async def tune(
     trials: int,
     seconds: float | None = None,
     on_trial: Callable[[Trial], None] = lambda _: None,
+    on_wait: Callable[[], None] = lambda: None,
     unread: Callable[[], bool] = lambda: False,
 ) -> Tuned:
     """Tries up to `trials` combinations, for about `seconds`, and confirms the best one.
 
+    Where another command does the same, this one waits (`on_wait`), and then takes what that one stored.
     Nothing more is tried when the original itself is not correct. Raises what `Engine.verify` raises, and
     OutputClosed when `on_trial` or `unread` says that nobody reads any more.
     """
-    stopper, listener = Stopper(), Listener(on_trial, unread)
+    stopper, listener, leases = Stopper(), Listener(on_trial, unread), LeaseKeeper(store)
     outcome = Tuned(plan)
     search = _Search(plan, proposer, engine, store, listener.hear)
     try:
         async with anyio.create_task_group() as group:
             stopper.watch(group)
             group.start_soon(listener.watch, group)
+            leases.start(group)
+            await leases.hold(plan.key, on_wait)
             await search.run(outcome, trials, None if seconds is None else time.monotonic() + seconds)
             await search.confirm(outcome)
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
         raise first_error(errors) from None
     finally:
+        leases.close()
         engine.close()  # ends what cancelled tasks left running in their threads
     outcome.stopped = stopper.stopped
     listener.raise_if_gone("what was verified is stored, and the same command continues")
