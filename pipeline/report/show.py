@@ -97,11 +97,19 @@ def _print_summary(attempt: StoredAttempt, console: Console) -> None:
         "strategy": run.strategy or "",
         "rules": rules(run.verify),
         "problem": f"{attempt.problem.summary or attempt.problem.name} (sha256 {key.problem_sha256[:12]})",
+        "parameters": _parameters(attempt),
         "repairs": f"#{attempt.parent_id}" if attempt.parent_id else "",
         "begun": attempt.created,
         "finished": attempt.finished or "",
     }
     print_facts(console, facts, style="green" if status is Status.CORRECT else "")
+
+
+def _parameters(attempt: StoredAttempt) -> str:
+    """What a tuner put into the source: `TILE 64, UNROLL 4`."""
+    if (attempt.run.kind != "tune" and "tuned" not in attempt.run.sampling) or attempt.response is None:
+        return ""
+    return pairs(attempt.response.raw.get("tune", {}))
 
 
 def _claimed(attempt: StoredAttempt) -> str:

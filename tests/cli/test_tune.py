@@ -89,6 +89,7 @@ def test_what_fails_is_stored_as_well(tuned: tuple[Program, Path, str]) -> None:
 
 def test_only_the_confirmation_counts(tuned: tuple[Program, Path, str]) -> None:
     program, _, _ = tuned
+    assert "parameters     REPEAT 32, MODE 1" in program.run("show", 1).stdout
     confirmed = [attempt for attempt in program.attempts() if attempt.run.kind == "verify"]
     assert [attempt.status for attempt in confirmed] == [Status.CORRECT] * 2
     assert [a.response.raw["tune"]["REPEAT"] for a in confirmed if a.response] == [32, 1]

@@ -84,7 +84,13 @@ def test_powers_of_two_are_found_where_nothing_is_declared() -> None:
         ("// tune: A = 2 | 4\n// tune: A = 8\nconstexpr int A = 2;", "declared twice"),
         ("// tune: A = 2 | 4\nconstexpr int A = 2;\nconstexpr int A = 4;", "several values"),
         ("// tune: A = 2 | 4\n// tune where: A > 2\nconstexpr int A = 2;", "own values do not meet"),
-        ("// tune: A = 2 | 99999999999\nconstexpr int A = 2;", "values up to"),
+        ("// tune: A = 2 | 9999999999\nconstexpr int A = 2;", "values up to"),
+        (f"// tune: A = {'9' * 5000}\nconstexpr int A = 2;", "cannot be read"),
+        (f"// tune: A = 2\nconstexpr int A = {'9' * 5000};", "nothing gives it a whole number"),
+        ("constexpr int A = 2;\n" * 10_000, "too long"),
+        ("".join(f"#define A{i} 2\n" for i in range(17)), "more than the 16 parameters"),
+        ("".join(f"// tune: A{i} = 2\n#define A{i} 2\n" for i in range(17)), "more than the 16 parameters"),
+        ("// tune: A = 2\nint A = 2;\n" + "// tune where: A > 1\n" * 65, "65 conditions"),
     ],
 )
 def test_what_makes_no_sense_is_said(source: str, said: str) -> None:

@@ -20,9 +20,11 @@ from functools import cached_property
 
 from kernelproof.errors import UsageError
 from kernelproof.runs.tuning.limits import Limit, read_limit
-from kernelproof.wording import counted
 
+LONGEST = 200_000
+"""Characters of a source."""
 MOST_PARAMETERS = 16
+MOST_CONDITIONS = 64
 MOST_VALUES = 64
 MOST_NUMBER = 2**31 - 1
 MOST_COUNTED = 100_000
@@ -35,16 +37,18 @@ FOUND_MOST = 4096
 _DECLARED = re.compile(r"(?://|/\*|#)[ \t]*tune[ \t]*:[ \t]*(?P<rest>[^\n]*)")
 _WHERE = re.compile(r"(?://|/\*|#)[ \t]*tune[ \t]+where[ \t]*:[ \t]*(?P<rest>[^\n]*)")
 _VALUES = re.compile(
-    r"(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*(?P<values>\d+(?:[ \t]*[|,][ \t]*\d+)*)[ \t]*", re.A
+    r"(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*(?P<values>\d{1,10}(?:[ \t]*[|,][ \t]*\d{1,10})*)[ \t]*", re.A
 )
-_GIVEN = r"(?:(?<![\w.])|(?<=-D)){name}(?:[ \t]*:[ \t]*[\w.]+)?[ \t]*=(?!=)[ \t]*(?P<number>\d+)(?![\w.])"
-_DEFINED = r"#[ \t]*define[ \t]+{name}[ \t]+(?P<number>\d+)(?![\w.])"
+_NUMBER = r"(?P<number>\d{1,10})(?![\w.])"
+_GIVEN = r"(?:(?<![\w.])|(?<=-D))NAME(?:[ \t]*:[ \t]*[\w.]+)?[ \t]*=(?!=)[ \t]*" + _NUMBER
+_DEFINED = r"#[ \t]*define[ \t]+NAME[ \t]+" + _NUMBER
 _SUFFIX = r"(?:[uUlL]{1,3}\b)?"
+_NAME = r"(?P<name>[A-Za-z_]\w*)"
 _CONSTEXPR = re.compile(
-    r"\bconstexpr[ \t]+(?:\w[\w:]*[ \t]+){1,4}(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*(?P<number>\d+)(?![\w.])",
+    rf"\bconstexpr[ \t]+(?:\w[\w:]*[ \t]+){{1,4}}{_NAME}[ \t]*=[ \t]*{_NUMBER}",
     re.A,
 )
-_DEFINE = re.compile(_DEFINED.format(name=r"(?P<name>[A-Za-z_]\w*)"), re.A)
+_DEFINE = re.compile(_DEFINED.replace("NAME", _NAME), re.A)
 _FIXED = re.compile(r"warp_?size", re.IGNORECASE)
 """Constants of the hardware."""
 _COMMENT = re.compile(r"//|(?:^|\s)#(?![ \t]*define\b)")
@@ -124,6 +128,8 @@ def read_template(source: str) -> Template:
 
     Raises UsageError where there are none, and for a declaration that makes no sense.
     """
+    if len(source) > LONGEST:
+        raise UsageError(f"a source of {len(source)} characters is too long to be tuned; {LONGEST} may be")
     text = _Text(source)
     declared = text.declared()
     parameters = declared or text.found()
@@ -133,11 +139,7 @@ def read_template(source: str) -> Template:
             "power of two. Declare one beside its definition: // tune: TILE = 16 | 32 | 64 "
             "(in Python: # tune: BLOCK = 128, 256, 512)"
         )
-    if len(parameters) > MOST_PARAMETERS:
-        raise UsageError(
-            f"{counted(len(parameters), 'parameter')} are more than the {MOST_PARAMETERS} that can be tuned; "
-            "declare those that matter: // tune: TILE = 16 | 32 | 64"
-        )
+    _refuse_many(len(parameters))
     names = [parameter.name for parameter in parameters]
     limits = tuple(read_limit(rest, names, line) for line, rest in text.conditions())
     template = Template(source, tuple(parameters), limits, bool(declared))
@@ -147,6 +149,14 @@ def read_template(source: str) -> Template:
             f"the source's own values do not meet its condition {broken[0]!r}; change one of them"
         )
     return template
+
+
+def _refuse_many(count: int) -> None:
+    if count > MOST_PARAMETERS:
+        raise UsageError(
+            f"there are more than the {MOST_PARAMETERS} parameters that can be tuned; "
+            "declare those that matter: // tune: TILE = 16 | 32 | 64"
+        )
 
 
 class _Text:
@@ -166,7 +176,10 @@ class _Text:
 
     def conditions(self) -> list[tuple[int, str]]:
         """Line and text of each."""
-        return [(self.line(one.start()), _content(one)) for one in _WHERE.finditer(self.source)]
+        found = list(_WHERE.finditer(self.source))
+        if len(found) > MOST_CONDITIONS:
+            raise UsageError(f"{len(found)} conditions are more than the {MOST_CONDITIONS} that there may be")
+        return [(self.line(one.start()), _content(one)) for one in found]
 
     def declared(self) -> list[Parameter]:
         parameters: dict[str, Parameter] = {}
@@ -183,16 +196,17 @@ class _Text:
                 raise UsageError(f"line {line}: {name} is declared twice")
             values = {int(number) for number in re.split(r"[|,]", match["values"])}
             parameters[name] = self._parameter(name, values, line)
+            _refuse_many(len(parameters))
         return sorted(parameters.values(), key=lambda one: one.spans)
 
     def _parameter(self, name: str, values: set[int], line: int) -> Parameter:
         """Raises UsageError where the name has no value, or several."""
-        pattern = f"{_GIVEN.format(name=name)}|{_DEFINED.format(name=name).replace('number', 'defined')}"
-        places = [
-            found.span("number" if found["number"] else "defined")
-            for found in re.finditer(pattern, self._with_plain_suffixes, re.A)
+        places = sorted(
+            found.span("number")
+            for pattern in (_GIVEN, _DEFINED)
+            for found in re.finditer(pattern.replace("NAME", name), self._with_plain_suffixes, re.A)
             if not self._in_comment(found.start())
-        ]
+        )
         seen = {int(self.source[start:end]): self.line(start) for start, end in reversed(places)}
         if not seen:
             raise UsageError(
