@@ -62,7 +62,7 @@ def test_powers_of_two_are_found_where_nothing_is_declared() -> None:
     source = (
         "constexpr int TILE = 32;\nstatic constexpr unsigned int BLOCK = 4096u;\n#define UNROLL 2\n"
         "constexpr int WARP_SIZE = 32;\nconstexpr int COUNT = 100;\n#define ONE 1\n"
-        "constexpr float X = 2.0f;\n"
+        "constexpr float X = 2.0f;\n    const int threads = 256;\nconst int blocks = 2 * n;\n"
         "constexpr int TWICE = 8;\nnamespace b { constexpr int TWICE = 16; }\n// constexpr int OLD = 8;\n"
     )
     template = read_template(source)
@@ -71,6 +71,7 @@ def test_powers_of_two_are_found_where_nothing_is_declared() -> None:
         "TILE": (8, 16, 32, 64, 128),
         "BLOCK": (1024, 2048, 4096),
         "UNROLL": (1, 2, 4, 8),
+        "threads": (64, 128, 256, 512, 1024),
     }
 
 
@@ -83,6 +84,7 @@ def test_powers_of_two_are_found_where_nothing_is_declared() -> None:
         ("// tune: TILE = 2 | 4\n", "nothing gives it a whole number"),
         ("// tune: A = 2 | 4\n// tune: A = 8\nconstexpr int A = 2;", "declared twice"),
         ("// tune: A = 2 | 4\nconstexpr int A = 2;\nconstexpr int A = 4;", "several values"),
+        ("// tune: A = 2 | 4\nconstexpr int A = 2 * N;", "nothing gives it a whole number"),
         ("// tune: A = 2 | 4\n// tune where: A > 2\nconstexpr int A = 2;", "own values do not meet"),
         ("// tune: A = 2 | 9999999999\nconstexpr int A = 2;", "values up to"),
         (f"// tune: A = {'9' * 5000}\nconstexpr int A = 2;", "cannot be read"),

@@ -39,13 +39,14 @@ _WHERE = re.compile(r"(?://|/\*|#)[ \t]*tune[ \t]+where[ \t]*:[ \t]*(?P<rest>[^\
 _VALUES = re.compile(
     r"(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*(?P<values>\d{1,10}(?:[ \t]*[|,][ \t]*\d{1,10})*)[ \t]*", re.A
 )
-_NUMBER = r"(?P<number>\d{1,10})(?![\w.])"
+_NUMBER = r"(?P<number>\d{1,10})(?![\w.])(?![ \t]*(?:[*+%<>&|^?-]|/(?![/*])))"
+"""A number that stands alone, not one of a term."""
 _GIVEN = r"(?:(?<![\w.])|(?<=-D))NAME(?:[ \t]*:[ \t]*[\w.]+)?[ \t]*=(?!=)[ \t]*" + _NUMBER
 _DEFINED = r"#[ \t]*define[ \t]+NAME[ \t]+" + _NUMBER
 _SUFFIX = r"(?:[uUlL]{1,3}\b)?"
 _NAME = r"(?P<name>[A-Za-z_]\w*)"
-_CONSTEXPR = re.compile(
-    rf"\bconstexpr[ \t]+(?:\w[\w:]*[ \t]+){{1,4}}{_NAME}[ \t]*=[ \t]*{_NUMBER}",
+_CONSTANT = re.compile(
+    rf"\bconst(?:expr)?[ \t]+(?:\w[\w:]*[ \t]+){{1,4}}{_NAME}[ \t]*=[ \t]*{_NUMBER}",
     re.A,
 )
 _DEFINE = re.compile(_DEFINED.replace("NAME", _NAME), re.A)
@@ -135,8 +136,8 @@ def read_template(source: str) -> Template:
     parameters = declared or text.found()
     if not parameters:
         raise UsageError(
-            "no parameter was found: the source declares none, and has no constexpr int or #define that is a "
-            "power of two. Declare one beside its definition: // tune: TILE = 16 | 32 | 64 "
+            "no parameter was found: the source declares none, and has no constexpr int, const int or "
+            "#define that is a power of two. Declare one beside its definition: // tune: TILE = 16 | 32 | 64 "
             "(in Python: # tune: BLOCK = 128, 256, 512)"
         )
     _refuse_many(len(parameters))
@@ -223,9 +224,9 @@ class _Text:
         return Parameter(name, value, tuple(allowed), tuple(places), seen[value])
 
     def found(self) -> list[Parameter]:
-        """`constexpr int` and `#define` whose value is a power of two, each name with one value only."""
+        """`constexpr int`, `const int` and `#define` of a power of two, each name with one value only."""
         places: dict[str, list[tuple[int, int]]] = {}
-        for pattern in (_CONSTEXPR, _DEFINE):
+        for pattern in (_CONSTANT, _DEFINE):
             for found in pattern.finditer(self._with_plain_suffixes):
                 if not self._in_comment(found.start()) and not _FIXED.search(found["name"]):
                     places.setdefault(found["name"], []).append(found.span("number"))
