@@ -345,7 +345,7 @@ class Conversation:
             shown=[Shown.of(each.source, each.verification) for each in map(self._told, proposal.shown)],
             tried=[
                 Tried.of(each.response, each.failure)
-                for each in self._judged.values()
+                for _, each in sorted(self._judged.items())  # not as they happened to end
                 if each.parent_id == parent.id
             ],
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.views import StoredAttempt
+from kernelproof.runs.strategies import Proposal, Result, Rounds, Task, find_strategy
 from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.conftest import working_in
@@ -103,34 +104,37 @@ def test_beam_asks_three_at_the_same_time(program: Program, suite: Path, tmp_pat
     assert "sample 0 is over: a correct program is there, and nothing is timed" in said
 
 
-def evolve(suite: Path, url: str, turns: int) -> tuple[object, ...]:
+def evolve(suite: Path, url: str, turns: int, *settings: object) -> tuple[object, ...]:
     command = ("generate", "level1/1", "--suite", suite, "--model", "openai:any", "--base-url", url)
-    return (*command, *UNTIMED, "--turns", turns, "--strategy", "evolve")
+    return (*command, *settings, "--turns", turns, "--strategy", "evolve")
 
 
-@pytest.mark.parametrize(
-    ("turns", "kills"), [(16, 3), pytest.param(40, 10, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
-)
+def kill(program: Program, command: tuple[object, ...], kills: int, longest_s: float) -> None:
+    """Starts the command and kills it at a random moment, so many times; then lets it end."""
+    generator = random.Random(kills)
+    for _ in range(kills):
+        process = program.start(*command)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(generator.uniform(1.0, longest_s))
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    program.run(*command)
+
+
+@pytest.mark.parametrize(("turns", "kills"), [(16, 3), pytest.param(60, 10, marks=pytest.mark.slow)])
 def test_a_killed_evolve_run_makes_the_attempts_that_it_would_have_made(
     program: Program, suite: Path, tmp_path: Path, turns: int, kills: int
 ) -> None:
     text = tmp_path / "answer.md"
     text.write_text(fenced(material.uncompilable("broken_@KEY@")))
-    generator = random.Random(turns)
     with start(answer=text, delay_s=0.2) as server:
-        command = evolve(suite, server.url, turns)
+        command = evolve(suite, server.url, turns, *UNTIMED)
         with working_in(tmp_path / "undisturbed", program.cache) as other:
             other.extra = program.extra = {"OPENAI_API_KEY": "none"}
             other.run(*command)
             whole = by_turn(other)
         alone = Counter(server.counts()["asked"])
-        for _ in range(kills):
-            process = program.start(*command)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(generator.uniform(1.0, 4.0))
-            process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=60)
-        program.run(*command)
+        kill(program, command, kills, 4.0)
         asked = Counter(server.counts()["asked"])
     found = by_turn(program)
     assert parents(found) == parents(whole) and len(found) == turns
@@ -140,7 +144,41 @@ def test_a_killed_evolve_run_makes_the_attempts_that_it_would_have_made(
     assert all(len(attempt.responses) == 1 for attempt in found.values())
     # An answer is lost only between the server's last byte and the store's commit, by a kill.
     again = sum((asked - alone).values()) - turns
-    assert set(asked) == set(alone) and 0 <= again <= 4 * kills
+    assert set(asked) == set(alone) and 0 <= again <= 2 * kills
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_killed_search_for_speed_has_asked_what_its_results_lead_to(
+    program: Program, suite: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "answer.md"
+    text.write_text(fenced(material.right("right_@KEY@")))
+    program.extra = {"OPENAI_API_KEY": "none"}
+    with start(answer=text, delay_s=0.2) as server:
+        kill(program, evolve(suite, server.url, 16, *TIMED), 5, 20.0)
+        asked = server.counts()["asked"]
+    found = by_turn(program)
+    assert {attempt.status for attempt in found.values()} == {Status.CORRECT} and len(found) == 16
+    assert all(len(each.responses) == len(each.verifications) == 1 for each in found.values())
+    assert len(asked) == 16 and sum(asked.values()) <= 16 + 2 * 5
+    first = found[1]
+    task = Task(first.problem, "cpp", 0, 16)
+    rounds = Rounds(find_strategy("evolve")(task), 16)
+    while proposals := rounds.ask():
+        built_on = parents(found)
+        assert {turn: built_on[turn] for turn in proposals} == {t: p.parent for t, p in proposals.items()}
+        rounds.tell([result(found[turn], proposal) for turn, proposal in proposals.items()])
+    assert rounds.is_last
+
+
+def result(attempt: StoredAttempt, proposal: Proposal) -> Result:
+    """What the strategy was told of a stored attempt."""
+    assert attempt.verdict is not None and attempt.verdict.verification.measurement is not None
+    verdict = attempt.verdict.verification
+    assert verdict.measurement is not None
+    interval = verdict.measurement.claimed_interval
+    return Result(proposal, attempt.key.turn, verdict.status, verdict, attempt.source, interval)
 
 
 def test_a_retracted_program_is_verified_again_before_anything_is_built_on_it(

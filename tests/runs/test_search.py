@@ -73,9 +73,9 @@ def test_refine_goes_back_to_the_best_after_an_idea_that_failed() -> None:
     assert done.parents == [None, 1, 2, 2, 4, 5, 6, 7, 4, 9]
 
 
-def test_refine_ranks_by_the_lower_end_and_stops_after_six_attempts_without_a_gain() -> None:
+def test_refine_stops_after_ten_attempts_without_a_clear_gain() -> None:
     done = search("refine", [Outcome(1.5), *[Outcome(1.505)] * 20])
-    assert len(done.results) == 7 and done.note == "no improvement in 6 attempts"
+    assert len(done.results) == 11 and done.note == "no improvement in 10 attempts"
 
 
 def test_beam_asks_about_the_three_best_different_programs_at_the_same_time() -> None:
@@ -94,18 +94,18 @@ def test_beam_repairs_what_came_farthest_and_gives_it_up_after_two_questions() -
     assert not {1, 2} & set(parents[3])
 
 
-def test_evolve_draws_different_parents_and_shows_others_from_slow_to_fast() -> None:
-    done = search("evolve", lambda turn: Outcome(1.0 + (turn * 7 % 10) / 10), turns=60)
+def test_evolve_draws_parents_by_rank_and_shows_others_from_slow_to_fast() -> None:
+    done = search("evolve", lambda turn: Outcome(1.0 + (turn * 7 % 10) / 10), turns=40)
     speeds = {each.turn: each.speedup for each in done.results}
-    assert {len(asked) for asked in done.rounds} == {4}
-    for asked in done.rounds[1:]:
-        for island in (asked[0::2], asked[1::2]):
-            assert len({proposal.parent for proposal in island}) == 2
-        for proposal in asked:
-            assert [*proposal.shown] == sorted(proposal.shown, key=speeds.__getitem__)
-    assert max(len(proposal.shown) for asked in done.rounds for proposal in asked) == 5
-    # By rank, not only the best: of one island, in all rounds.
-    assert len({asked[0].parent for asked in done.rounds}) > 3
+    assert {len(asked) for asked in done.rounds} == {2}
+    asked = [proposal for each in done.rounds for proposal in each]
+    for proposal in asked:
+        assert [*proposal.shown] == sorted(proposal.shown, key=speeds.__getitem__)
+    assert max(len(proposal.shown) for proposal in asked) == 5
+    parents = [proposal.parent for proposal in asked if proposal.parent is not None]
+    assert len(set(parents)) > 5, "not only the best"
+    mean = sum(speeds[parent] for parent in parents) / len(parents)
+    assert mean > sum(speeds.values()) / len(speeds), "the faster ones more often"
 
 
 def test_evolve_builds_on_programs_that_are_alike_once() -> None:
@@ -113,7 +113,9 @@ def test_evolve_builds_on_programs_that_are_alike_once() -> None:
     assert len(done.rounds) > 2
     for asked in done.rounds[1:]:
         assert all(proposal.shown == () for proposal in asked)
-        assert len({proposal.parent for proposal in asked[0::2] if proposal.parent is not None}) == 1
+    # The fastest of them so far is the program's only place: an island's own, or the one that came to it.
+    for number, asked in enumerate(done.rounds[1:], start=1):
+        assert all(2 * number - 4 <= (proposal.parent or 0) for proposal in asked)
 
 
 def test_the_seed_of_evolve_is_the_problem_and_the_sample() -> None:

@@ -10,7 +10,7 @@ from kernelproof.runs.strategies.registry import strategy
 from kernelproof.runs.strategies.standing import Standing
 
 WIDTH = 3
-PATIENCE = 4 * WIDTH
+PATIENCE = 6 * WIDTH
 """Attempts without an improvement that end the search."""
 
 

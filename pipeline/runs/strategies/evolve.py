@@ -10,13 +10,9 @@ from kernelproof.runs.strategies.registry import strategy
 from kernelproof.runs.strategies.standing import Standing
 
 ISLANDS = 2
-EACH = 2
-"""Questions of an island in a round."""
 SHOWN = 5
 """Most programs beside the parent."""
-BROKEN = 2
-"""Most programs of an island that are not correct and compete as parents."""
-MIGRATION = 4
+MIGRATION = 2
 """Every so many rounds each island gets the best program of the one before it."""
 PATIENCE = 20
 """Attempts without an improvement that end the search."""
@@ -40,16 +36,12 @@ class Evolve:
         return self._standing.note
 
     def ask(self) -> Sequence[Proposal]:
-        """Each island's questions; the islands take turns, so that a last round cut short is fair."""
-        if self.note:
-            return ()
-        drawn = [self._drawn(island) for island in self._islands]
-        return [asked[number] for number in range(EACH) for asked in drawn]
+        """A question of each island."""
+        return () if self.note else [self._drawn(island) for island in self._islands]
 
     def tell(self, results: Sequence[Result]) -> None:
         """Each result goes to the island that asked."""
-        for place, result in enumerate(results):
-            island = self._islands[place % ISLANDS]
+        for island, result in zip(self._islands, results, strict=False):  # the last round may be cut short
             island.built_on([result.proposal.parent])
             island.add(result)
         self._rounds += 1
@@ -57,21 +49,17 @@ class Evolve:
             self._migrate()
         self._standing.tell(results)
 
-    def _drawn(self, island: Archive) -> list[Proposal]:
-        """Different parents, as far as there are so many."""
-        left = [*island.correct, *island.broken[:BROKEN]]
-        proposals = []
-        for _ in range(EACH):
-            if not left:
-                proposals.append(Proposal())
-                continue
-            # The place in the order and few children count, not how much faster: noise would decide.
-            weights = [1 / (place + 1) / (island.children(each) + 1) for place, each in enumerate(left)]
-            (parent,) = self._random.choices(left, weights)
-            left.remove(parent)
-            others = [each.turn for each in island.correct if each is not parent][:SHOWN]
-            proposals.append(Proposal(parent.turn, history=False, shown=tuple(reversed(others))))
-        return proposals
+    def _drawn(self, island: Archive) -> Proposal:
+        """One of the island's correct programs, or the one that came farthest of the others."""
+        correct = island.correct
+        parents = [*correct, *island.broken[:1]]
+        if not parents:
+            return Proposal()
+        # The place in the order counts, not how much faster: a lucky measurement would take all draws.
+        weights = [1 / (place + 1) ** 2 / (island.children(each) + 1) for place, each in enumerate(parents)]
+        (parent,) = self._random.choices(parents, weights)
+        others = [each.turn for each in correct if each is not parent][:SHOWN]
+        return Proposal(parent.turn, history=False, shown=tuple(reversed(others)))
 
     def _migrate(self) -> None:
         best = [island.correct[:1] for island in self._islands]

@@ -10,7 +10,7 @@ from kernelproof.runs.strategies.standing import Standing
 
 REPAIRS = 3
 """Repairs in a row, before the search goes back to its best attempt, or to the first question."""
-PATIENCE = 6
+PATIENCE = 10
 """Attempts without an improvement that end the search."""
 
 
