@@ -35,7 +35,7 @@ def status(
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show how far generate and rejudge are, while they run and after."""
+    """Show how far generate, rejudge and tune are, while they run and after."""
     from kernelproof.workspace import open_workspace
 
     looks = _looks(open_workspace(workspace).database, run, watch)

@@ -125,6 +125,7 @@ def tune(
         total = min(trials, plan.template.allowed or trials)
         display = stack.enter_context(Display("trials", total, as_json=as_json))
         work = partial(search, plan, proposer, engine, store, trials=trials, seconds=seconds_budget)
+        work = partial(work, config={"seed": seed, "chosen by": proposer.name})
         heard = {"on_trial": partial(_say, display, plan), "unread": lambda: display.unread}
         done = anyio.run(partial(work, on_wait=_wait, **heard))
     _conclude(done, output, as_json)

@@ -74,7 +74,8 @@ def outcome(progress: BatchProgress) -> str:
 def _what(batch: StoredBatch) -> str:
     runs = f"{'run' if len(batch.runs) == 1 else 'runs'} {', '.join(map(str, batch.runs))}"
     name = f"run {' '.join(batch.name.split())} ({runs})" if batch.name else runs
-    return f"rejudge of {name}" if "rejudge" in batch.config else name
+    kind = next((kind for kind in ("rejudge", "tune") if kind in batch.config), None)
+    return f"{kind} of {name}" if kind else name
 
 
 def _when(batch: StoredBatch) -> str:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -19,9 +20,10 @@ import anyio.to_thread
 from kernelproof.db.store import Store
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
+from kernelproof.runs.batch import REPORT_S
 from kernelproof.runs.candidates import Given, given_text
 from kernelproof.runs.ending import Listener, Stopper, first_error
-from kernelproof.runs.leases import LeaseKeeper
+from kernelproof.runs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.single import FILE_MODEL
 from kernelproof.runs.stages import RETRIED
 from kernelproof.runs.stream import verify_persistently
@@ -187,36 +189,69 @@ async def tune(
     *,
     trials: int,
     seconds: float | None = None,
+    config: dict[str, Any] | None = None,
     on_trial: Callable[[Trial], None] = lambda _: None,
     on_wait: Callable[[], None] = lambda: None,
     unread: Callable[[], bool] = lambda: False,
 ) -> Tuned:
     """Tries up to `trials` combinations, for about `seconds`, and confirms the best one.
 
-    Where another command does the same, this one waits (`on_wait`), and then takes what that one stored.
-    Nothing more is tried when the original itself is not correct. Raises what `Engine.verify` raises, and
-    OutputClosed when `on_trial` or `unread` says that nobody reads any more.
+    `config` is stored beside the runs. Where another command does the same, this one waits (`on_wait`), and
+    then takes what that one stored. Nothing more is tried when the original itself is not correct.
+
+    Raises what `Engine.verify` raises, and OutputClosed when `on_trial` or `unread` says that nobody reads
+    any more.
     """
     stopper, listener, leases = Stopper(), Listener(on_trial, unread), LeaseKeeper(store)
-    outcome = Tuned(plan)
+    outcome, ended = Tuned(plan), "done"
     search = _Search(plan, proposer, engine, store, listener.hear)
+    batch = _Batch(outcome, store, leases.owner, {**(config or {}), "trials": trials, "seconds": seconds})
     try:
         async with anyio.create_task_group() as group:
             stopper.watch(group)
             group.start_soon(listener.watch, group)
+            group.start_soon(batch.report)
             leases.start(group)
             await leases.hold(plan.key, on_wait)
             await search.run(outcome, trials, None if seconds is None else time.monotonic() + seconds)
             await search.confirm(outcome)
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
-        raise first_error(errors) from None
+        error = first_error(errors)
+        ended = f"stopped: {error}"
+        raise error from None
     finally:
+        outcome.stopped = stopper.stopped
         leases.close()
         engine.close()  # ends what cancelled tasks left running in their threads
-    outcome.stopped = stopper.stopped
+        batch.close(
+            "nobody read its output" if listener.gone else "interrupted" if stopper.stopped else ended
+        )
     listener.raise_if_gone("what was verified is stored, and the same command continues")
     return outcome
+
+
+class _Batch:
+    """What `kernelproof status` says of a tuning."""
+
+    def __init__(self, outcome: Tuned, store: Store, owner: str, config: dict[str, Any]) -> None:
+        plan = outcome.plan
+        run = store.begin_run(plan.trials_run)
+        what = {"problem": plan.problem.id, **config, **plan.trials_run.sampling["tune"]}
+        self._outcome, self._batches = outcome, store.batches
+        self._id = store.batches.begin(owner, plan.name, [run], {"tune": what})
+
+    async def report(self) -> None:
+        """Gives signs of life until it is cancelled."""
+        while True:
+            await anyio.sleep(REPORT_S)
+            await in_thread(self._batches.report, self._id, self._progress())
+
+    def close(self, ended: str) -> None:
+        self._batches.report(self._id, self._progress(), ended)
+
+    def _progress(self) -> dict[str, Any]:
+        return {"trials": len(self._outcome.trials), "correct": len(self._outcome.ranked)}
 
 
 @dataclass
