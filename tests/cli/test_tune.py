@@ -130,6 +130,7 @@ def test_killed_it_goes_on_and_verifies_nothing_twice(program: Program, suite: P
     assert json.loads(again[-1]) == {**whole, **kept(whole)} and sources(program) == once
 
 
+@pytest.mark.slow
 def test_two_at_once_verify_nothing_twice(program: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(kernel("// tune: REPEAT = 1 | 2\nconstexpr int REPEAT = 2;"))
     command = ("tune", tmp_path / "kernel.py", "--problem", "sines", "--suite", suite, *SHORT, "--json")
@@ -190,8 +191,10 @@ def test_a_stored_attempt_is_where_it_starts_from(program: Program, suite: Path,
     (tmp_path / "kernel.py").write_text(kernel("constexpr int REPEAT = 2;"))
     quick = ("--no-measure", "--trials", "1", "--backend", "cpp")
     program.run("verify", tmp_path / "kernel.py", "--problem", "sines", "--suite", suite, *quick)
-    said = program.run("tune", "--attempt", 1, "--trials", 1, *SHORT[2:]).stdout
-    assert "1 parameter found" in said and "no trial is better than the original" in said
+    budget = ("--trials", 3, "--seconds-budget", 0.001)
+    said = program.run("tune", "--attempt", 1, *budget, *SHORT[2:]).stdout
+    assert "1 parameter found" in said and "Optuna" in said and "1 trial;" in said
+    assert "no trial is better than the original" in said
     assert [attempt.parent_id for attempt in program.attempts()] == [None, 1, 1]
 
 
