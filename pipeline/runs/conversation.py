@@ -53,7 +53,7 @@ class Conversation:
 
         With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
         """
-        self._elsewhere = False
+        self._elsewhere, self._judged = False, {}
         note = await self._rounds(wait)
         if not self._elsewhere:
             self._tell(self._key(self._last), Phase.OVER, note=note)
