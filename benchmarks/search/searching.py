@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.landscapes import drawn
 from benchmarks.search.proposer import Asked, Model, Program, Proposer
-from benchmarks.search.verdicts import Verifier, problem
-from kernelproof import backends
+from benchmarks.search.verdicts import Verifier, problem, settings
 from kernelproof.runs.strategies import Proposal, Result, Rounds, StrategyClass, Task
 from kernelproof.types import Problem, Status
 
@@ -120,7 +119,7 @@ class _Searching:
 
     def _sample(self, number: int, turns: int) -> bool | None:
         """One sample. Whether it ended by itself; None: the tokens are used up."""
-        task = Task(self._problem, backends.names()[0], number, turns)
+        task = Task(self._problem, settings().backend, number, turns)
         rounds, sample = Rounds(self._strategy(task), turns), _Sample()
         while asked := rounds.ask():
             results = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import cache
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.proposer import Program
@@ -22,6 +23,12 @@ def problem(name: str, seed: int) -> Problem:
     return Problem(id=name, suite="landscapes", name=name, source=text, sha256=sha256_text(text))
 
 
+@cache
+def settings() -> VerifySettings:
+    """Of all verifications. The registry of backends looks through the installed packages: once is enough."""
+    return VerifySettings(backend=backends.names()[0])
+
+
 class Verifier:
     """Verifies programs of one landscape. The same program, verified twice, is measured twice."""
 
@@ -29,7 +36,7 @@ class Verifier:
         """`noise` takes the place of the landscape's own."""
         self._landscape = landscape
         self._noise = landscape.noise if noise is None else noise
-        self._settings = VerifySettings(backend=backends.names()[0])
+        self._settings = settings()
         self._problem = of
 
     def result(self, program: Program, proposal: Proposal, turn: int, number: int) -> Result:
