@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=_count, default=200, help="searches of each strategy on each landscape"
     )
+    parser.add_argument("--first-seed", type=int, default=0, help="others than a strategy was tuned on")
     parser.add_argument("--budget", type=_count, default=32, help="questions of one search")
     parser.add_argument("--turns", type=_count, help="most turns of a sample; left out: the budget")
     parser.add_argument(
@@ -74,7 +75,7 @@ def searched(options: argparse.Namespace, model: Model) -> Iterator[Record]:
     budget = Budget(options.budget, tokens, options.turns)
     for landscape in options.landscapes:
         for name, strategy in classes.items():
-            for seed in range(options.seeds):
+            for seed in range(options.first_seed, options.first_seed + options.seeds):
                 found = search(strategy, landscape, model, seed, budget, options.noise)
                 yield record(landscape, name, seed, found, options.budget)
 
