@@ -49,6 +49,8 @@ class Round:
     baseline_host_ms: float
     """The same around the baseline's."""
     session: int = 0
+    waited_ms: float = 0.0
+    """How long, at most, other programs kept the candidate's block waiting for a core."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ def pairs(rounds: Sequence[Round]) -> list[list[Round]]:
 
 def _unseen(r: Round) -> float:
     """What one call has on the outer clock beyond the times that were reported for it, and the baseline's
-    has not."""
-    beyond = (r.host_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
+    has not. The accusation leaves out the time in which other programs had its core; the claim counts it."""
+    beyond = (r.host_ms - r.waited_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
     return (beyond - BLOCK_COST_MS) / len(r.candidate)
 
 

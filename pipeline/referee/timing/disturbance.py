@@ -74,6 +74,8 @@ class Watch:
     power_capped: int = field(default=0, init=False)
     """Rounds after which the power cap limited the clocks: another minute, with more heat or less, is another
     measurement then."""
+    waited_ms: float = field(default=0.0, init=False)
+    """How long, at most, other programs kept the last block waiting for a core."""
     joined: bool = field(default=False, init=False)
     """Whether the last trouble was a process that came to use the GPU: it may be the candidate's own."""
     _notes: dict[str, None] = field(default_factory=dict, init=False)
@@ -140,6 +142,7 @@ class Watch:
     def _waiting(self, wall_ns: int) -> str | None:
         ran, waited = spent(self._waits, read_waits(self.pids()))
         taken = taken_by_others(ran, waited, wall_ns, self._cores)
+        self.waited_ms = taken / 1e6
         # On a CPU the time counts in which a core was wanted: what lies around the block dilutes nothing.
         block = wall_ns if self.read_gpu is not None else min(wall_ns, ran + waited)
         if taken <= WAIT_SHARE * block + WAIT_MS * 1e6:

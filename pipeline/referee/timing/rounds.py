@@ -212,12 +212,13 @@ class Stopwatch:
         watched = self._fill(slots, places, [self._draw] * count)
         baseline: list[float] = []
         candidate: list[float] = []
-        host = baseline_host = 0.0
+        host = baseline_host = waited = 0.0
         for who in order:
             if who == "B":
                 baseline, baseline_host = self._block(self._baseline, slots, places, watched)
             else:
                 candidate, host = self._block(self._candidate, slots, places, watched)
+                waited = self._watch.waited_ms
             if who == order[0]:  # the other side is to have the same inputs
                 watched.changed |= who == "C" and self._changed(slots, watched)
                 slots[watched.index].write(watched.private)
@@ -234,7 +235,7 @@ class Stopwatch:
         if self._device.type == "cuda":
             # It is the same work. Beside a kernel that was left running it takes longer.
             host += max(0.0, self._worked[False] - OVERLAP * self._worked[True])
-        return Round(order, baseline, candidate, host, baseline_host, session)
+        return Round(order, baseline, candidate, host, baseline_host, session, waited)
 
     def _decoy(self, timed: Timed) -> None:
         """A block of the candidate's whose times do not count. Its inputs are variants that it was right on
@@ -369,8 +370,7 @@ class Stopwatch:
         return (time.perf_counter_ns() - halted) / 1e6
 
     def _judge_block(self, timed: Timed) -> None:
-        """Checks the candidate's block after its end: it emptied the cache before each call, and its results
-        were there when it replied."""
+        """Whether the candidate's block emptied the cache, and had its results when it replied."""
         if not self._emptied:
             timed.failure = timed.failure or "cache_emptied"
         if any(arrival.changed() for arrival in self._arrivals):

@@ -134,6 +134,20 @@ def test_no_honest_clock_is_convicted_on_a_busy_machine(noise: float) -> None:
         assert not clock.hides_work(rounds)
 
 
+BUSY = [(11.4, 1.7, 14), (13.2, 3.6, 16), (8.8, 1.3, 14), (13.4, 3.9, 16)]
+"""Blocks of an honest program of 0.06 ms and of its baseline, and calls, on two cores with a load of 10."""
+
+
+@pytest.mark.parametrize("hidden", [0.0, 2.0])
+def test_time_in_which_others_had_the_core_convicts_nobody_and_excuses_nothing(hidden: float) -> None:
+    rounds = [
+        clock.Round("BC", [0.0035] * n, [0.063] * n, host + hidden * n, of_baseline, waited_ms=host - 2.0)
+        for host, of_baseline, n in BUSY
+    ]
+    assert clock.hides_work(rounds) == clock.mostly_flagrant(rounds) == (hidden > 0)
+    assert claim.conclude(rounds, backend="cpp").speedup_interval.high < 0.06
+
+
 @given(st.floats(0.2, 0.9))
 def test_a_clock_that_runs_slow_gains_nothing(share: float) -> None:
     rounds = rounds_with(2.0 * (1 - share), count=24, inside=2.0 * share, jitter=0.01)
