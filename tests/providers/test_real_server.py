@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,9 @@ def test_generate_asks_it_and_stores_what_came(server: RealServer, tmp_path: Pat
         cut = program.attempts()[0]
         assert cut.status is Status.TRUNCATED and cut.response is not None
         assert cut.response.text and cut.response.finish_reason == "max_output_tokens"
-        program.run(*command, "--param", f'stop=["{cut.response.text.strip()[-4]}"]')
+        # The server sees a stop where a token ends, and a word before a space ends one.
+        word = max(cut.response.text.split()[1:-1], key=len, default=cut.response.text)
+        program.run(*command, "--param", f"stop={json.dumps([word])}")
         ended = program.attempts()[1]
         assert ended.status is Status.NO_CODE and ended.response is not None
         assert cut.response.text.startswith(ended.response.text or "nothing")
