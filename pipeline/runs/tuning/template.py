@@ -130,7 +130,7 @@ def read_template(source: str) -> Template:
     Raises UsageError where there are none, and for a declaration that makes no sense.
     """
     if len(source) > LONGEST:
-        raise UsageError(f"a source of {len(source)} characters is too long to be tuned; {LONGEST} may be")
+        raise UsageError(f"the source is too long to be tuned: {len(source)} of at most {LONGEST} characters")
     text = _Text(source)
     declared = text.declared()
     parameters = declared or text.found()
@@ -179,7 +179,7 @@ class _Text:
         """Line and text of each."""
         found = list(_WHERE.finditer(self.source))
         if len(found) > MOST_CONDITIONS:
-            raise UsageError(f"{len(found)} conditions are more than the {MOST_CONDITIONS} that there may be")
+            raise UsageError(f"there are too many conditions: {len(found)}, at most {MOST_CONDITIONS}")
         return [(self.line(one.start()), _content(one)) for one in found]
 
     def declared(self) -> list[Parameter]:
