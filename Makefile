@@ -1,5 +1,5 @@
 # make demo           install, then the main job on this machine, from recorded model responses
-# make test           install what it needs, then style, types, imports, tests (no GPU; 8 minutes on 2 cores)
+# make test           install what it needs, then style, types, imports, tests (no GPU; 12 minutes on 2 cores)
 # make test-slow      the tests that are left out of make test (on a GPU also its own); hours, by hand
 # make test-thorough  simulations and long repetitions, by hand (hours)
 # make test-gpu       the tests that need a CUDA device
