@@ -1,4 +1,4 @@
-"""What showing a batch costs: ``python -m benchmarks.display``.
+"""The cost of showing a batch: ``python -m benchmarks.display``.
 
 Counts a stream of synthetic events (invented model and answers), at most 2,000 attempts in flight, and
 draws the table. Measures CPU time and memory; asserts nothing.

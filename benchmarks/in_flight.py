@@ -60,7 +60,7 @@ def _share(process: psutil.Process) -> int:
 
 @dataclass
 class Terminal:
-    """What came to a terminal, and when."""
+    """The output to a terminal, with the time of each piece."""
 
     frames: list[float] = field(default_factory=list)
     """Seconds since the start, of each drawing."""

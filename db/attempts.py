@@ -92,10 +92,19 @@ def append(session: Session, attempt_id: int, row: models.Response) -> None:
 
 def state_of(session: Session, row: models.Attempt) -> AttemptState:
     """How far an attempt has come."""
-    facts = select(has_response(), has_candidate(), has_verification(), final_error()).where(
-        models.Attempt.id == row.id
-    )
-    response, candidate, verification, final = session.execute(facts).one()
+    found = session.execute(select(*state_facts()).where(models.Attempt.id == row.id)).one()
+    return state_from(row, *found)
+
+
+def state_facts() -> tuple[Any, ...]:
+    """The columns, beside an attempt's own, from which `state_from` makes its state."""
+    return has_response(), has_candidate(), has_verification(), final_error()
+
+
+def state_from(
+    row: models.Attempt, response: bool, candidate: bool, verification: bool, final: bool
+) -> AttemptState:
+    """An attempt's state from its row and its `state_facts`."""
     return AttemptState(
         id=row.id,
         status=Status(row.status) if row.status else None,

@@ -142,27 +142,19 @@ class Store:
     def attempts_of(self, run_id: int) -> dict[AttemptKey, AttemptState]:
         """How far each attempt of a run has come."""
         a, p = models.Attempt, models.Problem
-        facts = (attempts.has_response(), attempts.has_candidate(), attempts.has_verification())
         query = (
-            select(a, p.problem_id, p.sha256, *facts, attempts.final_error())
+            select(a, p.problem_id, p.sha256, *attempts.state_facts())
             .join(p, p.id == a.problem)
             .where(a.run_id == run_id)
         )
 
         def states(session: Session) -> dict[AttemptKey, AttemptState]:
             found = {}
-            for row, problem_id, sha256, response, candidate, verification, final in session.execute(query):
+            for row, problem_id, sha256, *facts in session.execute(query):
                 key = AttemptKey(
                     problem_id=problem_id, problem_sha256=sha256, sample=row.sample, turn=row.turn
                 )
-                found[key] = AttemptState(
-                    id=row.id,
-                    status=Status(row.status) if row.status else None,
-                    has_response=response,
-                    has_candidate=bool(candidate),
-                    has_verification=verification,
-                    retriable=not final,
-                )
+                found[key] = attempts.state_from(row, *facts)
             return found
 
         return self._database.read(states)

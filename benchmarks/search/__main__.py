@@ -81,7 +81,7 @@ def searched(options: argparse.Namespace, model: Model) -> Iterator[Record]:
 
 
 def whole(options: argparse.Namespace, model: Model, records: list[Record]) -> dict[str, Any]:
-    """What the file holds."""
+    """The content of the file."""
     return {
         "benchmark": "search",
         "kernelproof": __version__,

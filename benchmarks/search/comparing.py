@@ -33,7 +33,7 @@ class Record:
     best: float
     """The landscape's largest speedup."""
     claimed: float
-    """What was measured of the winner; 0 where nothing was correct."""
+    """The measured speedup of the winner; 0 where nothing was correct."""
     curve: tuple[float, ...]
     """The gain after 1, 2, 4 ... questions."""
     questions: int

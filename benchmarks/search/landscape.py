@@ -1,4 +1,4 @@
-"""What a landscape is: a space of programs, the speedup of each, and the best one."""
+"""A landscape: a space of programs, the speedup of each, and the best one."""
 
 from __future__ import annotations
 

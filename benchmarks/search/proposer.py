@@ -72,7 +72,7 @@ MODELS = {model.name: model for model in (STRONG, WEAK)}
 
 @dataclass(frozen=True)
 class Program:
-    """What the model wrote."""
+    """The program in the model's answer."""
 
     point: Point
     number: int

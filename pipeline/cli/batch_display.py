@@ -138,13 +138,11 @@ class _Table:
         self._live.update(progress_screen(self._progress(), self._console), refresh=True)
 
 
-class _PlainLines:
-    """A line for each attempt that ends, and now and then one for the whole."""
+class _Printed:
+    """Output as lines."""
 
-    def __init__(self, progress: Callable[[], BatchProgress], *, several: bool) -> None:
-        self._progress, self._several = progress, several
-        self._lines = Lines(on_tick=self._tick)
-        self._due = time.monotonic() + SUMMARY_S
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
 
     @property
     def unread(self) -> bool:
@@ -155,6 +153,15 @@ class _PlainLines:
 
     def stop(self) -> None:
         self._lines.stop()
+
+
+class _PlainLines(_Printed):
+    """A line for each attempt that ends, and now and then one for the whole."""
+
+    def __init__(self, progress: Callable[[], BatchProgress], *, several: bool) -> None:
+        self._progress, self._several = progress, several
+        super().__init__(Lines(on_tick=self._tick))
+        self._due = time.monotonic() + SUMMARY_S
 
     def on_event(self, event: Event) -> None:
         if event.phase is Phase.ENDED and event.status is not None and not event.kept:
@@ -182,23 +189,13 @@ def _over_line(event: Event, *, several: bool) -> str:
     return "  ".join(filter(None, (words, clean(event.model) if several else "")))
 
 
-class _JsonLines:
+class _JsonLines(_Printed):
     """A JSON object on a line for each event."""
 
     def __init__(self) -> None:
-        self._lines = Lines()
+        super().__init__(Lines())
         self._told: dict[tuple[str, str, str, int, int], float] = {}
         """When the tokens of an answer that is coming were last told."""
-
-    @property
-    def unread(self) -> bool:
-        return isinstance(self._lines.failed, BrokenPipeError)
-
-    def start(self) -> None:
-        self._lines.start()
-
-    def stop(self) -> None:
-        self._lines.stop()
 
     def on_event(self, event: Event) -> None:
         key = event.key

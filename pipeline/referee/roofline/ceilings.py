@@ -132,7 +132,7 @@ def _fingerprint(environment: Environment) -> str:
 
 
 def _read(path: Path) -> _Kept | None:
-    """What the file holds, or None where there is none that makes sense."""
+    """The content of the file, or None where there is none that makes sense."""
     try:
         data = json.loads(path.read_text())
         ceilings = Ceilings.model_validate(data["ceilings"])
