@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from kernelproof.contestant.encoding import dtype_name, leaves, ordered, structure
+from kernelproof.contestant.seeding import seed_torch
 
 Forward = Callable[..., Any]
 
@@ -46,6 +47,8 @@ class Slot:
     late: Late = ()
     """Inputs that are written by work queued right before the call: as in a network, a forward has to come
     after that work on its stream. A forward that begins early has read something else."""
+    seed: int | None = None
+    """Of torch's generators, right before the call. None where the reference draws no random numbers."""
 
 
 Places = Callable[[], Sequence[Sequence[torch.Tensor]]]
@@ -157,6 +160,12 @@ def bring(late: Late) -> None:
         _copy(place, source)
 
 
+def _prepare(slot: Slot) -> None:
+    if slot.seed is not None:
+        seed_torch(slot.seed)
+    bring(slot.late)
+
+
 def run_block(
     forward: Forward,
     slots: Sequence[Slot],
@@ -236,7 +245,7 @@ def _dense(value: Any) -> Any:
 def _run_host(forward: Forward, slots: Sequence[Slot], take: Callable[[Any], None]) -> list[float]:
     times = []
     for slot in slots:
-        bring(slot.late)
+        _prepare(slot)
         start = perf_counter_ns()
         value = _dense(forward(*slot.arguments))
         stop = perf_counter_ns()
@@ -257,7 +266,7 @@ def _run_device(
     for slot in slots:
         start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
         flush()
-        bring(slot.late)
+        _prepare(slot)
         _record(start, stream)
         value = _dense(forward(*slot.arguments))
         _record(stop, stream)

@@ -304,10 +304,12 @@ class Runner:
             torch.cuda.synchronize(self._device)
 
     def _slots(self, message: dict[str, Any]) -> list[loop.Slot]:
-        late = message.get("late") or [()] * len(message["slots"])
+        count = len(message["slots"])
+        late = message.get("late") or [()] * count
+        seeds = message.get("seeds") or [None] * count
         return [
-            loop.Slot(self._decode(arguments), self._late(each))
-            for arguments, each in zip(message["slots"], late, strict=True)
+            loop.Slot(self._decode(arguments), self._late(each), seed)
+            for arguments, each, seed in zip(message["slots"], late, seeds, strict=True)
         ]
 
     def _late(self, pairs: Sequence[Sequence[dict[str, Any]]]) -> loop.Late:

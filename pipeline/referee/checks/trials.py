@@ -16,6 +16,7 @@ from kernelproof.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, J
 from kernelproof.referee.inputs.structure import Forms
 from kernelproof.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
 from kernelproof.referee.ledger import Ended, Ledger
+from kernelproof.referee.sides import starting
 from kernelproof.types import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
 from kernelproof.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 
@@ -161,6 +162,7 @@ class Trials:
                 )
 
     def _call(self, slot: SharedSlot, seed: int, **more: Any) -> dict[str, Any]:
+        starting.make_room(self._device, sum(view.nbytes for view in slot.views))
         message = {"op": "call", "seed": seed, **slot.message(), **more}
         return self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
 

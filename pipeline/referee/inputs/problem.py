@@ -17,21 +17,11 @@ import torch
 from kernelproof.contestant.draws import large_draws
 from kernelproof.contestant.encoding import leaves, ordered, tensors
 from kernelproof.contestant.loop import is_number
+from kernelproof.contestant.seeding import draws_noticed, seed_torch
 from kernelproof.errors import UsageError
 from kernelproof.types import Problem
 
 _counter = itertools.count()
-
-
-def seed_torch(seed: int) -> None:
-    """Seeds torch's generators of the processor and of the GPUs in use.
-
-    `torch.manual_seed` seeds those of all kinds of devices: what a kind that is not in use is to do later it
-    notes down, with the stack of its caller, and never forgets. That takes most of a millisecond, and memory.
-    """
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(seed)
 
 
 class ProblemError(UsageError):
@@ -47,6 +37,8 @@ class LoadedProblem:
             raise UsageError(f"{problem.id} has no size {size!r}; it has {known}")
         self.problem = problem
         self.size = size
+        self.draws_in_forward = False
+        """Whether a forward has drawn random numbers so far, as dropout does: the seed decides its result."""
         self._module = self._execute()
         for name, value in problem.sizes[size].items():
             setattr(self._module, name, copy.deepcopy(value))
@@ -85,8 +77,10 @@ class LoadedProblem:
     def run(self, model: torch.nn.Module, arguments: list[Any], seed: int) -> Any:
         """`model(*arguments)` without gradients, with the model's own randomness from `seed`."""
         seed_torch(seed)
-        with torch.no_grad():
-            return self._guarded("forward", lambda: model(*arguments))
+        with torch.no_grad(), draws_noticed() as drew:
+            value = self._guarded("forward", lambda: model(*arguments))
+        self.draws_in_forward |= drew()
+        return value
 
     def tried(self, model: torch.nn.Module, arguments: list[Any], seed: int) -> Any:
         """As `run`, and afterwards the model's buffers are what they were: it stays as it was constructed.

@@ -22,7 +22,8 @@ from typing import Any
 import torch
 
 from kernelproof.contestant.encoding import tensors
-from kernelproof.referee.inputs.problem import mapped, seed_torch
+from kernelproof.contestant.seeding import seed_torch
+from kernelproof.referee.inputs.problem import mapped
 from kernelproof.referee.inputs.structure import Forms, sampled
 from kernelproof.referee.inputs.traits import Fixed, Trait, Twin
 

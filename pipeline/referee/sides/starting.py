@@ -25,6 +25,8 @@ from kernelproof.workers.shared_memory import SharedMemory
 
 FLUSH_MULTIPLE = 2
 """The L2 cache is emptied by rewriting this many times its size."""
+LARGE_BYTES, CALLS_OF_ROOM = 256 << 20, 4
+"""Where the inputs of one call have so many bytes, contestants get room for the tensors of so many calls."""
 
 CANDIDATE_ARENAS = ("inputs", "outputs", "weights")
 BASELINE_ARENAS = ("inputs", "baseline", "baseline_weights")
@@ -63,6 +65,18 @@ def settled(device: torch.device) -> None:
     """Waits until what was queued on the device is done, so that another process sees it."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def make_room(device: torch.device, input_bytes: int) -> None:
+    """Gives memory that torch keeps in this process for later back to a GPU on which little is free.
+
+    The candidate and the baseline need room too. `input_bytes`: of one call, whose other tensors are about as
+    large.
+    """
+    if device.type == "cuda" and input_bytes >= LARGE_BYTES:
+        free, _ = torch.cuda.mem_get_info(device)
+        if free < CALLS_OF_ROOM * input_bytes:
+            torch.cuda.empty_cache()
 
 
 def measured_cores(contestant: Contestant, settings: VerifySettings, device: torch.device) -> list[int]:

@@ -29,7 +29,7 @@ from kernelproof.referee.ledger import Ended, clean
 from kernelproof.referee.loaded_files import loaded_files
 from kernelproof.referee.sides import starting
 from kernelproof.referee.timing import claim, stats
-from kernelproof.referee.timing.rounds import Timed
+from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject
 from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
 from kernelproof.types.base import FrozenRecord

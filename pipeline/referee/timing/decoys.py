@@ -17,6 +17,8 @@ SHARE = 0.125
 """Chance of a decoy before each round."""
 AT_LEAST = 2
 """Decoys of each pair of processes."""
+DEAR_MS = 250.0
+"""A block that takes longer is no decoy where no speedup can be claimed."""
 
 
 class Decoys:
@@ -35,9 +37,11 @@ class Decoys:
 
     def are_missing(self, rounds: Sequence[Round], rule: StoppingRule) -> bool:
         """Whether there were too few decoys, or not each variant has been in one. One decoy is enough of a
-        candidate that is clearly slower, and none is needed of one that is far slower.
+        candidate that is clearly slower. None is needed of one that is far slower and holds the device long.
         """
-        if rule.is_far_slower(rounds) or (self._made and rule.is_clearly_slower(rounds)):
+        if self._made and rule.is_clearly_slower(rounds):
+            return False
+        if rule.is_far_slower(rounds) and rounds[-1].host_ms > DEAR_MS:
             return False
         most = len(self._variants)
         return most > 0 and (len(self._made) < AT_LEAST or sum(self._made) < most)

@@ -23,9 +23,10 @@ from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.referee.timing import claim, clock
 from kernelproof.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.referee.timing.disturbance import Watch
-from kernelproof.referee.timing.rounds import Stopwatch, Timed
+from kernelproof.referee.timing.rounds import Stopwatch
 from kernelproof.referee.timing.sameness import aa_spread
 from kernelproof.referee.timing.stopping import StoppingRule
+from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.types import Ceilings, Measurement, Replayed, Roofline, Status, VerifySettings
 from kernelproof.wording import counted
@@ -104,7 +105,7 @@ class Measuring:
         slot.fill(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
         baseline_ms = self._replay(baseline, slot, is_baseline=True)
         candidate_ms = self._replay(candidate.contestant, slot, is_baseline=False)
-        right = TimedOutputs(self._subject()).wrong_beside(slot, slot) is None
+        right = TimedOutputs(self._subject()).wrong_beside(slot, slot, 0) is None
         self._replayed = Replayed(baseline_ms=baseline_ms, candidate_ms=candidate_ms if right else None)
 
     def alone(self, number: int) -> None:
@@ -181,6 +182,7 @@ class Measuring:
             self.reference_error,
             self.aliased,
             self.variants,
+            seeded=self.oracle.loaded.draws_in_forward,
         )
 
     def _add(self, timed: Timed) -> None:

@@ -19,12 +19,12 @@ import math
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from kernelproof.contestant.loop import Flush
-from kernelproof.referee.environment import Readings, read_state
+from kernelproof.referee.environment import read_state
 from kernelproof.referee.inputs.variants import Variant
 from kernelproof.referee.sides import starting
 from kernelproof.referee.timing import clock
@@ -34,9 +34,9 @@ from kernelproof.referee.timing.claim import timing_of
 from kernelproof.referee.timing.clock import Alone, Round
 from kernelproof.referee.timing.decoys import Decoys
 from kernelproof.referee.timing.disturbance import Repeats, Watch
-from kernelproof.referee.timing.stopping import Stop, StoppingRule
+from kernelproof.referee.timing.stopping import StoppingRule
+from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
-from kernelproof.types import ErrorStatistics
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.workers.shared_memory import SharedSlot, same_bits
 
@@ -59,36 +59,10 @@ class _Watched:
     private: list[Any]
     others: dict[int, list[Any]]
     """Those of further slots, by index, as many as fit into PRIVATE_BYTES."""
+    seeds: list[int]
+    """Of torch's generators, a seed for each slot's call, the same for both sides."""
     changed: bool = False
     """Whether the candidate changed them."""
-
-
-@dataclass
-class Timed:
-    """What the rounds gave; `failure` names the check that ended them early."""
-
-    rounds: list[Round] = field(default_factory=list)
-    disturbed: list[str] = field(default_factory=list)
-    """Why rounds were thrown away."""
-    notes: list[str] = field(default_factory=list)
-    """Notes of the watch over the blocks that made no block worthless: things seen, and things it cannot
-    see."""
-    power_capped: int = 0
-    """Rounds after which the power cap limited the clocks."""
-    checked_calls: int = 0
-    stop: Stop | None = None
-    """Why no more rounds were made; None where a check failed."""
-    failure: str | None = None
-    bad: ErrorStatistics | None = None
-    alone: dict[int, list[Alone]] = field(default_factory=dict)
-    """The baseline's blocks after a pair's candidate was gone, by the pair's number."""
-    before: Readings = field(default_factory=dict)
-    after: Readings = field(default_factory=dict)
-
-    def found(self, bad: ErrorStatistics | None) -> None:
-        """Takes down an output that is wrong, if it is the first failure."""
-        if bad is not None and self.failure is None:
-            self.failure, self.bad = "timed_outputs", bad
 
 
 def _beyond(usual: float, began: float) -> float:
@@ -267,7 +241,7 @@ class Stopwatch:
         private = watched.others | {watched.index: watched.private}
         for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
             arguments = private.get(number) or sources[number].values()
-            timed.found(self._outputs.wrong_decoy(place, variant, arguments))
+            timed.found(self._outputs.wrong_decoy(place, variant, arguments, watched.seeds[number]))
         self._judge_block(timed)
         timed.checked_calls += count
 
@@ -294,7 +268,11 @@ class Stopwatch:
             if number in private:
                 kept[number] = arguments
             del arguments
-        return _Watched(index, kept.pop(index), kept)
+        starting.make_room(self._device, sum(view.nbytes for view in slots[0].views))
+        return _Watched(index, kept.pop(index), kept, self._seeds(slots))
+
+    def _seeds(self, slots: Sequence[SharedSlot]) -> list[int]:
+        return [self._random.getrandbits(62) for _ in slots]
 
     def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
         """Whether inputs of other slots than the watched one were changed."""
@@ -324,6 +302,8 @@ class Stopwatch:
         seed = self._random.getrandbits(62)
         message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
         message |= {"late": list(late)} if late else {}
+        if self._subject.seeded:
+            message["seeds"] = watched.seeds if watched is not None else self._seeds(slots)
 
         def told() -> list[list[dict[str, Any]]]:
             nonlocal ours
@@ -394,7 +374,8 @@ class Stopwatch:
         """
         others = [index for index in range(len(slots)) if index != watched.index]
         chosen = self._random.sample(others, len(others) // 2)
-        timed.found(self._outputs.wrong(places[watched.index], watched.private))
+        seeds = watched.seeds
+        timed.found(self._outputs.wrong(places[watched.index], watched.private, seeds[watched.index]))
         for index in chosen:
-            timed.found(self._outputs.wrong_beside(slots[index], places[index]))
+            timed.found(self._outputs.wrong_beside(slots[index], places[index], seeds[index]))
         timed.checked_calls += 1 + len(chosen)

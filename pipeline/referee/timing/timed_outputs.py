@@ -32,6 +32,8 @@ class Subject:
     """Whether the reference's own result lies in its inputs, which then have to outlive the call."""
     variants: Sequence[Variant] = ()
     """Those that the candidate was right on in the trials."""
+    seeded: bool = False
+    """Whether each timed call has a seed of its own: the reference draws random numbers in forward."""
 
 
 class TimedOutputs:
@@ -40,46 +42,49 @@ class TimedOutputs:
     def __init__(self, subject: Subject) -> None:
         self._subject, self._oracle = subject, subject.oracle
 
-    def wrong(self, place: SharedSlot, arguments: list[Any]) -> ErrorStatistics | None:
-        """The first wrong output for these arguments, which are the referee's own, if any."""
-        return self._as_in_trials("timed", place, arguments)
+    def wrong(self, place: SharedSlot, arguments: list[Any], seed: int) -> ErrorStatistics | None:
+        """The first wrong output for these arguments, which are the referee's own, if any.
 
-    def wrong_beside(self, slot: SharedSlot, place: SharedSlot) -> ErrorStatistics | None:
+        `seed`: of the call; the reference ignores it where it draws no random numbers.
+        """
+        return self._as_in_trials("timed", place, arguments, seed)
+
+    def wrong_beside(self, slot: SharedSlot, place: SharedSlot, seed: int) -> ErrorStatistics | None:
         """The same for a slot whose inputs both sides have had: the baseline has computed the answer.
 
         What that finds wrong is held against the truth: a native result that errs itself says too little of
         how far off one element may be.
         """
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
-            return self.wrong(place, slot.values())
+            return self.wrong(place, slot.values(), seed)
         known = ReferenceOutputs(list(place.baseline))
         found = self._compared(place, known, tolerance.timed_floor)
         if found is None or not _near(found):
             return found
         try:
             arguments = mapped(slot.values(), torch.Tensor.clone)
-            native = self._oracle.native(arguments, 0)
+            native = self._oracle.native(arguments, seed)
             if not self._same(native, known):
                 return found  # the inputs are no longer those, or the reference never gives one thing twice
-            return self._judged("timed", place, arguments, native)
+            return self._judged("timed", place, arguments, native, seed)
         except torch.OutOfMemoryError:
             return found
 
     def wrong_decoy(
-        self, place: SharedSlot, variant: Variant, arguments: list[Any]
+        self, place: SharedSlot, variant: Variant, arguments: list[Any], seed: int
     ) -> ErrorStatistics | None:
         """The same for a variant's inputs, which may be ill-conditioned."""
-        return self._as_in_trials(variant.name, place, arguments, forgiving=True)
+        return self._as_in_trials(variant.name, place, arguments, seed, forgiving=True)
 
     def _as_in_trials(
-        self, name: str, place: SharedSlot, arguments: list[Any], *, forgiving: bool = False
+        self, name: str, place: SharedSlot, arguments: list[Any], seed: int, *, forgiving: bool = False
     ) -> ErrorStatistics | None:
         """Compares an output with the truth. An output near enough to the native result needs no truth, which
         is expensive for large problems."""
-        native = self._oracle.native(arguments, 0)
+        native = self._oracle.native(arguments, seed)
         if self._compared(place, native, tolerance.near_floor) is None:
             return None
-        return self._judged(name, place, arguments, native, forgiving=forgiving)
+        return self._judged(name, place, arguments, native, seed, forgiving=forgiving)
 
     def _judged(
         self,
@@ -87,11 +92,12 @@ class TimedOutputs:
         place: SharedSlot,
         arguments: list[Any],
         native: ReferenceOutputs,
+        seed: int,
         *,
         forgiving: bool = False,
     ) -> ErrorStatistics | None:
         """Held against the truth, as in a trial."""
-        expected = self._oracle.expected(name, arguments, 0, native=native, forgiving=forgiving)
+        expected = self._oracle.expected(name, arguments, seed, native=native, forgiving=forgiving)
         if any(
             error > 0 and not stick.has_truth
             for error, stick in zip(self._subject.reference_error, expected.sticks, strict=True)

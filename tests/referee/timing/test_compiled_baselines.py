@@ -27,7 +27,7 @@ from kernelproof.referee.timing.compiled_baselines import (
     same_eager,
     through_eager,
 )
-from kernelproof.referee.timing.rounds import Timed
+from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject
 from kernelproof.types import (
     Against,
