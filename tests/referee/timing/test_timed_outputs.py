@@ -90,15 +90,15 @@ def beside(oracle: Oracle, change: str = "") -> tuple[Slot, TimedOutputs]:
 
 def test_a_rounding_of_outputs_that_are_mostly_zero_is_right(oracle: Oracle) -> None:
     slot, outputs = beside(oracle)
-    assert outputs.wrong_beside(slot, slot) is None
-    assert outputs.wrong(slot, slot.values()) is None
+    assert outputs.wrong_beside(slot, slot, 0) is None
+    assert outputs.wrong(slot, slot.values(), 0) is None
 
 
 def test_the_truth_is_asked_where_the_trials_say_too_little(oracle: Oracle) -> None:
     """Without a single trial nothing is known of how far off one element of the native result may be."""
     slot, _ = beside(oracle)
     oracle = Oracle(oracle.loaded, oracle.model, OutputMeta(None, []), CPU, "fp32")
-    assert timed(oracle, trials=0).wrong_beside(slot, slot) is None
+    assert timed(oracle, trials=0).wrong_beside(slot, slot, 0) is None
 
 
 def test_without_memory_for_the_truth_the_trials_say_enough(
@@ -110,12 +110,12 @@ def test_without_memory_for_the_truth_the_trials_say_enough(
         raise torch.OutOfMemoryError("no memory")
 
     monkeypatch.setattr(problem.LoadedProblem, "run", full)
-    assert outputs.wrong_beside(slot, slot) is None
+    assert outputs.wrong_beside(slot, slot, 0) is None
 
 
 @pytest.mark.parametrize("change", ["one element", "one of the zeros", "all a little", "inputs"])
 def test_all_else_stays_wrong(oracle: Oracle, change: str) -> None:
     slot, outputs = beside(oracle, change)
-    found = outputs.wrong_beside(slot, slot)
+    found = outputs.wrong_beside(slot, slot, 0)
     assert found is not None
     assert found.wrong > 0
