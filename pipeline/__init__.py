@@ -1,6 +1,7 @@
 """kernelproof: asks language models for kernels and proves which are right and how fast they are.
 
-`from kernelproof import verify` verifies one candidate, `Verifier` many: docs/guide/python.md.
+`from kernelproof import verify` verifies one candidate, `Verifier` many: docs/guide/python.md. `Scorer` gives
+scores to another program's search: docs/guide/search-with-other-tools.md.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from typing import Any
 
 from kernelproof.version import __version__
 
-__all__ = ["Submission", "Verifier", "__version__", "verify"]
+__all__ = ["Score", "Scorer", "Submission", "Verifier", "__version__", "verify"]
 
 
 def __getattr__(name: str) -> Any:
     """Loads the others when they are first asked for: this package is also imported inside the sandbox."""
-    if name in ("Submission", "Verifier", "verify"):
+    if name in ("Score", "Scorer", "Submission", "Verifier", "verify"):
         from kernelproof import api
 
         return getattr(api, name)

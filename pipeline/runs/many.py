@@ -102,12 +102,29 @@ class _Kept:
         """How this candidate ended before; None when it did not, or not finally."""
         ids = self._ids.get(_content(given), [])
         while ids:
-            attempt = self._store.load_attempt(ids.pop())
-            verification = attempt.verdict.verification if attempt.verdict else None
-            judged = verification is not None or attempt.source is None
-            if judged and attempt.extraction is not None and attempt.status not in (None, *RETRIED):
-                return Verified(attempt.extraction, attempt.status, verification, attempt.id)
+            if (ended := _ended(self._store, ids.pop())) is not None:
+                return ended
         return None
+
+
+def kept_before(
+    store: Store, given: Given, settings: VerifySettings, label: str | None = None
+) -> Verified | None:
+    """How the same content ended before, under these settings and this label: the newest final result.
+
+    None when there is none. Unlike in `verify_all`, equal contents share one result.
+    """
+    return _Kept(store, settings, label).take(given)
+
+
+def _ended(store: Store, attempt_id: int) -> Verified | None:
+    """How an attempt ended; None when it is to be judged again."""
+    attempt = store.load_attempt(attempt_id)
+    verification = attempt.verdict.verification if attempt.verdict else None
+    judged = verification is not None or attempt.source is None
+    if judged and attempt.extraction is not None and attempt.status not in (None, *RETRIED):
+        return Verified(attempt.extraction, attempt.status, verification, attempt.id)
+    return None
 
 
 def _content(given: Given) -> Content:

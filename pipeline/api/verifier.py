@@ -1,4 +1,4 @@
-"""kernelproof from Python: `from kernelproof import verify`, and `Verifier` for many candidates."""
+"""`verify` for one candidate, and `Verifier` for many."""
 
 from __future__ import annotations
 
@@ -13,18 +13,13 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
-from pydantic import ValidationError
 
-from kernelproof.devices.discovery import default_backend
+from kernelproof.api.rules import Rules, text_of
 from kernelproof.engine.engine import Engine, require_device
 from kernelproof.errors import UsageError
-from kernelproof.problems import Suite, open_suite, read_problem
-from kernelproof.runs.files import read_text
 from kernelproof.runs.single import verdict_on
-from kernelproof.runs.sizes import choose_size
 from kernelproof.runs.stream import Stream, places, verify_persistently
-from kernelproof.types import Problem, Verification, VerifySettings
-from kernelproof.types.explain import explain
+from kernelproof.types import Problem, Verification
 
 
 class CandidateLike(Protocol):
@@ -109,7 +104,7 @@ class Verifier:
         """
         if in_flight is not None and in_flight < 1:
             raise UsageError(f"in_flight is a number of candidates, 1 or more, not {in_flight}")
-        self._rules = _Rules(suite, unsafe, settings)
+        self._rules = Rules(suite, unsafe, settings)
         self._cache = Path(cache) if cache is not None else None
         self._in_flight = in_flight or places()
         self._threads = anyio.CapacityLimiter(self._in_flight)
@@ -170,7 +165,7 @@ class Verifier:
     def _judged(self, engine: Engine, candidate: CandidateLike) -> Verification:
         problem = self._rules.problem(candidate.problem)
         settings = self._rules.settings_for(problem)
-        return verdict_on(_text_of(candidate.source), problem, settings, engine, verify_persistently)
+        return verdict_on(text_of(candidate.source), problem, settings, engine, verify_persistently)
 
 
 def verify(
@@ -197,47 +192,13 @@ def verify(
     What the candidate does wrong is `verification.status`, `no_code` where the text holds no program. Raises
     UsageError for what the caller must change, MachineError for what this machine lacks.
     """
-    rules = _Rules(suite, unsafe, settings)
+    rules = Rules(suite, unsafe, settings)
     found = rules.problem(problem)
-    text = _text_of(source)
+    text = text_of(source)
     chosen = rules.settings_for(found)
     require_device(chosen.backend)
     with Engine(Path(cache) if cache is not None else None, unsafe=unsafe) as engine:
         return verdict_on(text, found, chosen, engine)
-
-
-class _Rules:
-    """What the arguments mean: the problems they name, and the settings of each."""
-
-    def __init__(self, suite: str | Path | None, unsafe: bool, settings: dict[str, Any]) -> None:
-        """Raises UsageError for settings that make no sense."""
-        self._path = Path(suite) if suite is not None else None
-        self._suite: Suite | None = open_suite(self._path) if suite is not None else None
-        chosen = {"backend": default_backend(), **settings}
-        self._size = chosen.pop("size", None)
-        try:
-            self.settings = VerifySettings(unsafe=unsafe, **chosen)
-        except ValidationError as error:
-            raise UsageError(explain(error, known=VerifySettings.model_fields)) from None
-
-    def problem(self, named: str | Path | Problem) -> Problem:
-        """The problem that `named` means. Raises UsageError when there is none."""
-        if isinstance(named, Problem):
-            return named
-        if isinstance(named, Path):
-            return read_problem(named)
-        if self._suite is None:
-            self._suite = open_suite(self._path)
-        return self._suite.find(named)
-
-    def settings_for(self, problem: Problem) -> VerifySettings:
-        """The settings with the size that this problem is verified at. Raises UsageError when it lacks it."""
-        size = choose_size(self._size, self.settings.backend, [problem])
-        return self.settings.model_copy(update={"size": size})
-
-
-def _text_of(source: str | Path) -> str:
-    return read_text(source) if isinstance(source, Path) else source
 
 
 async def _closed(engine: Engine) -> None:
