@@ -13,6 +13,8 @@ _TEMPORARY_NAMES = (
     (re.compile(r"\bcc[A-Za-z0-9]{6}\.(?=(?:o|s|ii|i|res|cdtor|ltrans)\b)"), "cc."),  # gcc
 )
 
+_TIMES = re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE)
+"""They differ from run to run."""
 _FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(\S+)", re.MULTILINE)
 _ERROR = re.compile(r"\berror\b(?!\S*/)")
 """Not in the path of a command."""
@@ -27,7 +29,7 @@ def clean_log(text: str, scratch: Path) -> str:
     text = text.replace(f"{scratch}/", "").replace(str(scratch), ".")
     for pattern, replacement in _TEMPORARY_NAMES:
         text = pattern.sub(replacement, text)
-    return shorten(text)
+    return shorten(_TIMES.sub("", text))
 
 
 def failures(log: str) -> set[str]:

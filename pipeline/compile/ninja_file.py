@@ -21,6 +21,9 @@ CUDA, CUDA_OBJECT = "cuda.cu", "cuda.cuda.o"
 MAX_FLAG_CHARS = 60_000
 """Flags of one kind together; the kernel refuses a shell command of more than 128 KiB."""
 
+RESOURCE_USAGE = "-Xptxas=-v"
+"""Has ptxas say how many registers, and how much memory, each kernel takes. It changes nothing else."""
+
 SHIM = "absent"
 """Folder, in the scratch directory, of stand-ins for headers that this machine's toolkit lacks."""
 _AHEAD = (f"-I{FOLDER}",)
@@ -171,7 +174,7 @@ def _cuda_flags(request: BuildRequest, toolchain: Toolchain) -> list[str]:
     flags += [*_common_flags(request, toolchain), *toolchain.nvcc_defaults]
     if not any("arch" in word for word in own if "TORCH_EXTENSION_NAME" not in word):
         flags += toolchain.gencode
-    flags += ["--compiler-options", "-fPIC"]
+    flags += ["--compiler-options", "-fPIC", RESOURCE_USAGE]
     flags += [_without_native(word, toolchain) for word in own]
     if not any(word.startswith("-std=") for word in own):
         flags.append(f"-std={toolchain.cxx_standard}")

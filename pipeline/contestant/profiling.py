@@ -8,6 +8,7 @@ report, never an error of the candidate.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import sys
@@ -56,6 +57,8 @@ _ALLOCATIONS = re.compile(
     r"|cuMem(?:Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap|Address|Pool)\w*"
 )
 _OF_CUDA = re.compile(r"cu(?:da)?[A-Z]\w*$")
+Launched = tuple[str, int, int, list[int] | None]
+"""A kernel's name, its nanoseconds, what launched it, and its `launch_shape`."""
 _VERSION = re.compile(r"(?:_v\d+)?(?:_pt[sd][zs])?$")
 """What CUPTI appends to the names of CUDA's functions."""
 
@@ -133,24 +136,28 @@ class Watched:
         if self._device.type == "cuda":
             if self._releases:
                 self._release()
-            if any(_FENCE in name for name, _, _ in launched):
+            if any(_FENCE in name for name, *_ in launched):
                 self._report_device(seen, spans, [each for each in launched if _FENCE not in each[0]])
             else:
                 self._troubles.append("the profiler sees no kernels on this machine")
 
-    def _report_device(
-        self, seen: Attributed, spans: list[Span], launched: list[tuple[str, int, int]]
-    ) -> None:
+    def _report_device(self, seen: Attributed, spans: list[Span], launched: list[Launched]) -> None:
         """Kernels, and how long they took for each of the operators on the host that launched them."""
         operators = {span.correlation: span.name for span in spans if "::" in span.name}
         kernels: Totals = {}
         spent: Totals = {}
-        for name, ns, launcher in launched:
+        shapes: dict[str, tuple[int, list[int]]] = {}
+        for name, ns, launcher, shape in launched:
+            if shape is not None and ns >= shapes.get(name, (0, shape))[0]:
+                shapes[name] = (ns, shape)
             by_torch = operators.get(launcher, "").partition("::")[0] in LIBRARY_NAMESPACES
             add(kernels, (BY_TORCH if by_torch else "kernel", name), 1, ns)
             if (owner := seen.owners.get(launcher)) is not None:
                 add(spent, owner, 0, ns)
         self.report["device"] = self._listed(kernels)
+        self.report["shapes"] = [
+            [name[:MAX_NAME], *shape] for name, (_, shape) in list(shapes.items())[:MAX_ENTRIES]
+        ]
         self.report["spent"] = self._listed(
             {key: (seen.totals[key][0], ns) for key, (_, ns) in spent.items()}
         )
@@ -262,17 +269,40 @@ def allocation(name: str) -> tuple[str, ...]:
     return (base,) if _ALLOCATIONS.fullmatch(base) else ()
 
 
-def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[tuple[str, int, int]], Counter[str]]:
+def launch_shape(said: str) -> list[int] | None:
+    """Threads of a block, blocks, registers of a thread, bytes of shared memory; None where it does not say.
+
+    `said`: what CUPTI says of a kernel, as Kineto writes it: `"registers per thread": 32, "grid": [8, 1, 1]`
+    and more.
+    """
+    try:
+        facts = json.loads(f"{{{said.strip().strip(',').removeprefix('{').removesuffix('}')}}}")
+        numbers = [prod(facts["block"]), prod(facts["grid"])]
+        numbers += [facts["registers per thread"], facts["shared memory"]]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return numbers if all(type(number) is int for number in numbers) else None
+
+
+def _shape(event: Any) -> list[int] | None:
+    """Of a kernel's launch; None with versions of torch that do not tell."""
+    try:
+        return launch_shape(event.metadata_json())
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[Launched], Counter[str]]:
     """Spans on the host; kernels with nanoseconds and what launched them; calls that took memory."""
     spans: list[Span] = []
-    launched: list[tuple[str, int, int]] = []
+    launched: list[Launched] = []
     allocations: Counter[str] = Counter()
     for event in events:
         name = event.name()
         if event.is_user_annotation() and not name.startswith(MARK):
             continue
         if event.device_type() == DeviceType.CUDA:
-            launched.append((name, event.duration_ns(), event.linked_correlation_id()))
+            launched.append((name, event.duration_ns(), event.linked_correlation_id(), _shape(event)))
         elif event.device_type() == DeviceType.CPU:
             if _OF_CUDA.match(name):  # numbered by CUPTI, and so like operators, which count for themselves
                 allocations.update(allocation(name))

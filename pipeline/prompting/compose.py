@@ -109,6 +109,8 @@ def repair_prompt(
         "build_log": trim_log(failure.build_log, MAX_LOG),
         "details": trim_text(failure.details.strip(), MAX_DETAILS),
         "launches": _longest(failure.kernels)[:MAX_KERNELS] if failure.kernels else [],
+        "bottleneck": failure.analysis.bottleneck if failure.analysis else None,
+        "kernel_facts": failure.analysis.kernels[:MAX_KERNELS] if failure.analysis else (),
         "shown": _fitting(shown),
         "tried": tried[-MAX_TRIED:],
     }

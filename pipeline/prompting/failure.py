@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernelproof.analysis.analyse import Analysis, analyse
 from kernelproof.types import (
     BuildState,
     Check,
@@ -32,6 +33,8 @@ class Failure(FrozenRecord):
     measurement: Measurement | None = None
     kernels: Kernels | None = None
     """What ran in one traced call of a correct program."""
+    analysis: Analysis | None = None
+    """What bounds a correct program, and what its kernels take."""
 
     @classmethod
     def from_verification(cls, verification: Verification) -> Failure:
@@ -47,6 +50,7 @@ class Failure(FrozenRecord):
             checks=verification.checks,
             measurement=verification.measurement,
             kernels=verification.kernels if verification.status is Status.CORRECT else None,
+            analysis=analyse(verification) if verification.status is Status.CORRECT else None,
         )
 
     @classmethod

@@ -7,6 +7,8 @@ import json
 from rich.console import Console
 from rich.text import Text
 
+from kernelproof.analysis.analyse import analyse
+from kernelproof.report.analysis import print_analysis
 from kernelproof.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
 from kernelproof.report.measurement import print_measurement
 from kernelproof.report.plain import clean, json_text
@@ -85,6 +87,7 @@ def print_verification(verification: Verification, console: Console) -> None:
     _print_errors(verification, console)
     if verification.kernels:
         _print_kernels(verification.kernels, console)
+    print_analysis(analyse(verification), console)
     if verification.measurement:
         print_measurement(verification.measurement, console)
     if verification.details:

@@ -34,6 +34,15 @@ class Launch(FrozenRecord):
     count: int
     ms: float | None = None
     """Device time of all of them together; None where no profiler timed it."""
+    threads: int | None = None
+    """Threads of a block, in the launch that took longest. This and the next three are None where the
+    profiler does not say."""
+    blocks: int | None = None
+    """Blocks of that launch."""
+    registers: int | None = None
+    """Registers of a thread."""
+    shared_bytes: int | None = None
+    """Shared memory of a block."""
 
 
 class Kernels(FrozenRecord):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelproof.analysis.resources import resources
 from kernelproof.compile import Builder
 from kernelproof.types import Build, BuildRequest, BuildState
 from tests.compile.calling import call
@@ -29,6 +30,9 @@ def test_a_kernel_is_compiled_for_the_target_architecture(builder: Builder, plai
     architecture = builder.toolchain.architecture.replace(".", "")
     assert f"sm_{architecture}".encode() in Path(str(build.library)).read_bytes()
     assert sum("-gencode" in command for command in build.commands) == 1
+    (relu,) = resources([build])
+    assert relu.name == "relu" and 4 <= relu.registers <= 64 and relu.spill_bytes == 0
+    assert "Compile time" not in build.log
 
 
 def test_native_means_the_gpu_compiled_for(builder: Builder, plain, nvcc: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.compile import Toolchain
-from kernelproof.compile.ninja_file import SHIM, make_plan
+from kernelproof.compile.ninja_file import RESOURCE_USAGE, SHIM, make_plan
 from kernelproof.types import BuildRequest
 
 STOCK = """
@@ -107,7 +107,9 @@ def stock_flags(ninja_file: str, variable: str) -> list[str]:
 
 
 def without_cpu_torch_additions(words: list[str], toolchain: Toolchain) -> list[str]:
-    """Our arguments without what a CPU build of torch makes necessary (docs/reference/builds.md)."""
+    """Our arguments without what a CPU build of torch makes necessary, and without the wish to be told of
+    registers (docs/reference/builds.md)."""
+    words = [word for word in words if word != RESOURCE_USAGE]
     if toolchain.torch_cuda is not None:
         return words
     pairs = (

@@ -105,6 +105,13 @@ def test_kernels_come_with_whose_they_are_longest_first(store: Store, command: C
     assert "operators aten.mm, aten.add" in lines
 
 
+def test_what_a_kernel_takes_of_an_sm_is_printed(store: Store, command: Command) -> None:
+    launch = Launch(name="walk(float*)", origin=Origin.OWN, count=1, ms=0.9, threads=256, registers=64)
+    printed = shown(store, command, kernels=Kernels(launches=(launch,)))
+    assert "kernel threads registers spilled shared occupancy limited by\n" in printed
+    assert "\nwalk(float*) 256 64\n" in printed, "without a GPU in the environment there is no occupancy"
+
+
 def test_without_times_kernels_have_no_share(store: Store, command: Command) -> None:
     untimed = Kernels(
         launches=(Launch(name="apply", origin=Origin.OWN, count=1),), trouble="the profiler is taken"
@@ -172,6 +179,7 @@ def test_the_roofline_says_how_close_and_by_which_ceilings(store: Store, command
     assert "roofline 83.1 % of the roofline; 4.29 GB read, 16.8 MB written: at least 0.41 ms" in printed
     assert "1.5 Mop: at least 0.002 ms; no program can take less than 0.3 ms\n" in printed
     assert "ceilings 4.1 TB/s, 790 Top/s, 50 MB may stay in the cache" in printed
+    assert "\nbottleneck memory (the bytes need " in printed
 
 
 def test_blocks_sessions_and_disturbances(store: Store, command: Command) -> None:

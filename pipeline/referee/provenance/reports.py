@@ -19,6 +19,7 @@ from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
 MOST_LOOKUPS = 16
 """Names of a report that are looked for in the libraries' files, a second each at most."""
 
+SHAPE = ("threads", "blocks", "registers", "shared_bytes")
 OWN = (Origin.OWN, Origin.JIT)
 """What counts as the candidate's."""
 
@@ -66,7 +67,7 @@ def _read(report: object, builds: Sequence[Build], shown: Evidence) -> Report:
     kernels: list[tuple[Launch, bool]] = []
     others = _written_by_others(report.get("made"))
     if "device" in report:
-        kernels = _device(_rows(report["device"]), shown, others)
+        kernels = _device(_rows(report["device"]), shown, others, _shapes(report.get("shapes")))
         launches = [launch for launch, _ in kernels]
     else:
         launches = host + _interpreted(report.get("interpreted"), shown, others)
@@ -96,7 +97,9 @@ def _of_libraries(rows: Iterable[_Row]) -> list[_Row]:
     return [row for row in rows if row.name.partition(".")[0] in LIBRARY_NAMESPACES]
 
 
-def _device(rows: Iterable[_Row], shown: Evidence, others: Mapping[str, Origin]) -> list[tuple[Launch, bool]]:
+def _device(
+    rows: Iterable[_Row], shown: Evidence, others: Mapping[str, Origin], shapes: Mapping[str, dict[str, int]]
+) -> list[tuple[Launch, bool]]:
     """Kernels, and whether an operator of torch launched them. `others`: as `_written_by_others` gives it."""
     launches: list[Launch] = []
     by_torch: list[bool] = []
@@ -105,7 +108,7 @@ def _device(rows: Iterable[_Row], shown: Evidence, others: Mapping[str, Origin])
         whose = origin(name, shown, by_torch=by_torch[-1])
         if whose is Origin.JIT:
             whose = others.get(name, whose)
-        launches.append(Launch(name=name, origin=whose, count=count, ms=ms))
+        launches.append(Launch(name=name, origin=whose, count=count, ms=ms, **shapes.get(name, {})))
     return list(zip(_looked_up(launches), by_torch, strict=True))
 
 
@@ -124,6 +127,21 @@ def _row(item: object) -> _Row:
             if 0 < len(name) <= MAX_NAME and 0 < count < 1 << 40 and 0 <= ms < 1e12:
                 return _Row(kind, clean(name), count, float(ms))
     raise Malformed("a line of what ran is none")
+
+
+def _shapes(value: object) -> dict[str, dict[str, int]]:
+    """What each kernel's longest launch took, by its name; nothing for None. Raises Malformed."""
+    found: dict[str, dict[str, int]] = {}
+    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
+        raise Malformed("the list of launches is none, or too long")
+    for item in value or ():
+        match item:
+            case [str(name), *numbers] if len(name) <= MAX_NAME and len(numbers) == len(SHAPE):
+                if all(type(number) is int and 0 <= number < 1 << 40 for number in numbers):
+                    found[clean(name)] = dict(zip(SHAPE, numbers, strict=True))
+                    continue
+        raise Malformed("a line of the launches is none")
+    return found
 
 
 def _allocations(value: object) -> dict[str, int]:

@@ -12,7 +12,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_NAME, Watched, allocation
+from kernelproof.contestant.profiling import (
+    BY_TORCH,
+    MAX_ENTRIES,
+    MAX_NAME,
+    Watched,
+    allocation,
+    launch_shape,
+)
 from kernelproof.contestant.spans import Span, calls
 from kernelproof.referee.provenance import reports
 from kernelproof.referee.provenance.kernels import lacking, library_compute
@@ -335,3 +342,36 @@ def test_a_profiler_that_fails_is_trouble_and_not_the_candidates(tmp_path: Path)
     found = read({"profile": watched.report}, [])
     assert found.trouble and not found.launches
     assert lacking(found, [build(tmp_path / "lib.so")]) == ""
+
+
+KINETO = (
+    '"queued": 0, "device": 0, "context": 1, "stream": 7, "correlation": 24, "registers per thread": 32, '
+    '"shared memory": 4096, "blocks per SM": 0.48, "warps per SM": 3.9, "grid": [8, 2, 1], '
+    '"block": [32, 4, 1], "est. achieved occupancy %": 6'
+)
+
+
+@pytest.mark.parametrize("said", [KINETO, f"{{{KINETO}}}", f"{KINETO},"])
+def test_a_launch_s_shape_is_read(said: str) -> None:
+    assert launch_shape(said) == [128, 16, 32, 4096]
+
+
+@pytest.mark.parametrize(
+    "said", ["", "{}", '"bytes": 12', "[1]", '"block": 3', KINETO.replace("32,", '"a",')]
+)
+def test_what_says_no_shape_gives_none(said: str) -> None:
+    assert launch_shape(said) is None
+
+
+def test_shapes_go_to_their_kernels() -> None:
+    device = [["kernel", "a(float*)", 2, 0.5], ["kernel", "b(float*)", 1, 0.1]]
+    profile = {"trouble": "", "host": [], "device": device, "shapes": [["a(float*)", 128, 16, 32, 4096]]}
+    a, b = read({"profile": profile}, []).launches
+    assert (a.threads, a.blocks, a.registers, a.shared_bytes) == (128, 16, 32, 4096)
+    assert b.threads is None and b.shared_bytes is None
+
+
+@pytest.mark.parametrize("shapes", [3, [["a", 1]], [["a", 1, 2, 3, -4]], [["a", 1, 2, 3, True]], [["a"] * 5]])
+def test_shapes_that_are_none_are_refused(shapes: object) -> None:
+    profile = {"trouble": "", "host": [], "device": [["kernel", "a", 1, 0.5]], "shapes": shapes}
+    assert "malformed" in read({"profile": profile}, []).trouble

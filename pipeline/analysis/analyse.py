@@ -1,0 +1,64 @@
+"""All of it for one verification: the bottleneck, and a line for each kernel that took long."""
+
+from __future__ import annotations
+
+from kernelproof.analysis.bottleneck import Bottleneck, bottleneck
+from kernelproof.analysis.occupancy import Occupancy, occupancy
+from kernelproof.analysis.resources import Resources, match, resources
+from kernelproof.types import FrozenRecord, Launch, Verification
+
+
+class KernelFacts(FrozenRecord):
+    """One kernel that ran, with what the compiler gave it; None where nobody said."""
+
+    launch: Launch
+    registers: int | None
+    shared_bytes: int | None
+    """Of a block: what the launch took, else what the compiler knew."""
+    spill_bytes: int | None
+    stack_bytes: int | None
+    occupancy: Occupancy | None
+
+
+class Analysis(FrozenRecord):
+    """What bounds a program, and what its kernels take."""
+
+    bottleneck: Bottleneck | None
+    kernels: tuple[KernelFacts, ...]
+    """Those that took longest come first."""
+
+
+def analyse(verification: Verification) -> Analysis:
+    """What is known of a verification's kernels. Nothing is run."""
+    v = verification
+    compiled = resources(v.builds)
+    gpu = v.environment.gpu if v.environment is not None else None
+    launches = sorted(
+        v.kernels.launches if v.kernels is not None else (),
+        key=lambda launch: (-(launch.ms or 0.0), -launch.count),
+    )
+    return Analysis(
+        bottleneck=bottleneck(v.measurement, v.kernels, v.environment) if v.measurement else None,
+        kernels=tuple(
+            _facts(launch, match(launch.name, compiled), gpu.capability if gpu else None)
+            for launch in launches
+        ),
+    )
+
+
+def _facts(launch: Launch, compiled: Resources | None, capability: str | None) -> KernelFacts:
+    registers = compiled.registers if compiled is not None else launch.registers
+    shared = launch.shared_bytes
+    if shared is None and compiled is not None:
+        shared = compiled.shared_bytes
+    known = capability is not None and launch.threads is not None and registers is not None
+    return KernelFacts(
+        launch=launch,
+        registers=registers,
+        shared_bytes=shared,
+        spill_bytes=compiled.spill_bytes if compiled is not None else None,
+        stack_bytes=compiled.stack_bytes if compiled is not None else None,
+        occupancy=occupancy(capability or "", launch.threads or 0, registers or 0, shared or 0)
+        if known
+        else None,
+    )

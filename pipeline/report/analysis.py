@@ -1,0 +1,60 @@
+"""What bounds a program, and what its kernels take of an SM, on screen."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from kernelproof.analysis.analyse import Analysis, KernelFacts
+from kernelproof.analysis.bottleneck import Bottleneck
+from kernelproof.report.layout import cell, figure, percent, plain_table, print_facts
+
+ROWS = 20
+"""Kernels that the table shows."""
+NAME = 60
+"""Characters of a kernel's name in it."""
+
+
+def print_analysis(analysis: Analysis, console: Console) -> None:
+    """A table of the kernels of which something is known, and the bottleneck."""
+    known = [facts for facts in analysis.kernels if facts.registers is not None]
+    if known:
+        table = plain_table("kernel", "threads", "registers", "spilled", "shared", "occupancy", "limited by")
+        for facts in known[:ROWS]:
+            table.add_row(*map(cell, _row(facts)))
+        console.print(table)
+    if analysis.bottleneck is not None:
+        print_facts(console, {"bottleneck": _said(analysis.bottleneck)})
+
+
+def _row(facts: KernelFacts) -> tuple[str, ...]:
+    occupancy = facts.occupancy
+    return (
+        facts.launch.name[:NAME],
+        _number(facts.launch.threads),
+        _number(facts.registers),
+        _bytes(facts.spill_bytes),
+        _bytes(facts.shared_bytes),
+        percent(occupancy.share) if occupancy else "",
+        occupancy.limited_by if occupancy else "",
+    )
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _bytes(value: int | None) -> str:
+    return "" if value is None else f"{value} B"
+
+
+def _said(found: Bottleneck) -> str:
+    """`memory (81 % of the time for the bytes, 2710 GB/s; kernels run for 97 % of it)`."""
+    parts = []
+    if found.memory_share is not None and found.achieved_bytes_per_s is not None:
+        speed = figure(found.achieved_bytes_per_s / 1e9)
+        parts.append(f"the bytes need {percent(found.memory_share)} of the time, {speed} GB/s")
+    if found.compute_share is not None:
+        parts.append(f"the arithmetic {percent(found.compute_share)}")
+    if found.device_share is not None:
+        parts.append(f"kernels run for {percent(found.device_share)} of it")
+    return f"{found.limit} ({'; '.join(parts)})" if parts else found.limit
