@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ import psutil
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.types import Status
+from tests.cli import prestarted
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-c", "from kernelproof.cli.app import main; main()")
@@ -62,7 +64,7 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=_interruptible,
+            preexec_fn=prestarted.interruptible,
         )
 
     def run(
@@ -72,25 +74,49 @@ class Program:
 
         `seconds`: most that it may take.
         """
+        done = self._started_anew(arguments, seconds) if self._own_start else self._forked(arguments, seconds)
+        assert code is None or done.returncode == code, (
+            f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    @property
+    def _own_start(self) -> bool:
+        """Whether what is to be tried may change how Python starts, or which modules it finds."""
+        return any(name.startswith(("PYTHON", "LC_", "LANG")) for name in self.extra)
+
+    def _started_anew(self, arguments: Sequence[object], seconds: float) -> subprocess.CompletedProcess[str]:
         process = self.start(*arguments)
         stdout, stderr = process.communicate(timeout=seconds)
-        done = subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
-        assert code is None or done.returncode == code, f"exit code {done.returncode}\n{stdout}\n{stderr}"
-        assert "Traceback" not in stderr, stderr
-        return done
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+    def _forked(self, arguments: Sequence[object], seconds: float) -> subprocess.CompletedProcess[str]:
+        words = [str(word) for word in arguments]
+        pipes = [os.pipe() for _ in range(2)]
+        with Path(os.devnull).open() as nothing:
+            streams = [nothing.fileno(), *(theirs for _, theirs in pipes)]
+            command = prestarted.start(
+                words, environment=self.environment, directory=self.workspace, streams=streams
+            )
+        for _, theirs in pipes:
+            os.close(theirs)
+        with ThreadPoolExecutor(2) as readers:
+            told = [readers.submit(_read, ours) for ours, _ in pipes]
+            code = command.wait(seconds)
+            stdout, stderr = (each.result(seconds) for each in told)
+        return subprocess.CompletedProcess([*PROGRAM, *words], code, stdout, stderr)
 
     def on_terminal(self, *arguments: object, columns: int = 120, seconds: float = 120.0) -> tuple[int, str]:
         """Exit code of a command on a terminal without a pager, and all that it wrote there."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        process = subprocess.Popen(
-            [*PROGRAM, *map(str, arguments)],
-            env={**self.environment, "TERM": "xterm-256color", "PAGER": "cat", "COLUMNS": "", "LINES": ""},
-            cwd=self.workspace,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
+        screen = {"TERM": "xterm-256color", "PAGER": "cat", "COLUMNS": "", "LINES": ""}
+        command = prestarted.start(
+            [str(word) for word in arguments],
+            environment={**self.environment, **screen},
+            directory=self.workspace,
+            streams=[theirs] * 3,
         )
         os.close(theirs)
         seen, deadline = b"", time.monotonic() + seconds
@@ -99,7 +125,7 @@ class Program:
                 seen += piece
                 assert time.monotonic() < deadline, seen[-2000:]
         os.close(ours)
-        return process.wait(timeout=60), seen.decode(errors="replace")
+        return command.wait(60.0), seen.decode(errors="replace")
 
     def store(self) -> Store:
         """The workspace's store, which must be there."""
@@ -193,9 +219,9 @@ def kill_tree(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=60)
 
 
-def _interruptible() -> None:
-    """A shell lets what it runs in the background ignore Ctrl-C, and so would all that starts from there."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _read(pipe: int) -> str:
+    with os.fdopen(pipe) as file:
+        return file.read()
 
 
 def _seen(process: Path) -> bytes:
