@@ -1,6 +1,7 @@
 # make demo           install, then the main job on this machine, from recorded model responses
 # make test           install what it needs, then style, types, imports, tests (no GPU; 12 minutes on 2 cores)
-# make test-slow      the tests that are left out of make test (on a GPU also its own); hours, by hand
+# make test-ci        more tests that build and judge candidates; .ci/run runs them after make test
+# make test-slow      the tests that are left out of both (on a GPU also its own); hours, by hand
 # make test-thorough  simulations and long repetitions, by hand (hours)
 # make test-gpu       the tests that need a CUDA device
 # make bench          the benchmarks: they print figures, they assert none
@@ -14,18 +15,23 @@ TEST_WORKERS ?= 2
 BESIDE := -n $(TEST_WORKERS) --dist worksteal
 # The files with such tests: to collect all others a second time takes as long as the tests.
 CLOCKED = $(shell grep -rl 'mark\.clock' tests --include='*.py')
+USUAL := not gpu and not slow and not thorough
 export PYTHON
 # Hundreds of processes start in a run: none compiles the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu test-slow test-thorough bench evidence lint clean
+.PHONY: demo test test-ci test-gpu test-slow test-thorough bench evidence lint clean
 
 demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
 
 test: lint
-	$(VENV)/python -m pytest $(BESIDE) -m "not gpu and not slow and not thorough and not clock"
-	$(VENV)/python -m pytest -m "clock and not gpu and not slow and not thorough" $(CLOCKED)
+	$(VENV)/python -m pytest $(BESIDE) -m "not ci and not clock and $(USUAL)"
+	$(VENV)/python -m pytest -m "clock and not ci and $(USUAL)" $(CLOCKED)
+
+test-ci: .venv/test.installed
+	$(VENV)/python -m pytest $(BESIDE) -m "ci and not clock and $(USUAL)"
+	$(VENV)/python -m pytest -m "clock and ci and $(USUAL)" $(CLOCKED)
 
 test-gpu: .venv/test.installed
 	$(VENV)/python -m pytest -m "gpu and not slow and not thorough"

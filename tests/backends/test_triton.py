@@ -6,6 +6,7 @@ import sys
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,7 @@ knobs.compilation.listener = lambda *, cache_hit, **_: print("hit" if cache_hit 
 )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("handed_on", [True, False])
 def test_what_was_compiled_is_not_compiled_again_where_it_is_handed_on(
     builder: Builder, tmp_path: Path, handed_on: bool
@@ -127,6 +129,7 @@ def test_what_was_compiled_is_not_compiled_again_where_it_is_handed_on(
         assert contestant.close().stdout.split() == ["hit" if handed_on else "compiled"]
 
 
+@pytest.mark.ci
 def test_every_configuration_of_a_tuned_kernel_is_compiled(builder: Builder, tmp_path: Path) -> None:
     found = ahead(builder, programs.TUNED, tmp_path)
     assert found.first_calls is not None
@@ -143,18 +146,21 @@ def test_a_kernel_that_does_not_compile_never_gets_near_a_gpu(builder: Builder, 
     assert again.refused == found.refused and again.sandbox is None, "it is known without another try"
 
 
+@pytest.mark.ci
 def test_a_mistake_that_triton_only_points_at_is_quoted(builder: Builder, tmp_path: Path) -> None:
     found = ahead(builder, programs.AXIS_OF_A_FLOAT, tmp_path)
     assert found.refused.startswith("a kernel did not compile: CompilationError at `")
     assert "tl.max(x, 0.0)" in found.refused
 
 
+@pytest.mark.ci
 def test_what_fails_for_want_of_a_gpu_says_nothing(builder: Builder, tmp_path: Path) -> None:
     found = ahead(builder, programs.NO_GPU, tmp_path)
     assert found.first_calls is not None and found.first_calls.state is BuildState.OK
     assert found.refused == "" and not any(name.endswith(".cubin") for name in files(found.first_calls))
 
 
+@pytest.mark.ci
 def test_what_one_source_leaves_is_no_others(builder: Builder, tmp_path: Path) -> None:
     """A candidate may leave what it likes where the compiler looks: only the same source ever gets it."""
     poisoned = programs.RELU + (
@@ -174,7 +180,11 @@ def judged(engine: Engine, source: str, folder: Path) -> Verification:
     return engine.verify(source, programs.problem(folder), SETTINGS)
 
 
-@pytest.mark.parametrize("source", [programs.RELU, programs.TUNED, programs.TUNED_BY_HAND])
+def _ci(*values: object) -> Any:
+    return pytest.param(*values, marks=pytest.mark.ci)
+
+
+@pytest.mark.parametrize("source", [programs.RELU, _ci(programs.TUNED), _ci(programs.TUNED_BY_HAND)])
 def test_without_a_gpu_it_is_interpreted_and_never_timed(source: str, engine: Engine, tmp_path: Path) -> None:
     verdict = judged(engine, source, tmp_path)
     assert verdict.status is Status.CORRECT, verdict.reason
@@ -191,10 +201,10 @@ def test_without_a_gpu_it_is_interpreted_and_never_timed(source: str, engine: En
     [
         (programs.WRONG, Status.WRONG_OUTPUT, "wrong"),
         (programs.NO_LAUNCH, Status.NO_CUSTOM_KERNEL, "no kernel of its own ran"),
-        (programs.DECOY, Status.NO_CUSTOM_KERNEL, "replace nothing"),
-        (programs.UNDEFINED, Status.BUILD_ERROR, "has no attribute 'rectified'"),
+        _ci(programs.DECOY, Status.NO_CUSTOM_KERNEL, "replace nothing"),
+        _ci(programs.UNDEFINED, Status.BUILD_ERROR, "has no attribute 'rectified'"),
         (programs.INLINE_PTX, Status.BUILT_NOT_RUN, "inline_asm not supported in interpreter mode"),
-        (programs.LIBDEVICE, Status.BUILT_NOT_RUN, "libdevice.fdim not supported in interpreter mode"),
+        _ci(programs.LIBDEVICE, Status.BUILT_NOT_RUN, "libdevice.fdim not supported in interpreter mode"),
     ],
     ids=["wrong", "no launch", "decoy", "undefined", "inline PTX", "libdevice"],
 )
@@ -206,6 +216,7 @@ def test_what_the_interpreter_shows_is_judged(
     assert says in verdict.reason
 
 
+@pytest.mark.ci
 def test_the_example_gives_the_references_results_when_it_is_interpreted(tmp_path: Path) -> None:
     program = (
         "from tests.prompting.test_examples_run import compare; compare('triton', 'cpu'); print('equal')"

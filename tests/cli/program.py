@@ -92,20 +92,29 @@ class Program:
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def _forked(self, arguments: Sequence[object], seconds: float) -> subprocess.CompletedProcess[str]:
-        words = [str(word) for word in arguments]
-        pipes = [os.pipe() for _ in range(2)]
-        with Path(os.devnull).open() as nothing:
-            streams = [nothing.fileno(), *(theirs for _, theirs in pipes)]
-            command = prestarted.start(
-                words, environment=self.environment, directory=self.workspace, streams=streams
+        ours, theirs = os.pipe()
+        with ThreadPoolExecutor(1) as reader:
+            output = reader.submit(_read, ours)
+            code, errors = self.into(theirs, *arguments, seconds=seconds)
+            return subprocess.CompletedProcess(
+                [*PROGRAM, *map(str, arguments)], code, output.result(), errors
             )
-        for _, theirs in pipes:
-            os.close(theirs)
-        with ThreadPoolExecutor(2) as readers:
-            told = [readers.submit(_read, ours) for ours, _ in pipes]
-            code = command.wait(seconds)
-            stdout, stderr = (each.result(seconds) for each in told)
-        return subprocess.CompletedProcess([*PROGRAM, *words], code, stdout, stderr)
+
+    def into(self, stdout: int, *arguments: object, seconds: float = 120.0) -> tuple[int, str]:
+        """Exit code and errors of a command that writes to this descriptor, which is closed here."""
+        ours, theirs = os.pipe()
+        with Path(os.devnull).open() as nothing:
+            command = prestarted.start(
+                [str(word) for word in arguments],
+                environment=self.environment,
+                directory=self.workspace,
+                streams=[nothing.fileno(), stdout, theirs],
+            )
+        os.close(stdout)
+        os.close(theirs)
+        with ThreadPoolExecutor(1) as reader:
+            errors = reader.submit(_read, ours)
+            return command.wait(seconds), errors.result()
 
     def on_terminal(self, *arguments: object, columns: int = 120, seconds: float = 120.0) -> tuple[int, str]:
         """Exit code of a command on a terminal without a pager, and all that it wrote there."""

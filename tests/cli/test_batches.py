@@ -39,6 +39,7 @@ def night(program: Program) -> Program:
     return program
 
 
+@pytest.mark.ci
 def test_other_settings_of_the_judging_ask_nothing_again(night: Program, suite: Path, tmp_path: Path) -> None:
     source = tmp_path / "answer.md"
     source.write_text(fenced(material.right()))
@@ -168,6 +169,7 @@ def test_a_configuration_and_a_run_like_it(night: Program, suite: Path, tmp_path
     assert all(a.run.verify.measure is False for a in night.attempts())
 
 
+@pytest.mark.ci
 def test_again_redoes_only_what_ended_so(night: Program, suite: Path) -> None:
     with serve(Step(answer("no code today")), Step(answer(fenced(material.right())))) as server:
         command = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from kernelproof.cli.app import app
 from tests.cli import material
 from tests.cli.material import fenced
-from tests.cli.program import PROGRAM, Program
+from tests.cli.program import Program
 from tests.faultserver import start
 
 CLOSED = 141
@@ -50,19 +49,7 @@ def unread(program: Program, *arguments: object) -> tuple[int, str]:
     """Exit code and errors of a command whose output nobody reads from the beginning."""
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [*PROGRAM, *map(str, arguments)],
-        env=program.environment,
-        cwd=program.workspace,
-        stdin=subprocess.DEVNULL,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    os.close(writing)
-    return done.returncode, done.stderr
+    return program.into(writing, *arguments)
 
 
 @pytest.mark.parametrize("command", SHORT, ids=" ".join)

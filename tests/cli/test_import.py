@@ -119,6 +119,7 @@ def test_a_run_is_judged_and_its_claims_stand_beside(program: Program, suite: Pa
     assert "tiny-model" in usual and "2/7" in usual
 
 
+@pytest.mark.ci
 def test_stored_first_and_judged_later(program: Program, suite: Path, run: Path) -> None:
     command = ("import", run, "--suite", suite, *QUICK)
     done = program.run(*command, "--no-verify")

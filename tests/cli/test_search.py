@@ -41,6 +41,7 @@ def claimed(attempt: StoredAttempt) -> float:
     return attempt.verdict.verification.measurement.claimed
 
 
+@pytest.mark.ci
 def test_refine_goes_on_after_a_correct_answer(program: Program, suite: Path, tmp_path: Path) -> None:
     slow = "float input = value; for (int n = 0; n < 3; ++n) { value = input + 0.0f * value; "
     slow += "for (int k = 0; k < 40; ++k) value = std::sin(value); }"
@@ -88,6 +89,7 @@ def test_a_sample_that_is_good_enough_ends(program: Program, suite: Path, tmp_pa
     assert program.attempts() == [only]
 
 
+@pytest.mark.ci
 def test_beam_asks_three_at_the_same_time(program: Program, suite: Path, tmp_path: Path) -> None:
     answers: material.Answers = {
         ("level1/1", 0, 1): answer("no code"),
@@ -121,6 +123,7 @@ def kill(program: Program, command: tuple[object, ...], kills: int, longest_s: f
     program.run(*command)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("turns", "kills"), [(16, 3), pytest.param(60, 10, marks=pytest.mark.slow)])
 def test_a_killed_evolve_run_makes_the_attempts_that_it_would_have_made(
     program: Program, suite: Path, tmp_path: Path, turns: int, kills: int
@@ -181,6 +184,7 @@ def result(attempt: StoredAttempt, proposal: Proposal) -> Result:
     return Result(proposal, attempt.key.turn, verdict.status, verdict, attempt.source, interval)
 
 
+@pytest.mark.ci
 def test_a_retracted_program_is_verified_again_before_anything_is_built_on_it(
     program: Program, suite: Path, tmp_path: Path
 ) -> None:

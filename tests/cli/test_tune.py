@@ -64,6 +64,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, suite: Path, cache: Path) ->
         return program, best, done.stdout
 
 
+@pytest.mark.ci
 @pytest.mark.clock
 def test_the_parameter_that_wastes_work_is_found(tuned: tuple[Program, Path, str]) -> None:
     _, best, said = tuned
@@ -71,6 +72,8 @@ def test_the_parameter_that_wastes_work_is_found(tuned: tuple[Program, Path, str
     assert "times as fast as the original" in said and "no gain" not in said
 
 
+@pytest.mark.ci
+@pytest.mark.clock
 def test_what_fails_is_stored_as_well(tuned: tuple[Program, Path, str]) -> None:
     program, _, said = tuned
     assert "2 parameters declared" in said and "5 combinations; chosen by: all combinations" in said
@@ -87,6 +90,8 @@ def test_what_fails_is_stored_as_well(tuned: tuple[Program, Path, str]) -> None:
     assert len(found) == len(expected)
 
 
+@pytest.mark.ci
+@pytest.mark.clock
 def test_only_the_confirmation_counts(tuned: tuple[Program, Path, str]) -> None:
     program, _, _ = tuned
     assert "parameters     REPEAT 32, MODE 1" in program.run("show", 1).stdout
@@ -113,6 +118,7 @@ def sources(program: Program) -> Counter[tuple[str, str | None]]:
     return Counter((attempt.run.kind, attempt.source) for attempt in program.attempts())
 
 
+@pytest.mark.ci
 def test_killed_it_goes_on_and_verifies_nothing_twice(program: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(kernel("// tune: REPEAT = 1 | 32\nconstexpr int REPEAT = 32;"))
     command = ("tune", tmp_path / "kernel.py", "--problem", "sines", "--suite", suite, *SHORT, "--json")
@@ -143,6 +149,7 @@ def test_two_at_once_verify_nothing_twice(program: Program, suite: Path, tmp_pat
     assert found[0] == found[1] and set(sources(program).values()) == {1}
 
 
+@pytest.mark.ci
 def test_interrupted_it_says_how_to_go_on(program: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(kernel("// tune: REPEAT = 1 | 2\nconstexpr int REPEAT = 2;"))
     command = ("tune", tmp_path / "kernel.py", "--problem", "sines", "--suite", suite, *SHORT)

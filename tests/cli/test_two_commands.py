@@ -76,6 +76,7 @@ def finish(program: Program, asked: tuple[object, ...]) -> None:
     raise AssertionError(f"not done after five times: {codes}")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("samples", "kills"),
     [(40, 2), pytest.param(300, 10, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])],

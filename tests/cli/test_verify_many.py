@@ -81,6 +81,7 @@ def test_a_folder_is_verified_once(program: Program, suite: Path, tmp_path: Path
         assert stored[one["attempt"]].status == one["verification"]["status"] == "correct"
 
 
+@pytest.mark.ci
 def test_again_verifies_anew_and_the_newest_counts(program: Program, suite: Path, tmp_path: Path) -> None:
     put(tmp_path / "given" / "prose.txt", "Kernels are nice.\n")
     command = ("verify", tmp_path / "given", "--problem", "relu", "--suite", suite, *QUICK, "--json")

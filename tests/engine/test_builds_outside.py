@@ -95,6 +95,7 @@ IN_CALL = "\n        ".join(["try:", "    built('own', BROKEN)", "except Excepti
 LATE_IN_CALL = "if x.data_ptr() != 0:\n            " + IN_CALL.replace("\n", "\n    ")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "result",
     [
@@ -140,6 +141,7 @@ def test_a_failure_that_is_met_again_and_again_is_told_once(engine: Engine) -> N
     assert found.reason.count("error:") == 1
 
 
+@pytest.mark.ci
 def test_a_build_failure_is_told_while_a_referee_is_at_work(
     host: Path, referees: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "corpus.md").read_tex
 
 
 ONE_OF = {"honest": 24, "harmless": 4, "wrong": 16, "faults": 12}
-"""`make test` judges one of so many of these kinds."""
+"""`make test-ci` judges one of so many of these kinds."""
 LONG = (
     "cheats/clock_rewritten_in_libc",
     "cheats/own_kernel_until_timed",
@@ -54,13 +54,17 @@ LONG = (
 
 
 def chosen() -> list[Any]:
-    """All members, those that only `make test-slow` judges marked so."""
+    """All members, those marked that only `make test-ci` or `make test-slow` judges."""
     found = members("cpu")
-    soon = (first_of_each_way(found) | first_of_each_status(found) | some_of_each_kind(found)) - set(LONG)
-    return [
-        pytest.param(member, id=member.id, marks=[] if member.id in soon else [pytest.mark.slow])
-        for member in found
-    ]
+    first = first_of_each_status(found) - set(LONG)
+    some = (first_of_each_way(found) | some_of_each_kind(found)) - set(LONG)
+
+    def marks(member: Member) -> list[pytest.MarkDecorator]:
+        if member.id in first:
+            return []
+        return [pytest.mark.ci if member.id in some else pytest.mark.slow]
+
+    return [pytest.param(member, id=member.id, marks=marks(member)) for member in found]
 
 
 def first_of_each_way(found: list[Member]) -> set[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kernelproof.problems import open_suite
 from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
+
+pytestmark = pytest.mark.ci
 
 PRODUCT = """
 import torch

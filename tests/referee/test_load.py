@@ -14,6 +14,8 @@ from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.corpus import members
 from tests.referee.court import Court
 
+pytestmark = pytest.mark.ci
+
 CANDIDATE = '''
 import tempfile
 from pathlib import Path

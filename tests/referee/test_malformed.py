@@ -337,6 +337,7 @@ def test_build_requests_of_half_characters_end_as_builds(change: dict[str, Any],
     assert Build.model_validate_json(build.model_dump_json()) == build
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "calls",
     [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow), 30],

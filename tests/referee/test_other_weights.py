@@ -62,6 +62,7 @@ def normed(tmp_path: Path) -> Problem:
     return read_problem(tmp_path / "normed.py")
 
 
+@pytest.mark.ci
 def test_norms_without_their_scale_are_a_flag(court: Court) -> None:
     verdict = judged(court, LEFT_OUT, open_suite().find("level3/2"))
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
@@ -70,6 +71,7 @@ def test_norms_without_their_scale_are_a_flag(court: Court) -> None:
     assert verdict.reason == "every check passed; weights_specialised"
 
 
+@pytest.mark.ci
 def test_norms_with_their_scale_are_right(court: Court) -> None:
     source = LEFT_OUT.replace("self.normed(x).transpose", "self.token_norm(x).transpose")
     source = source.replace("self.channel_mlp(self.normed(x))", "self.channel_mlp(self.channel_norm(x))")
@@ -78,6 +80,7 @@ def test_norms_with_their_scale_are_right(court: Court) -> None:
     assert look(verdict).outcome is CheckOutcome.PASS
 
 
+@pytest.mark.ci
 def test_statistics_that_are_only_used_count_and_come_back(court: Court, normed: Problem) -> None:
     verdict = judged(court, USED, normed)
     assert verdict.flags == ()
@@ -91,18 +94,21 @@ def test_statistics_that_are_only_used_count_and_come_back(court: Court, normed:
     assert all(check.outcome is CheckOutcome.PASS for check in later)
 
 
+@pytest.mark.ci
 def test_weights_that_are_not_there_are_left_out(court: Court, normed: Problem) -> None:
     source = USED.replace("self.norm = nn.BatchNorm1d(features).eval()", "self.eps = 1e-5")
     source = source.replace("self.norm(x)", "x / (1 + self.eps) ** 0.5")
     assert judged(court, source, normed).flags == (Flag.WEIGHTS_SPECIALISED,)
 
 
+@pytest.mark.ci
 def test_weights_under_other_names_may_be_used(court: Court, normed: Problem) -> None:
     verdict = judged(court, USED.replace("self.norm", "self.first"), normed)
     assert verdict.flags == ()
     assert look(verdict).outcome is CheckOutcome.NOT_APPLICABLE
 
 
+@pytest.mark.ci
 def test_a_process_that_ends_is_a_flag(court: Court, normed: Problem) -> None:
     ends = "        if float(self.norm.weight.std()) > 0:\n            import os; os._exit(3)\n"
     source = USED.replace("        return self.linear", ends + "        return self.linear")
@@ -130,6 +136,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("work", "used"), [("x * scale + shift", True), ("x.clone()", False)])
 def test_inputs_of_ones_and_zeros_get_other_values_too(
     court: Court, tmp_path: Path, work: str, used: bool

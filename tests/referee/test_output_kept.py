@@ -15,6 +15,8 @@ from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.workers.client import OUTPUT_KEPT
 from tests.referee.court import Court
 
+pytestmark = pytest.mark.ci
+
 HONEST = (Path(__file__).parents[1] / "corpus" / "honest" / "relu_warns.py").read_text()
 QUIET = """
 import torch

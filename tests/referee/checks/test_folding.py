@@ -12,6 +12,8 @@ from kernelproof.types import Check, Flag, Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
+pytestmark = pytest.mark.ci
+
 CORPUS = Path(__file__).parents[2] / "corpus"
 FOLDED = (CORPUS / "honest" / "conv_scale_folded_in_place.py").read_text()
 SWIGLU = (CORPUS / "honest" / "swiglu_norm_folded_in_place.py").read_text()

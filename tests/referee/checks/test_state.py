@@ -11,6 +11,8 @@ from kernelproof.types import Check, CheckOutcome, Flag, Status, Verification, V
 from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
+pytestmark = pytest.mark.ci
+
 CORPUS = Path(__file__).parents[2] / "corpus"
 PROBLEM = CORPUS / "problems" / "batch_norm_train.py"
 CANDIDATE = (CORPUS / "honest" / "batch_norm_train_statistics.py").read_text()

@@ -11,6 +11,8 @@ from kernelproof.types import Kernels, Origin, Status, Verification, VerifySetti
 from kernelproof.types.verify_request import VerifyRequest
 from tests.referee.court import Court
 
+pytestmark = pytest.mark.ci
+
 PROBLEM = '''"""A product of matrices, and what is negative in it set to zero."""
 
 import torch

@@ -13,6 +13,8 @@ from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.workers.shared_memory import MAX_SLOTS
 from tests.referee.court import Court
 
+pytestmark = pytest.mark.ci
+
 PROBLEM = """
 import time
 
