@@ -20,6 +20,8 @@ STEERS = "\x1b]0;owned\x07\x1b[2J\x1bc\x9b31m\r\b\x7f\u202e\u2066\u200b\u2060\uf
 QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
 SOURCE = material.RELU.replace("ReLU of a small matrix.", f"ReLU {STEERS} of a matrix.")
 CANDIDATE = material.right().replace("import torch\n", f"# {STEERS}\nimport torch\n").replace("\r", "")
+FITS_NOT = CANDIDATE.replace("def forward(self, x):", "def backward(self, x):")
+"""It ends before anything is built, and what it says goes the same ways."""
 BACKTICKS = "`" * 1_000_000
 
 HARMFUL = re.compile(
@@ -46,11 +48,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (level / f"3_{STEERS}broken.py").write_text("not python at all")
     given = root / "given" / "relu"
     given.mkdir(parents=True)
-    (given / f"a{STEERS}.py").write_text(CANDIDATE)
+    (given / f"a{STEERS}.py").write_text(FITS_NOT)
     (given / f"b{STEERS}.md").write_text(f"no code {STEERS} here")
     run = root / f"run{STEERS}"
     run.mkdir()
-    (run / f"level_1_problem_1_sample_0{STEERS}_kernel.py").write_text(CANDIDATE)
+    (run / f"level_1_problem_1_sample_0{STEERS}_kernel.py").write_text(FITS_NOT)
     (run / f"{STEERS}notes.txt").write_text("x")
     claim = {"compiled": True, "correctness": True, "runtime": 1.0, "metadata": {"hardware": f"H100{STEERS}"}}
     (run / "eval_results.json").write_text(json.dumps({"1": claim}))
