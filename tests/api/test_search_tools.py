@@ -1,4 +1,4 @@
-"""The programs of docs/guide/search-with-other-tools.md, each in its package's loop, with a script as model."""
+"""The programs of docs/guide/search-with-other-tools.md in their packages' loops, with a scripted model."""
 
 from __future__ import annotations
 
