@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Text, select, type_coerce
+from sqlalchemy import Connection, Text, func, select, type_coerce
 
 from kernelproof.db.models import Attempt, Environment, Measurement, Problem, Retraction, Run, Verification
 from kernelproof.db.views import LeaderboardFilters
@@ -37,6 +37,8 @@ class RunFacts(NamedTuple):
     numerics: str
     purity: str
     own_kernel: bool
+    race: int | None
+    """1 where attempts are screened, and the best of each sample is verified once more."""
 
 
 class ProblemFacts(NamedTuple):
@@ -157,7 +159,7 @@ def read_turns(connection: Connection, filters: LeaderboardFilters) -> Turns:
 
 _RUNS = select(
     *(Run.id, Run.name, Run.kind, Run.model, Run.backend, Run.size),
-    *(Run.numerics, Run.purity, Run.own_kernel),
+    *(Run.numerics, Run.purity, Run.own_kernel, func.json_extract(Run.settings, "$.race")),
 )
 _PROBLEMS = select(Problem.id, Problem.problem_id, Problem.name, Problem.sha256, Problem.level)
 _DEVICES = select(Environment.id, Environment.device_name)
@@ -178,6 +180,11 @@ _VERDICTS = (
     )
     .where(Verification.kind != "reproduce")
     .order_by(Verification.attempt_id)
+)
+_SCREENINGS = (
+    select(Verification.id)
+    .join(Attempt, Attempt.id == Verification.attempt_id)
+    .where(func.json_extract(Verification.settings, "$.bar").is_not(None))
 )
 _RETRACTIONS = select(Retraction.verification_id, Retraction.counts).order_by(Retraction.id)
 _TIMES = select(
@@ -239,8 +246,11 @@ def _turns(
 ) -> tuple[list[int], list[Turn]]:
     """Problems of the attempts that were retracted wholly, and all other attempts of the runs."""
     devices: dict[int | None, str] = {row[0]: row[1] for row in connection.execute(_DEVICES)}
-    retracted, chosen = _verdicts(connection, devices)
-    measured = {row[0]: Times(*row) for row in connection.execute(_TIMES).all()}
+    screenings = _screenings(connection, runs)
+    retracted, chosen = _verdicts(connection, devices, screenings)
+    # The best of many is the luckiest as well: a screening's times do not count.
+    times = (Times(*row) for row in connection.execute(_TIMES).all())
+    measured = {each.verification_id: each for each in times if each.verification_id not in screenings}
     all_attempts = (AttemptFacts(*row) for row in connection.execute(_ATTEMPTS).all())
     attempts = [attempt for attempt in all_attempts if attempt.run_id in runs]
     usual = _usual_devices(attempts, chosen, devices)
@@ -290,14 +300,24 @@ def _rules(facts: Verdict | RunFacts, device: str | None) -> Rules:
     return Rules(facts.backend, facts.size, device, facts.numerics, facts.purity, facts.own_kernel)
 
 
+def _screenings(connection: Connection, runs: dict[int, RunFacts]) -> set[int]:
+    """The screenings of runs that race."""
+    races = [run.id for run in runs.values() if run.race]
+    return set(connection.scalars(_SCREENINGS.where(Attempt.run_id.in_(races)))) if races else set()
+
+
 def _verdicts(
-    connection: Connection, devices: dict[int | None, str]
+    connection: Connection, devices: dict[int | None, str], screenings: set[int]
 ) -> tuple[set[int], dict[int, list[Verdict]]]:
     """Attempts with a retracted verification, and for each attempt the verifications that count.
 
     For each setting and device that is the newest one not retracted; one that judged nothing (our machine
-    failed, or had no device) gives way to any that did.
+    failed, or had no device) gives way to any that did, and a screening to what is none.
     """
+
+    def weight(verdict: Verdict) -> tuple[bool, bool, int]:
+        return verdict.status not in NO_JUDGEMENT, verdict.id not in screenings, verdict.id
+
     gone = _retracted(connection)
     retracted: set[int] = set()
     chosen: defaultdict[int, dict[Rules, Verdict]] = defaultdict(dict)
@@ -308,12 +328,12 @@ def _verdicts(
             continue
         rules = _rules(verdict, devices.get(verdict.environment_id))
         rival = chosen[verdict.attempt_id].get(rules)
-        if rival is None or _weight(verdict) > _weight(rival):
+        if rival is None or weight(verdict) > weight(rival):
             chosen[verdict.attempt_id][rules] = verdict
-    return retracted, {attempt: _one_a_device(found) for attempt, found in chosen.items()}
+    return retracted, {attempt: _one_a_device(found, weight) for attempt, found in chosen.items()}
 
 
-def _one_a_device(found: dict[Rules, Verdict]) -> list[Verdict]:
+def _one_a_device(found: dict[Rules, Verdict], weight: Callable[[Verdict], Any]) -> list[Verdict]:
     """Drops what another verdict under the same rules outweighs, where one of the two reached no device."""
     if len(found) == 1:
         return list(found.values())
@@ -325,7 +345,7 @@ def _one_a_device(found: dict[Rules, Verdict]) -> list[Verdict]:
             if r != rules and r._replace(device=None) == rules._replace(device=None)
             if r.device is None or rules.device is None
         ]
-        if all(_weight(verdict) > _weight(rival) for rival in rivals):
+        if all(weight(verdict) > weight(rival) for rival in rivals):
             kept.append(verdict)
     return kept
 
@@ -336,10 +356,6 @@ def _retracted(connection: Connection) -> set[int]:
     for verification, again in connection.execute(_RETRACTIONS):
         counts[verification] = again
     return {verification for verification, again in counts.items() if not again}
-
-
-def _weight(verdict: Verdict) -> tuple[bool, int]:
-    return verdict.status not in NO_JUDGEMENT, verdict.id
 
 
 def _usual_devices(

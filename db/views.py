@@ -194,7 +194,7 @@ class StoredAttempt(FrozenRecord):
     def verdict(self) -> StoredVerification | None:
         """The verification that counts, as docs/guide/leaderboard.md defines it; None when there is none.
 
-        Of several settings, the newest one's.
+        Of several settings, the newest one's; a screening counts where there is nothing else.
         """
         return _counting(self.verifications)
 
@@ -202,11 +202,14 @@ class StoredAttempt(FrozenRecord):
         """The verification that counts of those with these settings; None when there is none.
 
         A verification records how many threads it had; settings that leave them open mean any number. What
-        was interpreted is never timed, whatever the settings say.
+        was interpreted is never timed, whatever the settings say. A screening fits whatever
+        its bar was.
         """
 
         def fits(judged: Verification) -> bool:
             left_open: dict[str, Any] = {} if settings.threads else {"threads": judged.settings.threads}
+            if settings.bar is not None and judged.settings.bar is not None:
+                left_open["bar"] = judged.settings.bar
             if Flag.INTERPRETED in judged.flags:
                 left_open["measure"] = False
             return judged.settings == settings.model_copy(update=left_open)
@@ -218,7 +221,9 @@ def _counting(verifications: Iterable[StoredVerification]) -> StoredVerification
     counting = [v for v in verifications if v.kind != "reproduce" and v.retracted is None]
     judging = [v for v in counting if v.verification.status.counts_against_model]
     chosen = judging or counting
-    return chosen[-1] if chosen else None
+    confirmed = [v for v in chosen if v.verification.settings.bar is None]
+    newest = confirmed or chosen
+    return newest[-1] if newest else None
 
 
 class LeaderboardFilters(FrozenRecord):

@@ -130,6 +130,15 @@ class AskOptions:
         float | None,
         number(ROOFLINE_SHARE, "End a sample that reaches this share of its roofline: 0.9."),
     ] = None
+    race: Annotated[
+        bool | None,
+        typer.Option(
+            "--race/--no-race",
+            help="Time attempts at rigor quick, and verify the best of a sample again at --rigor "
+            "[default: race with refine, beam, evolve].",
+            show_default=False,
+        ),
+    ] = None
     template: Annotated[
         str | None,
         typer.Option(help="Prompt template: a name, or a directory.", show_default="the backend's"),

@@ -177,8 +177,8 @@ class _PlainLines(_Printed):
 
 def _ended_line(event: Event, *, several: bool) -> str:
     """`level1/1     sample 0 turn 1  correct  1.432 (1.421 to 1.440, faster)`. `several`: with the model."""
-    key = event.key
-    words = f"{clean(key.problem_id):<12} sample {key.sample} turn {key.turn}  {event.status}"
+    key, what = event.key, "the best again: " if event.confirmed else ""
+    words = f"{clean(key.problem_id):<12} sample {key.sample} turn {key.turn}  {what}{event.status}"
     timed = speedup_of(event.verification) if event.status is Status.CORRECT else ""
     return "  ".join(filter(None, (words, timed, clean(event.model) if several else "")))
 

@@ -42,6 +42,7 @@ def event_json(event: Event) -> dict[str, Any]:
         said = event.verification.reason if event.verification is not None else event.note
         facts["status"] = event.status.value if event.status is not None else None
         facts |= {"reason": said or None, "kept": event.kept, **_times(event.verification)}
+        facts |= {"confirmed": True} if event.confirmed else {}
     return facts
 
 

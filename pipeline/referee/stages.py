@@ -51,7 +51,9 @@ def measured(session: Session) -> bool:
 
 def worth_a_claim(session: Session) -> bool:
     """Where the times that were measured could make a claim."""
-    return measured(session) and not session.measuring.far_slower()
+    if not measured(session):
+        return False
+    return not (session.measuring.far_slower() or session.measuring.below_bar())
 
 
 def worth_another_look(session: Session) -> bool:
@@ -232,6 +234,8 @@ def probes(session: Session) -> None:
     """Sets flags; ends nothing."""
     if measured(session) and session.measuring.far_slower():
         session.probes.left_out("it is far slower than the baseline")
+    elif measured(session) and session.measuring.below_bar():
+        session.probes.left_out("it is slower than the best of its search")
     elif session.request.interpreted:
         session.probes.left_out("its kernels are interpreted, which takes long")
     else:

@@ -30,14 +30,20 @@ def print_tree(sample: Sequence[StoredAttempt], console: Console) -> None:
 
 
 def best_of(sample: Sequence[StoredAttempt]) -> StoredAttempt | None:
-    """The correct attempt whose speedup's interval begins highest; of equal ones the first."""
+    """The correct attempt whose speedup's interval begins highest; of equal ones the first. One that was
+    screened counts only where no other one is."""
     correct = [attempt for attempt in sample if _status(attempt) is Status.CORRECT]
-    return max(correct, key=_claimed, default=None)
+    return max(correct, key=_rank, default=None)
 
 
-def _claimed(attempt: StoredAttempt) -> float:
+def _rank(attempt: StoredAttempt) -> tuple[bool, float]:
     times = _times(attempt)
-    return times.claimed if times is not None else 0.0
+    return not _is_screened(attempt), times.claimed if times is not None else 0.0
+
+
+def _is_screened(attempt: StoredAttempt) -> bool:
+    """Whether what counts of it is a screening."""
+    return attempt.verdict is not None and attempt.verdict.verification.settings.bar is not None
 
 
 def _times(attempt: StoredAttempt) -> Measurement | None:
@@ -58,6 +64,8 @@ def _head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
         f"strategy {first.run.strategy_name}, {counted(len(sample), 'attempt')}, "
         + (f"best #{best.id}" if best is not None else "none correct")
     )
+    if best is not None and first.run.race:
+        words += ", not verified again yet" if _is_screened(best) else f", verified again at {_rigor(best)}"
     return Text(clean(words), style="bold")
 
 
@@ -71,6 +79,12 @@ def _line(attempt: StoredAttempt, is_best: bool) -> Text:
         line.append(f"  {speedup_of(attempt.verdict.verification)}")
         if times.roofline is not None:
             line.append(f", {percent(times.roofline.fraction)} of the roofline")
+        if attempt.run.race and not _is_screened(attempt):
+            line.append(f"  at {_rigor(attempt)}")
     if is_best:
         line.append("  best", style="bold green")
     return line
+
+
+def _rigor(attempt: StoredAttempt) -> str:
+    return str(attempt.verdict.verification.settings.rigor) if attempt.verdict else ""

@@ -199,7 +199,11 @@ def fastest_lines(fastest: Sequence[FastAttempt], *, several: bool) -> list[str]
 
 def speedup(one: FastAttempt) -> str:
     """`1.432 (1.421 to 1.440, faster)`."""
-    return f"{one.speedup:.3f} ({one.low:.3f} to {one.high:.3f}, {one.pace.value})"
+    return f"{one.speedup:.3f} ({one.low:.3f} to {one.high:.3f}, {_pace(one)})"
+
+
+def _pace(one: FastAttempt) -> str:
+    return f"{one.pace.value}, screened" if one.screened else one.pace.value
 
 
 def speedup_of(verification: Verification | None) -> str:
@@ -217,7 +221,7 @@ def fastest_table(fastest: Sequence[FastAttempt]) -> Table:
     for one in fastest:
         attempt = "" if one.attempt_id is None else f"#{one.attempt_id}"
         interval = f"{one.low:.3f} to {one.high:.3f}"
-        pace = Text(one.pace.value, style=PACE_STYLE[one.pace])
+        pace = Text(_pace(one), style=PACE_STYLE[one.pace])
         facts = map(Text, (clean(one.problem_id), f"{one.speedup:.3f}", interval))
         table.add_row(*facts, pace, Text(_name(one.model)), Text(attempt))
     return table

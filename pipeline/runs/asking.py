@@ -68,6 +68,11 @@ class Asking:
         """Whether anything may still be asked."""
         return self.fatal is None and self._budget.reached is None
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether a limit ended the asking."""
+        return self._budget.reached is not None
+
     async def ask(
         self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, room: Room
     ) -> Response | None:

@@ -143,6 +143,8 @@ class BatchConfig(ModelOptions):
     strategy: str | None = Field(default=None, min_length=1)
     good_enough: Annotated[Real | None, Field(**ROOFLINE_SHARE.field)] = None
     """A share of the roofline that ends a sample."""
+    race: bool | None = None
+    """Screen the attempts of a search, and verify the best once more. None: as the strategy has it."""
     template: str | None = Field(default=None, min_length=1)
     verify: dict[str, Any] = Field(default_factory=dict)
     """Options of the verification: `backend`, `size`, `rigor` ..., as `kernelproof verify` has them."""

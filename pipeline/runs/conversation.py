@@ -7,8 +7,6 @@ two commands at once share the work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import anyio
 import anyio.to_thread
 
@@ -17,6 +15,7 @@ from kernelproof.errors import UsageError
 from kernelproof.extraction import extract
 from kernelproof.prompting import Failure, Shown, Tried, first_prompt, repair_prompt
 from kernelproof.providers import cut_hint
+from kernelproof.runs.confirming import Confirming, bar
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
 from kernelproof.runs.leases import in_thread
@@ -39,7 +38,10 @@ class Conversation:
 
     def __init__(self, stages: Stages, problem: Problem, sample: int) -> None:
         self._stages, self._problem, self._sample = stages, problem, sample
-        self._settings = stages.settings.verify
+        verify = stages.settings.verify
+        self._settings = verify.as_screening(0.0) if stages.settings.race else verify
+        """How attempts are verified."""
+        self._confirming = Confirming(stages)
         limit = stages.asking.provider.turns(problem.id, self._settings.backend, sample)
         self._last = min(stages.settings.turns, limit or stages.settings.turns)
         self._judged: dict[int, Judged] = {}
@@ -54,41 +56,40 @@ class Conversation:
         With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
         """
         self._elsewhere, self._judged = False, {}
-        note = await self._rounds(wait)
+        over, note = await self._rounds(wait)
+        ended = over or self._stages.asking.is_spent
+        if self._stages.settings.race and ended and not self._elsewhere:
+            self._elsewhere = not await self._confirming.best(self._judged.values(), wait=wait)
         if not self._elsewhere:
             self._tell(self._key(self._last), Phase.OVER, note=note)
         return not self._elsewhere
 
-    async def _rounds(self, wait: bool) -> str:
+    async def _rounds(self, wait: bool) -> tuple[bool, str]:
         """Asks the strategy, tries what it proposes, tells it the results; until it or the turns end.
 
-        Returns why it ended, where that has to be said.
+        Returns whether the sample is over, and why, where that has to be said.
         """
         timed = self._settings.measure
         task = Task(self._problem, self._settings.backend, self._sample, self._last, timed)
         strategy = self._stages.strategy(task)
         rounds = Rounds(strategy, self._last)
         while asked := rounds.ask():
-            if rounds.is_last and all(map(self._settled, asked)):
+            if rounds.is_last and all(map(self._settled, asked)) and not self._stages.settings.race:
                 self._tell_kept(asked)
-                return ""  # the turns are used up, and nothing of this round is left to do
+                return True, ""  # the turns are used up, and nothing of this round is left to do
             judged = await self._round(asked, wait)
             if len(judged) < len(asked):
-                return ""  # the same command takes up what the provider or the machine failed at
+                return False, ""  # the same command takes up what the provider or the machine failed at
             self._judged |= judged
             results = [self._result(number, proposal) for number, proposal in asked.items()]
             rounds.tell(results)
-            if enough := self._enough(results):
-                return enough
-        return str(getattr(strategy, "note", ""))
-
-    def _enough(self, results: Sequence[Result]) -> str:
-        """Why the sample is good enough, as the run's settings have it; empty when it is not."""
-        asked = self._stages.settings.good_enough
-        reached = max((each.roofline or 0.0 for each in results if each.correct), default=0.0)
-        if asked is None or reached < asked:
-            return ""
-        return f"good enough: {reached:.1%} of the roofline".replace("%", " %")
+            enough = await self._confirming.enough(results, self._judged, wait=wait)
+            if enough is None:
+                self._elsewhere = True
+                return False, ""
+            if enough:
+                return True, enough
+        return True, str(getattr(strategy, "note", ""))
 
     async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn."""
@@ -289,8 +290,12 @@ class Conversation:
         def on_stage(stage: str) -> None:
             self._tell(key, Phase.JUDGING, note=stage, attempt_id=attempt_id)
 
+        settings = self._settings
+        if self._stages.settings.race:
+            settings = settings.as_screening(bar(self._judged.values()))
+
         def work() -> Verification:
-            verdict = self._stages.engine.verify(source, self._problem, self._settings, on_stage)
+            verdict = self._stages.engine.verify(source, self._problem, settings, on_stage)
             self._stages.store.record_verification(attempt_id, verdict, "again" if again else "first")
             return verdict
 

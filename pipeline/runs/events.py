@@ -57,6 +57,8 @@ class Event:
     """ENDED: how. `note` says why, where an answer was cut off or there was none."""
     verification: Verification | None = None
     """ENDED: the verification, where there was one."""
+    confirmed: bool = False
+    """ENDED: the verification is the second one, of the best attempt of a sample that raced."""
     kept: bool = False
     """ENDED: it had ended so before this command; nothing was done."""
 

@@ -81,6 +81,8 @@ def _plan(
     )
     if config.strategy is not None and config.strategy != settings.strategy_name:
         settings = settings.model_copy(update={"strategy": config.strategy})
+    if verify.measure and _races(config, settings):
+        settings = settings.model_copy(update={"race": True})
     if record is not None and ask:
         provider = RecordingProvider(provider, record)
     samples = model.samples or config.samples
@@ -90,6 +92,13 @@ def _plan(
         price=model.price,
         context_length=model.context_length,
     )
+
+
+def _races(config: BatchConfig, settings: RunSettings) -> bool:
+    """As the user says, else as the strategy does."""
+    if config.race is not None:
+        return config.race
+    return bool(getattr(find_strategy(settings.strategy_name), "races", False))
 
 
 def _template(config: BatchConfig, verify: VerifySettings) -> str:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelproof.runs.events import Event, Phase
+from kernelproof.runs.fastest import Fastest
 from kernelproof.runs.reasons import Reasons, one_line
-from kernelproof.types import Pace, Status
+from kernelproof.types import Status
 from kernelproof.types.progress import BatchProgress, FailureCount, FastAttempt, ModelProgress, TokenCounts
 
 WINDOW_S = 10
 """Tokens a second are counted over so many seconds."""
-FASTEST = 5
-"""The number of best attempts that are kept."""
+
 FAILURES = 3
 """The number of kinds of failure that are shown."""
 ENOUGH_SAMPLES = 3
@@ -89,7 +89,6 @@ class _Model:
         self.waiting_for = ""
         self.batches: dict[str, _SeenBatch] = {}
         """By name; the one that is collected has none."""
-        self.fastest: FastAttempt | None = None
         self.prompt, self.cached, self.completion, self.reasoning = _Sum(), _Sum(), _Sum(), _Sum()
         self.usd = _Sum()
         self.unpriced = self.uncounted = 0
@@ -112,7 +111,7 @@ class Progress:
         self._began = clock()
         self._lock = threading.Lock()
         self._models: dict[str, _Model] = {}
-        self._fastest: list[FastAttempt] = []
+        self._fastest = Fastest()
         self._reasons: dict[Status, Reasons] = {}
         for name, samples, _ in plan:
             self._model(name).samples += samples
@@ -125,6 +124,7 @@ class Progress:
             key = event.key
             name = (key.problem_id, key.problem_sha256, key.sample)
             if event.phase is Phase.OVER:
+                self._fastest.over(event)
                 _close(model, model.open.pop(name, None))
                 return
             sample = model.open.get(name)
@@ -147,13 +147,13 @@ class Progress:
         """How far it is now. `busy_share`: part of their time in which referees judged."""
         now = self._clock()
         with self._lock:
-            models = tuple(_seen(model, now) for model in self._models.values())
+            models = tuple(_seen(model, now, self._fastest.of(model.name)) for model in self._models.values())
             failures = [
                 FailureCount(status=status, count=count, reason=said, attempt_id=attempt_id)
                 for status, count in self._failed().most_common(FAILURES)
                 for said, attempt_id in [self._reasons.setdefault(status, Reasons()).most_frequent]
             ]
-            fastest = tuple(self._fastest)
+            fastest = self._fastest.best()
         unfinished = [model.left_s for model in models if model.over < model.samples]
         known = [left for left in unfinished if left is not None]
         return BatchProgress(
@@ -221,11 +221,8 @@ class Progress:
             if said:
                 reasons = self._reasons.setdefault(event.status, Reasons())
                 reasons.add(one_line(said), event.attempt_id)
-        elif (found := _fast(event)) is not None:
-            if model.fastest is None or found.claimed > model.fastest.claimed:
-                model.fastest = found
-            others = [one for one in self._fastest if not _same(one, found)]
-            self._fastest = sorted([*others, found], key=lambda one: -one.claimed)[:FASTEST]
+        else:
+            self._fastest.hear(event)
 
 
 def _place(event: Event) -> str | None:
@@ -300,7 +297,7 @@ def _close(model: _Model, sample: _Sample | None) -> None:
         model.usd_over += sample.usd
 
 
-def _seen(model: _Model, now: float) -> ModelProgress:
+def _seen(model: _Model, now: float, fastest: FastAttempt | None) -> ModelProgress:
     """The counts as they are shown."""
     heard = [
         attempt
@@ -323,7 +320,7 @@ def _seen(model: _Model, now: float) -> ModelProgress:
         waiting_for=model.waiting_for if model.places[Phase.WAITING.value] else "",
         batches=tuple(seen.note for seen in model.batches.values() if seen.note),
         statuses={status: number for status, number in model.statuses.most_common() if number},
-        fastest=model.fastest.speedup if model.fastest is not None else None,
+        fastest=fastest.speedup if fastest is not None else None,
         tokens=TokenCounts(
             prompt=model.prompt.value,
             cached=model.cached.value,
@@ -367,29 +364,3 @@ def _left(model: _Model, now: float) -> float | None:
         return None
     half = min(left, sum(sample.worked for sample in model.open.values())) / 2
     return (now - model.began) * (left - half) / (model.worked_over + half)
-
-
-def _fast(event: Event) -> FastAttempt | None:
-    found = event.verification.measurement if event.verification is not None else None
-    if found is None:
-        return None
-    low, high = found.speedup_interval.low, found.speedup_interval.high
-    if not all(map(math.isfinite, (found.speedup, low, high, found.claimed))):
-        return None
-    return FastAttempt(
-        model=event.model,
-        problem_id=event.key.problem_id,
-        attempt_id=event.attempt_id,
-        sample=event.key.sample,
-        turn=event.key.turn,
-        speedup=found.speedup,
-        low=low,
-        high=high,
-        pace=Pace(found.pace),
-        claimed=found.claimed,
-    )
-
-
-def _same(one: FastAttempt, other: FastAttempt) -> bool:
-    facts = ("model", "problem_id", "sample", "turn")
-    return all(getattr(one, fact) == getattr(other, fact) for fact in facts)

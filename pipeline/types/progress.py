@@ -50,6 +50,8 @@ class FastAttempt(FrozenRecord):
     pace: Pace
     claimed: float
     """What ranks: the lower end, 1 at most where the pace is unresolved."""
+    screened: bool = False
+    """Whether it is a screening: the best of its sample is verified again, and counts then."""
 
 
 class FailureCount(FrozenRecord):

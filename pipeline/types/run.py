@@ -39,6 +39,9 @@ class RunSettings(FrozenRecord):
     """The search strategy of a sample. None: `repair` where `turns` is more than 1, else `sample`."""
     good_enough: Annotated[float | None, Field(**ROOFLINE_SHARE.field)] = None
     """A sample ends when its best reaches this share of its roofline, where one was computed."""
+    race: bool = False
+    """Attempts are screened: timed at rigor `quick`, those that are surely slower than the best of their
+    sample for even less long. The best of each sample is verified once more, as `verify` says."""
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -51,6 +54,8 @@ class RunSettings(FrozenRecord):
             written.pop("strategy", None)
         if self.good_enough is None:
             written.pop("good_enough", None)
+        if not self.race:
+            written.pop("race", None)
         if self.endpoint == "chat":
             written.pop("endpoint", None)
         return written

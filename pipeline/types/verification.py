@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from kernelproof.backends import preferred
 from kernelproof.bounds import MEASURE_S, TRIALS
@@ -69,6 +69,24 @@ class VerifySettings(FrozenRecord):
     """Most host memory the candidate's processes may use."""
     unsafe: bool = False
     """Accept the weakest sandbox tier."""
+    bar: float | None = Field(default=None, ge=0)
+    """A screening, in a search that races: the best speedup so far, 0 where there is none. Timing ends where
+    the speedup is surely below it. Its times choose, and are not reported. None: no screening."""
+
+    @model_serializer(mode="wrap")
+    def _without_bar(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out what earlier versions had no field for: records and keys are then those they wrote."""
+        written: dict[str, Any] = handler(self)
+        if self.bar is None:
+            written.pop("bar", None)
+        return written
+
+    def as_screening(self, bar: float) -> VerifySettings:
+        """The same judgement, timed only as far as a search needs it: rigor `quick`, the eager baseline."""
+        seconds = self.measure_seconds and min(self.measure_seconds, Rigor.QUICK.seconds)
+        return self.model_copy(
+            update={"rigor": Rigor.QUICK, "measure_seconds": seconds, "baselines": (), "bar": bar}
+        )
 
     @property
     def most_seconds(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -37,8 +38,15 @@ def parents(attempts: dict[int, StoredAttempt]) -> dict[int, int | None]:
 
 
 def claimed(attempt: StoredAttempt) -> float:
-    assert attempt.verdict is not None and attempt.verdict.verification.measurement is not None
-    return attempt.verdict.verification.measurement.claimed
+    """By the screening, which is what a search goes by."""
+    screening = attempt.verifications[0].verification
+    assert screening.settings.bar is not None and screening.measurement is not None
+    return screening.measurement.claimed
+
+
+def rank(attempt: StoredAttempt) -> tuple[float, int]:
+    timed = attempt.status is Status.CORRECT
+    return (claimed(attempt) if timed else 0.0), -attempt.id
 
 
 @pytest.mark.ci
@@ -64,14 +72,19 @@ def test_refine_goes_on_after_a_correct_answer(program: Program, suite: Path, tm
     assert "The program is correct." in asked.user and "the reference takes" in asked.user
     assert [role for role, _ in asked.history] == ["user", "assistant"]
     assert all("secret" not in text for _, text in asked.history)
-    verdict = best.verdict
-    assert verdict is not None
-    assert not [seed for seed in verdict.verification.seeds.values() if str(seed) in asked.user]
+    screening = best.verifications[0].verification
+    assert not [seed for seed in screening.seeds.values() if str(seed) in asked.user]
     before = program.attempts()
+    again = [attempt for attempt in before if len(attempt.verifications) == 2]
+    assert [attempt.id for attempt in again] == [max(before[1:], key=rank).id]
+    assert again[0].verdict is not None and again[0].verdict.verification.settings.bar is None
     program.run(*command)
     assert program.attempts() == before
     tree = program.run("show", "last", "--tree").stdout
     assert tree.count("#") == 6 and tree.count("  best") == 1 and "strategy refine" in tree
+    assert f"best #{again[0].id}, verified again at quick" in tree
+    board = json.loads(program.run("leaderboard", "--json").stdout)
+    assert [problem["best"]["attempt_id"] for problem in board["problems"]] == [again[0].id]
 
 
 def test_a_sample_that_is_good_enough_ends(program: Program, suite: Path, tmp_path: Path) -> None:
@@ -81,6 +94,7 @@ def test_a_sample_that_is_good_enough_ends(program: Program, suite: Path, tmp_pa
     command += ("--turns", 2, "--strategy", "refine", "--good-enough", 1e-6)
     said = program.run(*command).stdout
     (only,) = program.attempts()
+    assert len(only.verifications) == 2
     assert only.verdict is not None and only.verdict.verification.measurement is not None
     roofline = only.verdict.verification.measurement.roofline
     assert roofline is not None
@@ -164,7 +178,9 @@ def test_a_killed_search_for_speed_has_asked_what_its_results_lead_to(
     asked.pop("", None)  # long prompts: the server was asked how long its model's context is
     found = by_turn(program)
     assert len(found) == 12 and Status.CORRECT in {attempt.status for attempt in found.values()}
-    assert all(len(each.responses) == len(each.verifications) == 1 for each in found.values())
+    assert all(len(each.responses) == 1 for each in found.values())
+    # Each is screened once, and the best is verified once more.
+    assert sorted(len(each.verifications) for each in found.values()) == [1] * 11 + [2]
     assert len(asked) == 12 and sum(asked.values()) <= 12 + 2 * 4
     first = found[1]
     task = Task(first.problem, "cpp", 0, 12)
@@ -178,8 +194,7 @@ def test_a_killed_search_for_speed_has_asked_what_its_results_lead_to(
 
 def result(attempt: StoredAttempt, proposal: Proposal) -> Result:
     """What the strategy was told of a stored attempt."""
-    assert attempt.verdict is not None
-    verdict = attempt.verdict.verification
+    verdict = attempt.verifications[0].verification
     interval = verdict.measurement.claimed_interval if verdict.measurement else None
     return Result(proposal, attempt.key.turn, verdict.status, verdict, attempt.source, interval)
 
@@ -201,7 +216,8 @@ def test_a_retracted_program_is_verified_again_before_anything_is_built_on_it(
     material.recording(file, {**answers, ("level1/1", 0, 2): answer("no code")})
     program.run(*command)
     first, second = program.attempts()
-    assert [each.retracted is None for each in first.verifications] == [False, True]
+    # The last one is the second verification of the best.
+    assert [each.retracted is None for each in first.verifications] == [False, True, True]
     again = first.verifications[1].verification.measurement
     assert again is not None and second.prompt is not None and second.parent_id == first.id
     assert f"The speedup is {again.speedup:.4g}x" in second.prompt.user

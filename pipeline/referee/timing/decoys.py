@@ -37,9 +37,10 @@ class Decoys:
 
     def are_missing(self, rounds: Sequence[Round], rule: StoppingRule) -> bool:
         """Whether there were too few decoys, or not each variant has been in one. One decoy is enough of a
-        candidate that is clearly slower. None is needed of one that is far slower and holds the device long.
+        candidate that is clearly slower, or below the bar. None is needed of one that is far slower and holds
+        the device long.
         """
-        if self._made and rule.is_clearly_slower(rounds):
+        if self._made and (rule.is_clearly_slower(rounds) or rule.is_below_bar(rounds)):
             return False
         if rule.is_far_slower(rounds) and rounds[-1].host_ms > DEAR_MS:
             return False

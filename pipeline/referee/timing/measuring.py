@@ -40,6 +40,7 @@ _ALONE = "Is the baseline as fast beside the candidate as alone?"
 _ROOF = "Is the claim within what moving the data takes at least?"
 _EMPTIED = "Was the cache emptied before every timed call?"
 _QUIET = "Was the device left alone while blocks were timed?"
+_RESOLVED = "Was the speedup of this screening resolved as far as its rigor asks?"
 
 
 @dataclass
@@ -94,6 +95,10 @@ class Measuring:
         """Whether the candidate is so slow that steps may be left out which only a claim would need."""
         return self._rule.is_far_slower(self.timed.rounds)
 
+    def below_bar(self) -> bool:
+        """Whether the candidate is surely slower than the best of its search, so that it makes no claim."""
+        return self._rule.is_below_bar(self.timed.rounds)
+
     def replays(self, candidate: CandidateProcess, baseline: Contestant) -> None:
         """Times of launch-bound calls as CUDA graphs: what is left without the launches."""
         if self.device.type != "cuda":
@@ -141,6 +146,7 @@ class Measuring:
         self._judge_clocks(measured)
         self._judge_baseline()
         self._judge_quiet()
+        self._judge_bar()
         self._judge_roof(measured)
 
     def further_baselines(self, baseline: Contestant, progress: Callable[[str], None]) -> None:
@@ -321,6 +327,17 @@ class Measuring:
         elif slowed > allowed:
             seen = f"{seen}: the speedup is counted against the faster"
         self.ledger.passed("baseline_alone", _ALONE, seen, figures)
+
+    def _judge_bar(self) -> None:
+        bar, rounds = self.settings.bar, len(self.timed.rounds)
+        if bar is None:
+            return
+        figures = {"bar": bar, "rounds": rounds}
+        if self.below_bar():
+            seen = f"surely below {bar:.4g}, the best of its search: timing ended after {rounds} rounds"
+            self.ledger.skipped("resolved", _RESOLVED, seen, figures)
+        else:
+            self.ledger.passed("resolved", _RESOLVED, f"{rounds} rounds", figures)
 
     def _judge_quiet(self) -> None:
         disturbed, kept = self.timed.disturbed, len(self.timed.rounds)

@@ -60,7 +60,7 @@ def aa_spread(settings: VerifySettings, device: torch.device, pool: WarmPool) ->
 
 def _one_pair(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:
     problem = _problem(16384 if device.type == "cuda" else 256)
-    settings = settings.model_copy(update={"size": "full", "measure_seconds": SECONDS})
+    settings = settings.model_copy(update={"size": "full", "measure_seconds": SECONDS, "bar": None})
     configure_torch(settings.threads, tf32=settings.numerics == "tf32")
     loaded, memory = LoadedProblem(problem, "full"), SharedMemory(device)
     first = starting.start(pool, starting.no_builds, settings, device)

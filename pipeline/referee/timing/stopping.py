@@ -23,6 +23,7 @@ class Stop(StrEnum):
     """Why no more rounds are made."""
 
     CLEARLY_SLOWER = "the candidate is clearly slower in every round"
+    BELOW_BAR = "the candidate is surely slower than the best of its search"
     HIDES_WORK = "the candidate hides far more than is allowed in every round"
     RESOLVED = "the interval is narrow, and the outer clock bears it out"
     REFUTED = "the outer clock surely falls short of the inner one"
@@ -32,7 +33,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Decides for one candidate and its settings. All numbers but the first five are the same for all."""
+    """Decides for one candidate and its settings. All numbers but the first six are the same for all."""
 
     backend: str
     half_width: float
@@ -45,6 +46,8 @@ class StoppingRule:
     """Whether a close call is confirmed by one more pair."""
     trusted: bool = False
     """Whether the inner clock is believed: the candidate is a baseline of ours."""
+    bar: float = 0.0
+    """A speedup that is surely below this needs not be known further: a search has found a better one."""
     min_rounds: int = 8
     """The fewest rounds. With fewer than eight the outer clock's bound errs more often than it promises."""
     late_rounds: int = 4
@@ -77,6 +80,7 @@ class StoppingRule:
             pairs=settings.rigor.sessions,
             confirms=settings.rigor is not Rigor.QUICK,
             trusted=trusted,
+            bar=0.0 if trusted else settings.bar or 0.0,
         )
 
     def decide(self, rounds: Sequence[clock.Round], seconds: float) -> Stop | None:
@@ -88,6 +92,8 @@ class StoppingRule:
         late = seconds > self.most_seconds
         if self.is_clearly_slower(rounds):
             return Stop.CLEARLY_SLOWER
+        if self.is_below_bar(rounds):
+            return Stop.BELOW_BAR
         if len(rounds) < (self.late_rounds if late else self.min_rounds):
             return None
         if not self.trusted and clock.flagrant(rounds) and clock.hides_work(rounds):
@@ -136,6 +142,15 @@ class StoppingRule:
             return False
         return max(clock.log_ratios(rounds)) < math.log(claim.CLEARLY_SLOWER)
 
+    def is_below_bar(self, rounds: Sequence[clock.Round]) -> bool:
+        """Whether the speedup's interval, by the candidate's own clock, lies below the bar.
+
+        With as few rounds as `late_rounds` it reaches from the lowest to the highest of them, and further.
+        """
+        if not self.bar or len(rounds) < self.late_rounds:
+            return False
+        return claim.reached(rounds, self.backend).inner_interval.high < math.log(self.bar)
+
     def is_far_slower(self, rounds: Sequence[clock.Round]) -> bool:
         """Whether every round shows so small a speedup that no saving of the candidate would make a claim."""
         return bool(rounds) and max(clock.log_ratios(rounds)) < math.log(FAR_SLOWER)
@@ -143,6 +158,8 @@ class StoppingRule:
     def wants_pair(self, number: int, rounds: Sequence[clock.Round]) -> bool:
         """Whether a pair of processes of this number, counted from 0, should follow the pairs that made these
         rounds: the rigor asks for it, or the first pair was a close call."""
+        if self.is_below_bar(rounds):
+            return False
         if number < self.pairs:
             return True
         return number <= 1 and self.confirms and self.is_close_call(rounds)

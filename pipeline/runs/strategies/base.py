@@ -84,7 +84,9 @@ class Strategy(Protocol):
     `ask` and `tell` take turns. Both run between questions and must neither block nor read the clock: equal
     results must lead to equal proposals, because a run that goes on plays the stored results again.
     Randomness comes from `Task.generator`. A class may have an attribute `template`: the template of its
-    questions, where the user names none. An object may have an attribute `note`: why it asks nothing more.
+    questions, where the user names none; and `races = True`: its attempts are screened, and the best is
+    verified once more, unless the user says otherwise. An object may have an attribute `note`: why it asks
+    nothing more.
     """
 
     def ask(self) -> Sequence[Proposal]:

@@ -19,6 +19,7 @@ class Beam:
     """Begins with as many first questions as the beam is wide."""
 
     template = "basic-v3"
+    races = True
 
     def __init__(self, task: Task) -> None:
         self._standing = Standing(task, PATIENCE)

@@ -23,6 +23,7 @@ class Evolve:
     """Two islands, each with an archive of its own. They begin with first questions."""
 
     template = "basic-v3"
+    races = True
 
     def __init__(self, task: Task) -> None:
         self._random = task.generator("evolve")

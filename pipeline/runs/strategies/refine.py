@@ -19,6 +19,7 @@ class Refine:
     """One line of attempts that goes back to the best one when an idea fails."""
 
     template = "basic-v3"
+    races = True
 
     def __init__(self, task: Task) -> None:
         self._standing = Standing(task, PATIENCE)

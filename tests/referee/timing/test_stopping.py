@@ -128,3 +128,23 @@ def test_who_hides_work_is_measured_until_that_is_proved_though_time_is_up() -> 
     assert why(mostly_hiding(4), 7) is Stop.HIDES_WORK
     assert why(mostly_hiding(4, disturbed=1), 26.1) is Stop.TIME_UP  # not for ever
     assert why(mostly_hiding(4, disturbed=1), 13, trusted=True) is Stop.TIME_UP
+
+
+@pytest.mark.parametrize(
+    ("bar", "count", "stops"),
+    [(None, 4, None), (0.0, 4, None), (1.5, 3, None), (1.5, 4, Stop.BELOW_BAR), (1.1, 4, None)],
+)
+def test_what_is_surely_below_the_bar_needs_four_rounds(
+    bar: float | None, count: int, stops: Stop | None
+) -> None:
+    screening = STANDARD if bar is None else STANDARD.as_screening(bar)
+    assert why(rounds(1.1, noise=0.02, count=count), 1, screening) is stops
+    assert why(rounds(1.1, noise=0.02, count=count), 1, screening, trusted=True) is None
+    rule = StoppingRule.of(screening)
+    assert rule.is_below_bar(rounds(1.1, noise=0.02, count=count)) is (stops is Stop.BELOW_BAR)
+
+
+def test_no_second_pair_is_measured_of_what_is_below_the_bar() -> None:
+    publish = StoppingRule.of(VerifySettings(backend="cuda", rigor=Rigor.PUBLISH, bar=2.0))
+    assert publish.wants_pair(1, rounds(1.95)) is False
+    assert publish.wants_pair(1, rounds(2.05)) is True

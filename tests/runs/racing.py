@@ -1,0 +1,141 @@
+"""A search with a scripted model and machine: no process is started, and every verification is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from kernelproof.db.store import open_store
+from kernelproof.db.views import BestResult, StoredAttempt
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import MachineError
+from kernelproof.providers import Provider, Question
+from kernelproof.runs.batch import Outcome, Plan, Terms, run_batch
+from kernelproof.runs.events import Event
+from kernelproof.runs.limits import Limits
+from kernelproof.runs.strategies import find_strategy
+from kernelproof.types import (
+    Ceilings,
+    Response,
+    Rigor,
+    Roofline,
+    RunSettings,
+    Status,
+    Verification,
+    VerifySettings,
+)
+from kernelproof.types import Problem as ProblemRecord
+from tests.db import samples
+
+SETTINGS = VerifySettings(backend="cpp", size="full", rigor=Rigor.STANDARD)
+CEILINGS = Ceilings(bytes_per_s=1e9, operations_per_s=1e9, cache_bytes=0, aa_spread=0.001, measured="")
+
+
+class Model(Provider):
+    """Its answer to turn N is program N."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    @property
+    def name(self) -> str:
+        return "scripted"
+
+    async def ask(self, question: Question) -> Response:
+        self.asked.append(question.turn)
+        source = f"from torch import nn\n\n\nclass ModelNew(nn.Module):  # program {question.turn}\n"
+        source += "    def forward(self, x):\n        return x\n"
+        return Response(text=f"```python\n{source}```", raw={"turn": question.turn})
+
+
+class Machine(Engine):
+    """Program N is as fast as the scripts say: one for screenings, one for other verifications. None is
+    wrong. `dies_at`: the number of the verification, from 1, at which the machine fails."""
+
+    def __init__(
+        self,
+        cache: Path,
+        screened: Sequence[float | None],
+        true: Sequence[float | None],
+        dies_at: int | None = None,
+    ) -> None:
+        super().__init__(cache)
+        self._screened, self._true, self._dies_at = screened, true, dies_at
+        self.verified: list[tuple[int, float | None]] = []
+        """Program and bar."""
+
+    def verify(
+        self, source: str, problem: ProblemRecord, settings: VerifySettings, on_stage: object = None
+    ) -> Verification:
+        if self._dies_at == len(self.verified) + 1:
+            raise MachineError("killed")
+        number = int(source.split("program ")[1].split()[0])
+        self.verified.append((number, settings.bar))
+        speedup = (self._true if settings.bar is None else self._screened)[number - 1]
+        if speedup is None:
+            return samples.verification(problem, Status.WRONG_OUTPUT, verify=settings)
+        made = samples.verification(problem, speedup=speedup, verify=settings)
+        assert made.measurement is not None
+        roof = Roofline(
+            bytes_read=1,
+            bytes_written=1,
+            bytes_needed=1,
+            operations=0,
+            memory_ms=0.1,
+            compute_ms=0.0,
+            needed_ms=0.1,
+            fraction=speedup / 10,
+            ceilings=CEILINGS,
+        )
+        return made.model_copy(update={"measurement": made.measurement.model_copy(update={"roofline": roof})})
+
+
+class Searching:
+    """One store, and searches in it."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self._folder, self.model, self.events = folder, Model(), list[Event]()
+        self.problem = samples.problem()
+        facts = {"turns": 6, "strategy": "refine", "race": True, "template": "basic-v3", **settings}
+        self.settings = RunSettings(model="scripted", verify=SETTINGS, **facts)
+        find_strategy(self.settings.strategy_name)
+
+    def run(
+        self,
+        screened: Sequence[float | None],
+        true: Sequence[float | None],
+        *,
+        dies_at: int | None = None,
+        limits: Limits | None = None,
+        change: Callable[[Any], None] = lambda _: None,
+    ) -> tuple[Outcome | None, list[tuple[int, float | None]]]:
+        """How the batch ended, None where the machine failed, and what was verified."""
+        machine = Machine(self._folder / "cache", screened, true, dies_at)
+        plan = Plan(self.settings, self.model, [self.problem], samples=1, questions=1)
+        with open_store(self._folder / "attempts.sqlite") as store:
+            change(store)
+            work = partial(run_batch, [plan], store, machine, Terms(limits or Limits()))
+            try:
+                return anyio.run(partial(work, on_event=self.events.append)), machine.verified
+            except MachineError:
+                return None, machine.verified
+
+    @property
+    def attempts(self) -> list[StoredAttempt]:
+        with open_store(self._folder / "attempts.sqlite", only_read=True) as store:
+            states = store.attempts_of(1)
+            return [
+                store.load_attempt(state.id)
+                for _, state in sorted(states.items(), key=lambda one: one[0].turn)
+            ]
+
+    @property
+    def ranked(self) -> BestResult | None:
+        """What the leaderboard has."""
+        with open_store(self._folder / "attempts.sqlite", only_read=True) as store:
+            (problem,) = store.leaderboard().problems
+            return problem.best

@@ -1,0 +1,118 @@
+"""A search that races: attempts are screened, the best is verified once more, and that figure is reported."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelproof.errors import MachineError
+from kernelproof.runs.events import Phase
+from kernelproof.runs.limits import Limits
+from kernelproof.runs.progress import Progress
+from kernelproof.types import Rigor, Status
+from tests.runs.racing import SETTINGS, Searching
+
+LUCKY = [1.0, 2.0, 3.0, 1.5, 2.5, 1.1]
+TRUE = [1.0, 2.0, 2.4, 1.5, 2.6, 1.1]
+
+
+def test_the_best_is_verified_again_and_its_second_figure_is_reported(tmp_path: Path) -> None:
+    search = Searching(tmp_path)
+    _, verified = search.run(LUCKY, TRUE)
+    assert [number for number, _ in verified] == [1, 2, 3, 4, 5, 6, 3]
+    assert [bar for _, bar in verified] == pytest.approx([0, 0.99, 1.98, 2.97, 2.97, 2.97, None])
+    best = search.attempts[2]
+    assert [each.verification.settings.rigor for each in best.verifications] == ["quick", "standard"]
+    assert best.verdict is not None and best.verdict.verification.settings == SETTINGS
+    assert all(len(each.verifications) == 1 for each in search.attempts if each.id != best.id)
+    assert search.ranked is not None
+    assert (search.ranked.attempt_id, search.ranked.speedup) == (best.id, 2.4), "not 2.5, a screening"
+    ended = [event for event in search.events if event.phase is Phase.ENDED and event.confirmed]
+    assert [event.attempt_id for event in ended] == [best.id]
+    assert search.run(LUCKY, TRUE)[1] == []
+
+
+def test_a_display_shows_screenings_until_the_best_is_verified_again(tmp_path: Path) -> None:
+    search, progress = Searching(tmp_path), Progress([("scripted", 1, 6)])
+    search.run(LUCKY, TRUE)
+    seen = []
+    for event in search.events:
+        progress.on_event(event)
+        if event.phase is Phase.ENDED:
+            seen += [(one.speedup, one.screened) for one in progress.snapshot().fastest]
+    assert seen == [(1.0, True), (2.0, True), *[(3.0, True)] * 4, (2.4, False)]
+    now = progress.snapshot()
+    assert [one.speedup for one in now.fastest] == [2.4] and now.models[0].fastest == 2.4
+    assert now.whole.ended == 6
+
+
+def test_where_the_best_turns_out_wrong_the_next_one_is_verified_again(tmp_path: Path) -> None:
+    search = Searching(tmp_path)
+    _, verified = search.run(LUCKY, [1.0, 2.0, None, 1.5, 2.6, 1.1])
+    assert [number for number, bar in verified if bar is None] == [3, 5]
+    assert [each.status for each in search.attempts][2] is Status.WRONG_OUTPUT
+    assert search.ranked is not None and search.ranked.speedup == 2.6
+    assert search.run(LUCKY, TRUE)[1] == []
+
+
+@pytest.mark.parametrize("dies_at", range(1, 8))
+def test_killed_at_any_verification_nothing_is_asked_or_verified_twice(tmp_path: Path, dies_at: int) -> None:
+    search = Searching(tmp_path)
+    outcome, before = search.run(LUCKY, TRUE, dies_at=dies_at)
+    assert outcome is None and len(before) == dies_at - 1
+    _, after = search.run(LUCKY, TRUE)
+    assert [*before, *after] == search_alone(tmp_path / "alone")
+    assert max(Counter(search.model.asked).values()) == 1
+    assert search.ranked is not None and search.ranked.speedup == 2.4
+
+
+def search_alone(folder: Path) -> list[tuple[int, float | None]]:
+    folder.mkdir()
+    return Searching(folder).run(LUCKY, TRUE)[1]
+
+
+def test_killed_between_the_second_verdict_and_the_status_it_is_not_made_again(tmp_path: Path) -> None:
+    search, wrong = Searching(tmp_path), [1.0, 2.0, None, 1.5, 2.6, 1.1]
+
+    def fragile(store: Any) -> None:
+        finish = store.finish_attempt
+
+        def finishes(attempt_id: int, status: Status, owner: str | None = None) -> None:
+            if status is Status.WRONG_OUTPUT:
+                raise MachineError("killed")
+            finish(attempt_id, status, owner)
+
+        store.finish_attempt = finishes
+
+    assert search.run(LUCKY, wrong, change=fragile)[0] is None
+    assert search.attempts[2].status is Status.CORRECT
+    assert [number for number, _ in search.run(LUCKY, wrong)[1]] == [5]
+    assert search.attempts[2].status is Status.WRONG_OUTPUT
+
+
+def test_good_enough_is_what_the_second_verification_finds_so(tmp_path: Path) -> None:
+    search = Searching(tmp_path, good_enough=0.25)
+    _, verified = search.run(LUCKY, [1.0, 2.0, 2.4, 1.5, 2.6, 1.1])
+    assert [number for number, _ in verified] == [1, 2, 3, 3, 4, 5, 5], "3 seemed to reach it, 5 does"
+    over = [event for event in search.events if event.phase is Phase.OVER]
+    assert [event.note for event in over] == ["good enough: 26.0 % of the roofline"]
+    assert search.run(LUCKY, TRUE)[1] == []
+
+
+def test_without_racing_each_is_verified_once_as_the_run_says(tmp_path: Path) -> None:
+    search = Searching(tmp_path, race=False)
+    _, verified = search.run(LUCKY, TRUE)
+    assert verified == [(number, None) for number in range(1, 7)]
+    assert {each.verifications[0].verification.settings.rigor for each in search.attempts} == {Rigor.STANDARD}
+
+
+def test_a_limit_ends_the_questions_and_the_best_so_far_is_verified_again(tmp_path: Path) -> None:
+    search = Searching(tmp_path)
+    outcome, verified = search.run(LUCKY, TRUE, limits=Limits(max_attempts=2))
+    assert outcome is not None and outcome.limit is not None and search.model.asked == [1, 2]
+    assert [number for number, bar in verified if bar is None] == [2]
+    assert [number for number, _ in search.run(LUCKY, TRUE)[1]] == [3, 4, 5, 6, 3]
+    assert search.ranked is not None and search.ranked.speedup == 2.4
