@@ -23,11 +23,11 @@ def decoys() -> Decoys:
 
 
 def test_a_candidate_of_equal_speed_needs_each_variant_and_two_decoys() -> None:
-    made = decoys()
+    made, seen = decoys(), []
     while made.are_missing(rounds(1.0), RULE):
-        taken = made.take(4)
-        assert len({variant.name for variant in taken}) == 4
-    assert not made.are_missing(rounds(3.0), RULE)
+        seen.append({variant.name for variant in made.take(4)})
+    assert len(seen) >= 2
+    assert set().union(*seen) == {variant.name for variant in VARIANTS}
 
 
 def test_one_decoy_is_enough_of_a_slower_candidate() -> None:
