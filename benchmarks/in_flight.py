@@ -9,17 +9,13 @@ no code, so no candidate is judged. Measures; asserts nothing.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
-import pty
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,10 +25,13 @@ import psutil
 
 from benchmarks.measuring import environment
 from benchmarks.sampling import Sampler
+from tests import terminal
 from tests.faultserver import FaultServer, start
 
 COLUMNS, ROWS = 120, 40
 SAMPLE_S = 0.5
+LONGEST_S = 3_600.0
+"""Most that a run may take."""
 FRAME = re.compile(rb"samples")
 """Stands once in each drawing of the table."""
 
@@ -59,7 +58,7 @@ def _share(process: psutil.Process) -> int:
 
 
 @dataclass
-class Terminal:
+class Seen:
     """The output to a terminal, with the time of each piece."""
 
     frames: list[float] = field(default_factory=list)
@@ -69,11 +68,10 @@ class Terminal:
 
     def read(self, number: int, began: float) -> None:
         """Until the other side closes it."""
-        with suppress(OSError):
-            while piece := os.read(number, 1 << 16):
-                now = time.monotonic() - began
-                self.frames += [now] * len(FRAME.findall(piece))
-                self.last = (self.last + piece)[-20_000:]
+        for piece in terminal.pieces(number, LONGEST_S):
+            now = time.monotonic() - began
+            self.frames += [now] * len(FRAME.findall(piece))
+            self.last = (self.last + piece)[-20_000:]
 
     @property
     def gaps(self) -> list[float]:
@@ -91,10 +89,9 @@ def command(server: FaultServer, questions: int) -> list[str]:
 def measure(questions: int, seconds: float) -> dict[str, object]:
     """One run in a workspace of its own."""
     workspace = tempfile.mkdtemp(prefix="in-flight-")
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    ours, theirs = terminal.opened(COLUMNS, ROWS)
     given = {"OPENAI_API_KEY": "none", "KERNELPROOF_WORKSPACE": workspace, "TERM": "xterm-256color"}
-    terminal = Terminal()
+    seen = Seen()
     with start(delay_s=seconds, pieces=20) as server:
         began, load = time.monotonic(), os.getloadavg()
         process = subprocess.Popen(
@@ -107,13 +104,12 @@ def measure(questions: int, seconds: float) -> dict[str, object]:
         )
         os.close(theirs)
         with Memory(process.pid) as memory:
-            terminal.read(ours, began)
+            seen.read(ours, began)
             _, status, usage = os.wait4(process.pid, 0)
         took, counts = time.monotonic() - began, server.counts()
     shutil.rmtree(workspace, ignore_errors=True)
-    os.close(ours)
     if code := os.waitstatus_to_exitcode(status):
-        sys.exit(f"generate ended with exit code {code}:\n{terminal.last.decode(errors='replace')}")
+        sys.exit(f"generate ended with exit code {code}:\n{seen.last.decode(errors='replace')}")
     return {
         "questions": questions,
         "seconds_each": seconds,
@@ -122,9 +118,9 @@ def measure(questions: int, seconds: float) -> dict[str, object]:
         "most_in_flight": counts["most_in_flight"],
         "answered": sum(counts["answered"].values()),
         "memory_bytes": memory.most_bytes,
-        "first_frame": round(terminal.frames[0], 2) if terminal.frames else None,
-        "frames": len(terminal.frames),
-        "longest_gaps": [round(gap, 2) for gap in terminal.gaps[:3]],
+        "first_frame": round(seen.frames[0], 2) if seen.frames else None,
+        "frames": len(seen.frames),
+        "longest_gaps": [round(gap, 2) for gap in seen.gaps[:3]],
         "load_before": load[0],
     }
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import random
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +19,7 @@ import psutil
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.types import Status
+from tests import terminal
 from tests.cli import prestarted
 
 ROOT = Path(__file__).parents[2]
@@ -118,23 +114,37 @@ class Program:
 
     def on_terminal(self, *arguments: object, columns: int = 120, seconds: float = 120.0) -> tuple[int, str]:
         """Exit code of a command on a terminal without a pager, and all that it wrote there."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         screen = {"TERM": "xterm-256color", "PAGER": "cat", "COLUMNS": "", "LINES": ""}
+        code, seen = self.typed(arguments, columns=columns, seconds=seconds, extra=screen)
+        return code, seen.decode(errors="replace")
+
+    def typed(
+        self,
+        arguments: Sequence[object],
+        *,
+        columns: int,
+        rows: int = 40,
+        seconds: float = 60.0,
+        extra: Mapping[str, str],
+        keys: bytes = b"",
+        after: bytes = b"",
+    ) -> tuple[int, bytes]:
+        """The same with `extra` variables; `keys` are typed once `after` is shown."""
+        ours, theirs = terminal.opened(columns, rows)
         command = prestarted.start(
             [str(word) for word in arguments],
-            environment={**self.environment, **screen},
+            environment={**self.environment, **extra},
             directory=self.workspace,
             streams=[theirs] * 3,
         )
         os.close(theirs)
-        seen, deadline = b"", time.monotonic() + seconds
-        with suppress(OSError):  # the other side is closed
-            while piece := os.read(ours, 1 << 16) if select.select([ours], [], [], seconds)[0] else b"":
-                seen += piece
-                assert time.monotonic() < deadline, seen[-2000:]
-        os.close(ours)
-        return command.wait(60.0), seen.decode(errors="replace")
+        seen = b""
+        for piece in terminal.pieces(ours, seconds):
+            seen += piece
+            if keys and after in seen:
+                os.write(ours, keys)
+                keys = b""
+        return command.wait(60.0), seen
 
     def store(self) -> Store:
         """The workspace's store, which must be there."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests import terminal
 from tests.cli.program import ROOT
 
 BEGIN = """
@@ -157,22 +155,10 @@ with display:
 
 def on_terminal(script: str, width: int, seconds: float = 60.0) -> str:
     """What a terminal of this width gets to see."""
-    import fcntl
-    import struct
-    import termios
-
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    ours, theirs = terminal.opened(width)
     process = start(script, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    seen, deadline = b"", time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if select.select([ours], [], [], 0.1)[0]:
-            try:
-                seen += os.read(ours, 65536)
-            except OSError:  # the other side is closed
-                break
-    os.close(ours)
+    seen = b"".join(terminal.pieces(ours, seconds))
     assert process.wait(timeout=60) == 0
     return seen.decode()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kernelproof.compile.cache import BuildCache
 from kernelproof.errors import UsageError
 from kernelproof.types import Build, BuildState
 from kernelproof.workspace import cache_bound, parse_bytes
+from tests import terminal
 from tests.cli.program import PROGRAM, Program
 from tests.compile.shelves import age, folders, key_of, room, store
 
@@ -99,7 +99,7 @@ def test_clear_wants_to_be_sure(program: Program, cache: Path) -> None:
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("n", 1, 5), ("y", 0, 0)])
 def test_clear_asks_on_a_terminal(program: Program, cache: Path, answer: str, code: int, left: int) -> None:
-    ours, theirs = pty.openpty()
+    ours, theirs = terminal.opened(80)
     process = subprocess.Popen(
         [*PROGRAM, "cache", "clear"],
         env=program.environment,

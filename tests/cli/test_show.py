@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import select
 import shutil
-import struct
-import subprocess
-import termios
-import time
 from pathlib import Path
 
 import pytest
 
 from kernelproof.db.store import open_store
 from kernelproof.types import Status
-from tests.cli.program import PROGRAM, Program
+from tests.cli.program import Program
 from tests.db import samples
 
 SOURCE = "import torch\r\n\n\nclass ModelNew:\n\tname = 'naïve \x1b[2J'  # no newline at the end"
@@ -38,34 +31,9 @@ def on_a_terminal(
     program: Program, *arguments: str, keys: bytes = b"", rows: int = 24, **extra: str
 ) -> bytes:
     """What a terminal of 80 columns gets; `keys` are typed once something is shown."""
-    screen, terminal = pty.openpty()
-
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
-    environment = {**program.environment, "TERM": "xterm", "LINES": "24", **extra}  # LINES is out of date
-    process = subprocess.Popen(
-        [*PROGRAM, *arguments],
-        env=environment,
-        cwd=program.workspace,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        start_new_session=True,
-    )
-    os.close(terminal)
-    got, deadline = b"", time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if select.select([screen], [], [], 0.1)[0]:
-            try:
-                got += os.read(screen, 1 << 16)
-            except OSError:  # the terminal's last user is gone
-                break
-            if keys and b"prose" in got:
-                os.write(screen, keys)
-                keys = b""
-        elif process.poll() is not None:
-            break
-    os.close(screen)
-    assert process.wait(timeout=10) == 0, got
+    screen = {"TERM": "xterm", "LINES": "24", **extra}  # LINES is out of date
+    code, got = program.typed(arguments, columns=80, rows=rows, extra=screen, keys=keys, after=b"prose")
+    assert code == 0, got
     assert b"Traceback" not in got
     return got
 
@@ -81,8 +49,8 @@ def pager(program: Program, script: str) -> str:
 @pytest.mark.parametrize(("part", "stored"), [("--source", SOURCE), ("--response", ANSWER)])
 def test_a_text_is_written_byte_for_byte(shown: Program, tmp_path: Path, part: str, stored: str) -> None:
     file = tmp_path / "written"
-    with file.open("wb") as out:
-        subprocess.run([*PROGRAM, "show", "1", part], env=shown.environment, stdout=out, check=True)
+    code, errors = shown.into(os.open(file, os.O_WRONLY | os.O_CREAT), "show", "1", part)
+    assert (code, errors) == (0, "")
     assert file.read_bytes() == stored.encode()
 
 
