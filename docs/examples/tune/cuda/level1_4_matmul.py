@@ -14,14 +14,16 @@ cuda_source = r"""
 
 // tune: TILE = 16 | 32 | 64 | 128
 // tune: ITEMS = 1 | 2 | 4 | 8
-// tune: DEPTH = 8 | 16 | 32
+// tune: DEPTH = 8 | 16
 // tune: VECTOR = 1 | 4
+// tune: RESIDENT = 1 | 2
 // tune where: TILE // ITEMS >= 8
 // tune where: TILE // ITEMS <= 32
-constexpr int TILE = 16;   // rows, and columns, of a block
-constexpr int ITEMS = 1;   // rows, and columns, of a thread: it computes ITEMS * ITEMS results
-constexpr int DEPTH = 16;  // terms that are in shared memory at a time
-constexpr int VECTOR = 1;  // floats of one load
+constexpr int TILE = 16;     // rows, and columns, of a block
+constexpr int ITEMS = 1;     // rows, and columns, of a thread: it computes ITEMS * ITEMS results
+constexpr int DEPTH = 16;    // terms that are in shared memory at a time
+constexpr int VECTOR = 1;    // floats of one load
+constexpr int RESIDENT = 1;  // blocks that an SM is to hold: the compiler limits registers to that
 
 constexpr int SIDE = TILE / ITEMS;
 constexpr int THREADS = SIDE * SIDE;
@@ -70,7 +72,7 @@ __device__ __forceinline__ void load_right(float (*to)[STRIDE], const float* b, 
 }
 
 template <int W>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, RESIDENT)
     product_kernel(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ y,
                    int64_t rows, int64_t terms, int64_t columns, int64_t across) {
     __shared__ alignas(16) float left[DEPTH][STRIDE];
