@@ -20,7 +20,7 @@ from kernelproof.runs.imports.naming import place_of
 from kernelproof.types import Extraction, Problem, Response
 from kernelproof.types.backend_name import BackendName
 from kernelproof.types.explain import explain
-from kernelproof.types.reported import ReportedResult, ratio
+from kernelproof.types.reported import Claim, ReportedResult, ratio
 from kernelproof.wording import counted
 
 SUFFIXES = (".py", ".txt", ".md")
@@ -113,15 +113,8 @@ def problem_of(below: Path, suite: Suite) -> Problem:
     )
 
 
-class _Claimed(BaseModel):
+class _Claimed(Claim, extra="ignore"):
     """What a line claims of its program; fields that it holds besides are the user's own."""
-
-    compiled: bool | None = None
-    correct: bool | None = None
-    runtime_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    baseline_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    speedup: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    device: str | None = None
 
     def reported(self, source: str, said_in: str) -> ReportedResult:
         facts = self.model_dump()

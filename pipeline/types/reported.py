@@ -18,13 +18,9 @@ def ratio(baseline_ms: float | None, runtime_ms: float | None) -> float | None:
     return speedup if isfinite(speedup) and speedup > 0 else None
 
 
-class ReportedResult(FrozenRecord):
-    """Where an imported program came from, and what is claimed of it. None where nothing is said."""
+class Claim(FrozenRecord):
+    """What is claimed of a program. None where nothing is said."""
 
-    source: str
-    """The file below the folder that was imported, or the line of a file of lines."""
-    said_in: str | None = None
-    """The file that makes the claim; None: there is no claim."""
     compiled: bool | None = None
     correct: bool | None = None
     runtime_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -35,6 +31,15 @@ class ReportedResult(FrozenRecord):
     """As reported, else baseline over runtime."""
     device: str | None = None
     """What it was measured on, in the reporter's words."""
+
+
+class ReportedResult(Claim):
+    """Where an imported program came from, with what is claimed of it."""
+
+    source: str
+    """The file below the folder that was imported, or the line of a file of lines."""
+    said_in: str | None = None
+    """The file that makes the claim; None: there is no claim."""
     raw: dict[str, Any] | None = None
     """The claim as it was written, whole."""
 

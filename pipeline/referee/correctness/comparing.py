@@ -167,9 +167,7 @@ def compare_with(
         part, sure = mine[start : start + CHUNK].double(), stick.exact[start : start + CHUNK].double()
         found.add(part, sure, start, stick, ELEMENT_MULTIPLE * floor, moved)
     error_norm = math.sqrt(found.error_squared)
-    allowed = max(stick.multiple * stick.reference_norm, floor * stick.truth_norm)
-    if stick.room is not None:
-        allowed = max(allowed, min(stick.room.norm, stick.room.floor * stick.truth_norm))
+    allowed = _allowed_norm(stick, floor)
     wrong = found.wrong
     if wrong == 0 and error_norm > allowed:
         wrong = 1  # no single element is out of bounds, the whole is
@@ -191,6 +189,14 @@ def compare_with(
         allowed_abs=found.allowed,
         reference_abs=found.reference if stick.has_truth else None,
     )
+
+
+def _allowed_norm(stick: Yardstick, floor: float) -> float:
+    """How far the whole may be from the truth, in norm."""
+    allowed = max(stick.multiple * stick.reference_norm, floor * stick.truth_norm)
+    if stick.room is not None:
+        allowed = max(allowed, min(stick.room.norm, stick.room.floor * stick.truth_norm))
+    return allowed
 
 
 def surely_within(candidate: torch.Tensor, native: torch.Tensor, floor: float) -> bool:

@@ -92,13 +92,18 @@ def check_kernels(
         report = traced()
     works = expected()
     found = replaced(works, report.works) if works is not None and report.works is not None else None
-    kernels = report.kernels
-    if found is not None:
-        shares = {"replaced_share": found.share, "replaced_outside_products": found.outside_products}
-        kernels = kernels.model_copy(update=shares)
+    kernels = _with_shares(report.kernels, found)
     if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
         ledger.kernels = kernels
     _judge(kernels, found, shown, ledger, settings, after)
+
+
+def _with_shares(kernels: Kernels, found: Replaced | None) -> Kernels:
+    """The kernels with what they replace of the reference, where that is known."""
+    if found is None:
+        return kernels
+    shares = {"replaced_share": found.share, "replaced_outside_products": found.outside_products}
+    return kernels.model_copy(update=shares)
 
 
 def _judge(
