@@ -45,7 +45,7 @@ test-slow: .venv/test.installed
 test-thorough: .venv/test.installed
 	$(VENV)/python -m pytest -m "thorough and not gpu"
 
-lint: .venv/test.installed .venv/lint.installed
+lint: .venv/test.installed
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	MYPY_NUM_WORKERS=$(TEST_WORKERS) $(VENV)/mypy
@@ -65,13 +65,11 @@ evidence: .venv/test.installed
 	scripts/install.sh
 	touch $@
 
-.venv/test.installed: .venv/demo.installed
-	scripts/install.sh test
-	touch $@
-
-.venv/lint.installed: .venv/demo.installed
-	scripts/install.sh lint
-	touch $@
+# All at once, since pip looks at every package each time.
+.venv/test.installed: pyproject.toml constraints.txt scripts/install.sh
+	scripts/system_packages.sh
+	scripts/install.sh test lint
+	touch .venv/demo.installed $@
 
 clean:
 	rm -rf .venv build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -46,6 +46,7 @@ def test_an_interrupted_batch_ends_at_once_and_goes_on_later(program: Program, s
         assert len(server.requests) == 1
 
 
+@pytest.mark.ci
 @pytest.mark.clock
 def test_a_terminated_batch_ends_as_well(program: Program, suite: Path, tmp_path: Path) -> None:
     endless = fenced(material.slow_to_compile("endless", ENDLESS))
@@ -60,6 +61,7 @@ def test_a_terminated_batch_ends_as_well(program: Program, suite: Path, tmp_path
     assert program.left_after() == {} and program.scratch() == []
 
 
+@pytest.mark.ci
 @pytest.mark.clock
 def test_an_interrupted_verify_ends_at_once_and_stores_nothing(
     program: Program, suite: Path, tmp_path: Path
