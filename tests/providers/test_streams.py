@@ -79,7 +79,6 @@ def test_more_than_the_bound_is_refused() -> None:
         read(b"x" * (1 << 20) for _ in range((MAX_BODY_BYTES >> 20) + 1))
 
 
-@pytest.mark.clock
 def test_one_long_line_takes_time_in_proportion() -> None:
     def seconds(megabytes: int) -> float:
         began = time.process_time()
