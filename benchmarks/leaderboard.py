@@ -37,6 +37,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
+from kernelproof.version import VERIFIER
 
 MODELS, PROBLEMS = 5, 100
 SETTINGS = VerifySettings(size="small")
@@ -123,7 +124,7 @@ def synthetic_verification(
         checks=(check,) * 12,
         measurement=synthetic_measurement(dice) if status is Status.CORRECT else None,
         seeds={"synthetic": dice.getrandbits(63)},
-        verifier="synthetic",
+        verifier=VERIFIER,
         created="2026-01-01T00:00:00.000+00:00",
     )
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, RowMapping, func, select
 
-from kernelproof.db.leaderboard import natural, setting_order
 from kernelproof.db.reported import Reported
-from kernelproof.db.turns import NO_JUDGEMENT, Turn, Turns, flags_of, read_turns
-from kernelproof.db.views import LeaderboardFilters, Setting
+from kernelproof.db.scores.asking import selected
+from kernelproof.db.scores.boards import kernel, natural, setting_order
+from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.records import Setting
+from kernelproof.db.scores.selecting import Selected
 from kernelproof.types import Flag, FrozenRecord, Interval, Pace, Status
 from kernelproof.types.measurement import resolved
 
@@ -80,7 +83,7 @@ class ClaimTotals(FrozenRecord):
 class Claims(FrozenRecord):
     """The answer to `Store.claims`."""
 
-    filters: LeaderboardFilters
+    filters: Filters
     totals: tuple[ClaimTotals, ...]
     """One for each setting."""
     results: tuple[ClaimedResult, ...]
@@ -93,14 +96,16 @@ _REPORTS = select(
 )
 
 
-def claims(connection: Connection, filters: LeaderboardFilters) -> Claims:
+def claims(connection: Connection, filters: Filters) -> Claims:
     """Every imported program that passes the filters, under each setting that it was judged under."""
     newest = select(func.max(Reported.id)).group_by(Reported.attempt_id)
     rows = connection.execute(_REPORTS.where(Reported.id.in_(newest))).mappings()
     reports = {row["attempt_id"]: row for row in rows}
-    found = read_turns(connection, filters)
+    found = selected(connection, filters)
     results = [
-        _result(turn, found, reports[turn.attempt_id]) for turn in found.turns if turn.attempt_id in reports
+        _result(found, row, reports[attempt])
+        for row, attempt in enumerate(found.rows["attempt"].tolist())
+        if attempt in reports
     ]
     results.sort(key=lambda r: (setting_order(r.setting), natural(r.problem_id), r.attempt_id))
     groups: defaultdict[Setting, list[ClaimedResult]] = defaultdict(list)
@@ -110,33 +115,33 @@ def claims(connection: Connection, filters: LeaderboardFilters) -> Claims:
     return Claims(filters=filters, totals=totals, results=tuple(results))
 
 
-def _result(turn: Turn, found: Turns, report: RowMapping) -> ClaimedResult:
-    times = turn.times if turn.correct else None
-    problem = found.problems[turn.problem]
-    return ClaimedResult.model_validate(
-        {
-            "problem_id": problem.problem_id,
-            "problem_sha256": problem.sha256,
-            "attempt_id": turn.attempt_id,
-            "model": found.runs[turn.run_id].model,
-            "source": report["source"],
-            "setting": turn.rules._asdict(),
-            "claimed": report["said_in"] is not None,
-            "claimed_compiled": report["compiled"],
-            "claimed_correct": report["correct"],
-            "claimed_ms": report["runtime_ms"],
-            "claimed_speedup": report["speedup"],
-            "claimed_device": report["device"],
-            "status": turn.status,
-            "judged": turn.status is not None and turn.status not in NO_JUDGEMENT,
-            "correct": turn.correct,
-            "speedup": times and times.speedup,
-            "interval": times and {"low": times.low, "high": times.high},
-            "pace": times and times.pace,
-            "candidate_ms": times and times.candidate_ms,
-            "baseline_ms": times and times.baseline_ms,
-            "flags": flags_of(turn.flags),
-        }
+def _result(found: Selected, row: int, report: RowMapping) -> ClaimedResult:
+    turn = found.rows[row]
+    facts = found.facts.all[turn["facts"]]
+    problem, run = found.book.problems[int(turn["problem"])], found.book.runs[int(turn["run"])]
+    times = kernel(found, row) if found.measured[row] else None
+    return ClaimedResult(
+        problem_id=problem.problem_id,
+        problem_sha256=problem.sha256,
+        attempt_id=int(turn["attempt"]),
+        model=run.model,
+        source=report["source"],
+        setting=found.settings[found.rule[row]],
+        claimed=report["said_in"] is not None,
+        claimed_compiled=report["compiled"],
+        claimed_correct=report["correct"],
+        claimed_ms=report["runtime_ms"],
+        claimed_speedup=report["speedup"],
+        claimed_device=report["device"],
+        status=None if facts.status is None else Status(facts.status),
+        judged=bool(found.facts.judged[turn["facts"]]),
+        correct=bool(found.correct[row]),
+        speedup=times.speedup if times else None,
+        interval=times.interval if times else None,
+        pace=times.pace if times else None,
+        candidate_ms=times.candidate_ms if times else None,
+        baseline_ms=times.baseline_ms if times else None,
+        flags=tuple(map(Flag, json.loads(facts.flags))),
     )
 
 

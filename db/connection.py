@@ -18,9 +18,10 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
 from kernelproof.db.failures import explained, is_busy
+from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import StoreError, UsageError
 
-HEAD = "0006_reported_results"
+HEAD = "0007_scores"
 """The newest migration: what this program reads and writes."""
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""
@@ -82,6 +83,20 @@ class Database:
                 raise
             self._require_file()  # afterwards: a file that was moved has got it
             return done
+
+    def write_if_free(self, work: Callable[[Session], bool]) -> bool:
+        """What `work` returns within one transaction; False, and nothing is stored, where the file cannot be
+        written now: it is locked, or read-only. For what is only kept to save time.
+        """
+        if self._immutable or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            with Session(self._writer) as session, session.begin():
+                return work(session)
+        except (DBAPIError, sqlite3.OperationalError):
+            return False
+        finally:
+            self._turn.release()
 
     def prepare(self) -> None:
         """Brings the file to WAL mode and the newest schema; two processes may do so at once.
@@ -249,4 +264,6 @@ def _migrate(connection: Connection, path: Path) -> None:
             "upgrade kernelproof (pip install --upgrade kernelproof), or choose another --workspace"
         )
     connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
+    drop_views(connection)
     command.upgrade(config, "head")
+    make_views(connection)

@@ -11,10 +11,12 @@ from typing import Any
 from sqlalchemy import Column
 
 import kernelproof.db.reported
+import kernelproof.db.scores.tables
 import kernelproof.db.work  # noqa: F401
 from kernelproof.db.base import Base
 from kernelproof.db.connection import HEAD
 from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.sql_views import VIEWS, View
 
 INTRODUCTION = """\
 # The database
@@ -42,6 +44,31 @@ Times are UTC in ISO 8601; JSON columns hold JSON text, in which `Infinity` and 
 This page is written by `python -m kernelproof.db.documentation`; a test keeps it equal to the tables.
 """
 
+VIEWS_INTRODUCTION = """\
+## Views
+
+For `sqlite3`, pandas, DuckDB, datasette and whatever else speaks SQL. They follow
+[the rules of the leaderboard](../guide/leaderboard.md#what-counts), with one difference: an attempt that
+reached no device counts on the device of most attempts of its run, also where its sample's other turns ran on
+another. The policy that is current is that of the newest verification. The views of scores need SQLite 3.35
+or later with its mathematical functions, as the `sqlite3` of Python and of Debian have them.
+
+```console
+$ sqlite3 -readonly -box db/attempts.sqlite 'SELECT model, judged, rate, fast_1 FROM model_scores'
+```
+
+```python
+import sqlite3
+
+import pandas
+
+attempts = pandas.read_sql("SELECT * FROM attempts_flat", sqlite3.connect("db/attempts.sqlite"))
+```
+
+With [datasette](https://datasette.io): `datasette db/attempts.sqlite --metadata datasette.json`. The file
+comes from `python -m kernelproof.db.datasette > datasette.json`: the columns' meanings and canned queries.
+"""
+
 
 def schema_markdown() -> str:
     """The text of docs/reference/schema.md."""
@@ -49,7 +76,12 @@ def schema_markdown() -> str:
     append_only = ", ".join(names[:-1]) + " and " + names[-1]
     parts = [INTRODUCTION.format(append_only=append_only, head=HEAD)]
     parts += [_section(model) for model in Base.__subclasses__()]
-    return "\n".join(parts)
+    return "\n".join([*parts, VIEWS_INTRODUCTION, *map(_view, VIEWS)])
+
+
+def _view(view: View) -> str:
+    rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in view.columns.items())
+    return f"### {view.name}\n\n{view.meaning}\n\n| column | meaning |\n|---|---|\n{rows}"
 
 
 def _section(model: type[Base]) -> str:
@@ -72,6 +104,7 @@ _TYPES = {
     "Float": "number",
     "Integer": "integer",
     "Json": "JSON",
+    "LargeBinary": "bytes",
     "String": "text",
     "Words": "text",
 }

@@ -194,7 +194,16 @@ def _verification(session: Session, row: models.Verification, texts: Library) ->
     own = _columns(
         row,
         *("id", "attempt_id", "kind", "environment_id", "sandbox_tier", "details_sha256"),
-        *("backend", "size", "numerics", "purity", "own_kernel"),  # in the settings as well
+        *(
+            "backend",
+            "size",
+            "numerics",
+            "purity",
+            "own_kernel",
+            "rigor",
+            "screening",
+        ),  # in the settings as well
+        "policy",  # in what it says of its verifier
     )
     parts = {
         "environment": _environment(session, row.environment_id, texts),
@@ -227,5 +236,6 @@ def _environment(session: Session, environment_id: int | None, texts: Library) -
 
 def _measurement(row: models.Measurement) -> Measurement:
     interval = Interval(low=row.speedup_low, high=row.speedup_high)
-    columns = _columns(row, "verification_id", "speedup_low", "speedup_high")
+    copied = [name for name in _columns(row) if name.startswith("compile_")]  # from the JSON columns
+    columns = _columns(row, "verification_id", "speedup_low", "speedup_high", "roofline_fraction", *copied)
     return Measurement(speedup_interval=interval, **columns)

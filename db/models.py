@@ -115,6 +115,7 @@ class Run(Base):
     purity: Mapped[str] = symbol(PURITY)
     own_kernel: Mapped[bool] = truth(OWN_KERNEL)
     turns: Mapped[int] = count("Most turns of a sample.")
+    strategy: Mapped[str | None] = words("The search strategy of a sample; NULL where nothing was asked.")
     settings: Mapped[dict[str, Any]] = json("All settings, the sampling settings included.")
     created: Mapped[str] = created_at()
 
@@ -231,11 +232,12 @@ class Verification(Base):
 
     __tablename__ = "verifications"
     __table_args__ = (
-        # Covers the leaderboard's join, so that the wide rows themselves are never read for it.
+        # Covers what scores read, so that the wide rows themselves are never read for them.
         Index(
             "ix_verifications_leaderboard",
             *("attempt_id", "kind", "status", "backend", "size", "environment_id"),
-            *("numerics", "purity", "own_kernel", "error_class", "flags"),
+            *("numerics", "purity", "own_kernel", "error_class", "flags", "rigor", "policy"),
+            "screening",
         ),
         CheckConstraint("kind IN ('first', 'again', 'reproduce')", name="kind"),
     )
@@ -282,7 +284,14 @@ class Verification(Base):
     )
     flags: Mapped[list[str]] = json("The flags of a correct candidate.")
     kernels: Mapped[dict[str, Any] | None] = json("Kernels of one traced call; NULL where none was traced.")
-    verifier: Mapped[str] = words("Version of kernelproof, and hash of the tolerance policy.")
+    verifier: Mapped[str] = words("Version of kernelproof, policy, and hash of the tolerances.")
+    rigor: Mapped[str | None] = symbol("`quick`, `standard` or `publish`: how exact its speedup had to be.")
+    screening: Mapped[bool] = truth(
+        "True for a search's quick look, with a bar in `settings`: its times do not count."
+    )
+    policy: Mapped[str | None] = words(
+        "The policy by which it was judged, as in `verifier`; NULL in rows from before there were any."
+    )
     created: Mapped[str] = created_at("When it was made (UTC, ISO 8601), as the verifier wrote it.")
 
 
@@ -340,15 +349,6 @@ class Measurement(Base):
     """The times of a verification. Append-only."""
 
     __tablename__ = "measurements"
-    __table_args__ = (
-        # Covers the leaderboard's join: raw samples make rows wide, and it must not read them.
-        Index(
-            "ix_measurements_leaderboard",
-            *("verification_id", "speedup", "speedup_low", "speedup_high", "candidate_ms", "baseline_ms"),
-            *("pace", "baseline"),
-        ),
-    )
-
     verification_id: Mapped[int] = verification_key()
     baseline: Mapped[str] = words("The baseline it was measured against: `eager`.")
     candidate_ms: Mapped[float] = number("Time of one call of the candidate, as claimed.")
@@ -382,6 +382,12 @@ class Measurement(Base):
     replayed: Mapped[dict[str, Any] | None] = json("Times of one call replayed as a CUDA graph.")
     against: Mapped[list[dict[str, Any]]] = json("Further baselines, with the speedup against each.")
     roofline: Mapped[dict[str, Any] | None] = json("Bytes, operations, ceilings and the fraction reached.")
+    compile_speedup: Mapped[float | None] = number(
+        "Speedup against torch.compile's default mode, as in `against`; NULL where it was not measured."
+    )
+    compile_speedup_low: Mapped[float | None] = number("Lower end of its 95 % interval.")
+    compile_speedup_high: Mapped[float | None] = number("Upper end of its 95 % interval.")
+    roofline_fraction: Mapped[float | None] = number("The fraction reached, as in `roofline`.")
 
 
 class Retraction(Base):

@@ -26,6 +26,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
+from kernelproof.version import policy_of
 
 
 def run_row(session: Session, settings: RunSettings) -> int:
@@ -39,6 +40,7 @@ def run_row(session: Session, settings: RunSettings) -> int:
             key=settings.key,
             settings=settings.model_dump(mode="json"),
             created=utc_now(),
+            strategy=settings.strategy_name if settings.kind == "generate" else None,
             **columns,
             **_rules(settings.verify),
         )
@@ -145,6 +147,9 @@ def verification_rows(
         sandbox_tier=v.sandbox.tier if v.sandbox else None,
         sandbox=v.sandbox.model_dump() if v.sandbox else None,
         settings=v.settings.model_dump(),
+        rigor=v.settings.rigor,
+        screening=v.settings.bar is not None,
+        policy=policy_of(v.verifier),
         errors=[statistics.model_dump() for statistics in v.errors],
         details_sha256=keep(session, v.details) if v.details else None,
         **v.model_dump(
@@ -187,8 +192,13 @@ def _evidence(session: Session, verification_id: int, v: Verification) -> list[B
 
 def _measurement(verification_id: int, measurement: Measurement) -> models.Measurement:
     interval = measurement.speedup_interval
+    compiled = next((found for found in measurement.against if found.baseline == "compile"), None)
     return models.Measurement(
         verification_id=verification_id,
+        compile_speedup=compiled and compiled.speedup,
+        compile_speedup_low=compiled and compiled.speedup_interval.low,
+        compile_speedup_high=compiled and compiled.speedup_interval.high,
+        roofline_fraction=measurement.roofline and measurement.roofline.fraction,
         speedup_low=interval.low,
         speedup_high=interval.high,
         **measurement.model_dump(exclude={"speedup_interval"}),

@@ -14,20 +14,18 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, leases, loading, models, records, reported
 from kernelproof.db.batches import Batches, runs_named
-from kernelproof.db.claims import Claims, claims
 from kernelproof.db.connection import Database, open_database
-from kernelproof.db.leaderboard import leaderboard
 from kernelproof.db.leases import Leases
 from kernelproof.db.reported import Imported, Kept
+from kernelproof.db.scores.queries import ScoreQueries
 from kernelproof.db.server_batches import ServerBatchJournal
+from kernelproof.db.tags import Tags
 from kernelproof.db.texts import Library
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import (
     AttemptState,
     Claim,
     Content,
-    Leaderboard,
-    LeaderboardFilters,
     ModelUsage,
     Spent,
     StoredAttempt,
@@ -50,9 +48,9 @@ from kernelproof.types.backend_name import STORED
 def open_store(path: Path, *, create: bool = True, only_read: bool = False) -> Store:
     """The store in the SQLite file `path`, migrated to the newest schema; made when `create` is true.
 
-    `only_read`: nothing will be stored, so that a read-only directory does, and nothing is made. Raises
-    UsageError when it is missing and not to be made; StoreError when the file cannot be used: newer schema,
-    another program's database, damaged, read-only, full disk, locked for two minutes.
+    `only_read`: nothing but caches will be stored, so that a read-only directory does, and nothing is made.
+    Raises UsageError when it is missing and not to be made; StoreError when the file cannot be used: newer
+    schema, another program's database, damaged, read-only, full disk, locked for two minutes.
     """
     return Store(open_database(path, create=create and not only_read, only_read=only_read))
 
@@ -94,6 +92,16 @@ class Store:
     def server_batches(self) -> ServerBatchJournal:
         """The batches that models' servers were handed."""
         return ServerBatchJournal(self._database)
+
+    @property
+    def scores(self) -> ScoreQueries:
+        """What the leaderboard, pages and exports ask."""
+        return ScoreQueries(self._database)
+
+    @property
+    def tags(self) -> Tags:
+        """Words that people put on runs."""
+        return Tags(self._database)
 
     def begin_run(self, settings: RunSettings) -> int:
         """The id of the run with these settings, which is made when there is none."""
@@ -263,11 +271,6 @@ class Store:
         """
         return self._database.write(lambda session: reported.add(session, settings, items))
 
-    def claims(self, filters: LeaderboardFilters | None = None) -> Claims:
-        """Imported programs: what was claimed of them, beside what was judged here."""
-        chosen = filters or LeaderboardFilters()
-        return self._database.read(lambda session: claims(session.connection(), chosen))
-
     def record_response(self, attempt_id: int, response: Response) -> None:
         """Appends an answer; call it before anything is parsed. The first answer of an attempt counts: one
         that comes later is kept, and paid for, and changes nothing.
@@ -374,8 +377,3 @@ class Store:
         if not self._database.read(lambda session: session.get(models.Attempt, number)):
             raise UsageError(f"there is no attempt {number}; the last one is {last}")
         return number
-
-    def leaderboard(self, filters: LeaderboardFilters | None = None) -> Leaderboard:
-        """Best speedups by problem and rates by model, as docs/guide/leaderboard.md defines them."""
-        chosen = filters or LeaderboardFilters()
-        return self._database.read(lambda session: leaderboard(session.connection(), chosen))

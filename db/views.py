@@ -1,21 +1,15 @@
-"""Frozen views of the store, for reports, batches and the leaderboard."""
+"""Frozen views of the store, for reports and batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field
-
-from kernelproof.choices import RunKind
 from kernelproof.types import (
     AttemptKey,
-    ErrorClass,
     Extraction,
     Flag,
     FrozenRecord,
-    Interval,
-    Pace,
     Problem,
     Prompt,
     Response,
@@ -224,117 +218,3 @@ def _counting(verifications: Iterable[StoredVerification]) -> StoredVerification
     confirmed = [v for v in chosen if v.verification.settings.bar is None]
     newest = confirmed or chosen
     return newest[-1] if newest else None
-
-
-class LeaderboardFilters(FrozenRecord):
-    """Which attempts a leaderboard is made of; None lets everything pass."""
-
-    problem: str | None = None
-    """Problem id, name, folder or glob, in any case: `level1/23`, `softmax`, `level1`, `*max`."""
-    level: int | None = None
-    model: str | None = None
-    """Part of the model's name, upper and lower case alike."""
-    device: str | None = None
-    """Part of the GPU's (or CPU's) name, upper and lower case alike."""
-    backend: str | None = None
-    size: str | None = None
-    run: str | None = None
-    """A run's name, exactly."""
-    kind: RunKind | None = None
-    numerics: str | None = None
-    purity: str | None = None
-    without: tuple[Flag, ...] = ()
-    """Correct candidates with one of these flags do not count as correct."""
-    error_class: ErrorClass | None = None
-    """Correct candidates of a worse class do not count as correct; those of an unknown class do."""
-
-
-class Setting(FrozenRecord):
-    """The facts that must be equal before two results are compared."""
-
-    backend: str
-    size: str
-    device: str | None
-    """None when no attempt of the run reached a device."""
-    numerics: str
-    """`fp32` or `tf32`."""
-    purity: str
-    """`any` or `own-compute`."""
-    own_kernel: bool
-    """False when no kernel of the candidate's own was required."""
-
-
-class BestResult(FrozenRecord):
-    """One measured correct attempt."""
-
-    attempt_id: int
-    model: str
-    speedup: float
-    interval: Interval
-    pace: Pace
-    candidate_ms: float
-    baseline_ms: float
-    baseline: str
-    error_class: ErrorClass | None
-    """None when nothing says."""
-    flags: tuple[Flag, ...]
-
-
-class ProblemResult(FrozenRecord):
-    """One problem under one setting."""
-
-    problem_id: str
-    problem_sha256: str
-    level: int | None
-    setting: Setting
-    judged: int
-    """Samples that count."""
-    correct: int
-    best: BestResult | None
-    """The correct attempt whose interval begins highest; None when none was measured."""
-
-
-class ModelResult(FrozenRecord):
-    """One model under one setting. Rates are None when nothing was judged."""
-
-    model: str
-    setting: Setting
-    attempts: int
-    """Finished attempts, all turns."""
-    samples: int
-    """Finished samples: those judged, and those that ended without a fault of the model's."""
-    judged: int
-    """Samples whose status counts against a model: the denominator of the rates."""
-    correct: int
-    rate: float | None
-    """correct / judged."""
-    statuses: dict[Status, int]
-    """Number of samples by status."""
-    fast_1: float | None
-    """Part of the judged samples that are correct and measured with a speedup above 1."""
-    fast_2: float | None
-    """The same above 2."""
-    geometric_mean: float | None
-    """Over the problems with a measured correct attempt, of the best speedup of each."""
-    solved: int
-    """Problems with a correct sample."""
-    problems: int
-    """Problems with a judged sample."""
-    pass_1: float | None
-    """Chance that one sample of a problem is correct: mean over problems of correct / judged samples."""
-
-
-class Leaderboard(FrozenRecord):
-    """The answer to `Store.leaderboard`."""
-
-    filters: LeaderboardFilters
-    problems: tuple[ProblemResult, ...]
-    """By problem, in the order of their numbers."""
-    models: tuple[ModelResult, ...]
-    """Best rate first."""
-    unfinished: int = Field(ge=0)
-    """Attempts still in progress."""
-    refused: int = Field(ge=0)
-    """Correct attempts that do not count as such, by the filters `without` and `error_class`."""
-    retracted: int = Field(ge=0)
-    """Attempts all of whose verifications were retracted: in no count above."""

@@ -112,6 +112,8 @@ CHECK_S = Bounds(1, DAY_S, whole=False)
 DAYS = Bounds(0, 36_500, whole=False)
 ROW = Bounds(1, 2**63 - 1)
 """Of a table in the database."""
+TOP = Bounds(1, 100_000_000)
+"""Kernels that a leaderboard lists."""
 
 FIELDS = {
     "temperature": TEMPERATURE,

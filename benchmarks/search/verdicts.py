@@ -12,6 +12,7 @@ from kernelproof import backends
 from kernelproof.hashing import sha256_text
 from kernelproof.runs.strategies import Proposal, Result
 from kernelproof.types import Interval, Measurement, Pace, Problem, Status, Verification, VerifySettings
+from kernelproof.version import VERIFIER
 
 RESOLUTION = 0.01
 """The smallest difference that a measurement claims."""
@@ -83,7 +84,7 @@ class Verifier:
             candidate_sha256=sha256_text(program.source),
             settings=self._settings,
             measurement=measured,
-            verifier="landscape",
+            verifier=VERIFIER,
             created="",
         )
 

@@ -6,6 +6,7 @@ from alembic import context
 
 import kernelproof.db.models
 import kernelproof.db.reported
+import kernelproof.db.scores.tables
 import kernelproof.db.work  # noqa: F401
 from kernelproof.db.base import Base
 

@@ -29,6 +29,7 @@ from kernelproof.cli.reproduce import reproduce
 from kernelproof.cli.retract import retract
 from kernelproof.cli.show import show
 from kernelproof.cli.status import status
+from kernelproof.cli.tag import tag
 from kernelproof.cli.tune import tune
 from kernelproof.cli.verify import verify
 from kernelproof.errors import KernelproofError, MachineError, OutputClosed
@@ -67,6 +68,7 @@ app.command()(reproduce)
 app.command()(rejudge)
 app.command()(tune)
 app.command()(retract)
+app.command()(tag)
 app.add_typer(problems_app, name="problems")
 app.command()(prompt)
 app.command()(doctor)

@@ -1,113 +1,126 @@
-"""`kernelproof leaderboard`: best speedups by problem, rates by model."""
+"""`kernelproof leaderboard`: scores by model, problem, kernel, run, template or strategy."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.backends import names
-from kernelproof.bounds import LEVEL
-from kernelproof.choices import ErrorClass, Flag, Numerics, Purity, RunKind
-from kernelproof.cli.completion import models, problems, runs
-from kernelproof.cli.options import WorkspaceOption, choice, nonempty_text, number
+from kernelproof.bounds import TOP
+from kernelproof.cli.filter_options import FilterOptions
+from kernelproof.cli.options import WorkspaceOption, choice, number, path_option, takes_options
 
 if TYPE_CHECKING:
     from kernelproof.db.claims import Claims
+    from kernelproof.db.scores.comparing import Comparison
+    from kernelproof.db.scores.filters import Filters
+    from kernelproof.db.scores.records import Leaderboard, ViewName
+    from kernelproof.db.store import Store
+    from kernelproof.report.board_columns import Flat
+
+_VIEWS = ("model", "problem", "kernel", "run", "template", "strategy")
 
 
+@takes_options
 def leaderboard(
-    problem: Annotated[
-        str | None,
-        typer.Option(
-            parser=nonempty_text,
-            autocompletion=problems,
-            help="Problem id, name, folder or glob: level1/23, level1, '*max'.",
-        ),
+    *,
+    by: Annotated[
+        str | None, choice(_VIEWS, "One table only; with --compare what is compared [default: two tables].")
     ] = None,
-    level: Annotated[int | None, number(LEVEL, "Problems of this level only.")] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(parser=nonempty_text, autocompletion=models, help="Part of the model's name."),
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="<A> <B>", help="Two models, runs, templates or strategies, paired by problem."),
     ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option("--gpu", "--device", parser=nonempty_text, help="Part of the GPU's or CPU's name."),
-    ] = None,
-    backend: Annotated[str | None, choice(names(), "One backend only.")] = None,
-    size: Annotated[
-        str | None, typer.Option(parser=nonempty_text, help="One size preset only: full, small.")
-    ] = None,
-    run: Annotated[
-        str | None, typer.Option(parser=nonempty_text, autocompletion=runs, help="The run of this name only.")
-    ] = None,
-    kind: Annotated[
-        RunKind | None, choice(RunKind, "Answers of models, files, imported programs, or what a tuner tried.")
-    ] = None,
-    numerics: Annotated[Numerics | None, choice(Numerics, "Runs with these numerics only.")] = None,
-    purity: Annotated[Purity | None, choice(Purity, "Runs with this purity only.")] = None,
-    without: Annotated[
-        list[Flag] | None, choice(Flag, "Correct ones with this flag do not count; may be repeated.")
-    ] = None,
-    error_class: Annotated[
-        ErrorClass | None, choice(ErrorClass, "Correct ones of a worse error class do not count.")
-    ] = None,
-    models: Annotated[bool, typer.Option("--models", help="Only the table of the models.")] = False,
+    top: Annotated[int, number(TOP, "Kernels of each setting that --by kernel shows.")] = 20,
+    options: FilterOptions,
     claims: Annotated[
         bool, typer.Option("--claims", help="What was claimed of imported programs, beside the verdicts.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="The problems (--models, --claims) as CSV.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="The table (by problem) as CSV.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="The same as Markdown.")] = False,
+    parquet: Annotated[
+        Path | None, path_option("The same in a Parquet file. Needs pip install 'kernelproof[parquet]'.")
+    ] = None,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show the best verified speedup for each problem and how often each model is right."""
+    """Show verified results: the best speedup of each problem, and how often each model is right and fast."""
     from kernelproof.db.store import open_store
-    from kernelproof.db.views import LeaderboardFilters
     from kernelproof.errors import UsageError
-    from kernelproof.report.leaderboard import models_csv, print_leaderboard, problems_csv
-    from kernelproof.report.plain import json_text, screen
     from kernelproof.workspace import open_workspace
 
-    if as_json and as_csv:
-        raise UsageError("--json and --csv exclude each other; give one of them")
-    if models and claims:
-        raise UsageError("--models and --claims exclude each other; give one of them")
-    filters = LeaderboardFilters.model_validate(
-        {
-            "problem": problem,
-            "level": level,
-            "model": model,
-            "device": gpu,
-            "backend": backend,
-            "size": size,
-            "run": run,
-            "kind": kind,
-            "numerics": numerics,
-            "purity": purity,
-            "without": [flag for flag in Flag if flag in (without or ())],
-            "error_class": error_class,
-        }
-    )
+    asked = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown, "--parquet": parquet}
+    forms = [name for name, given in asked.items() if given]
+    if len(forms) > 1:
+        raise UsageError(f"{' and '.join(forms)} exclude each other; give one of them")
+    others = [name for name, given in {"--by": by, "--compare": compare}.items() if given]
+    if claims and (others or forms not in ([], ["--json"], ["--csv"])):
+        raise UsageError(f"--claims and {[*others, *forms][0]} exclude each other; give one of them")
+    if compare and by in ("problem", "kernel"):
+        raise UsageError(
+            "--compare pairs by problem already; --by says which of model, run, template, strategy"
+        )
+    form, filters = forms[0] if forms else "", options.filters()
     with open_store(open_workspace(workspace).database, only_read=True) as store:
         if claims:
-            _print_claims(store.claims(filters), as_json, as_csv)
-            return
-        board = store.leaderboard(filters)
-    if as_json:
+            _print_claims(store.scores.claims(filters), form)
+        elif compare:
+            _print_comparisons(store, compare, by, filters, form, parquet)
+        else:
+            _print_board(store, by, top, filters, form, parquet)
+
+
+def _print_board(
+    store: Store, by: str | None, top: int, filters: Filters, form: str, parquet: Path | None
+) -> None:
+    from kernelproof.report.board_columns import flat
+    from kernelproof.report.leaderboard import print_leaderboard
+    from kernelproof.report.plain import json_text, screen
+
+    exported = form in ("--csv", "--markdown", "--parquet")
+    views: list[ViewName] = [by] if by else ["problem"] if exported else ["model", "problem"]  # type: ignore[list-item]
+    board: Leaderboard = store.scores.leaderboard(filters, views, top)
+    if form == "--json":
         print(json_text(board))
-    elif as_csv:
-        print(models_csv(board) if models else problems_csv(board), end="")
+    elif exported:
+        _export(flat(board, views[0]), form, parquet)
     else:
-        print_leaderboard(board, screen(), problems=not models)
+        print_leaderboard(board, screen())
 
 
-def _print_claims(claims: Claims, as_json: bool, as_csv: bool) -> None:
+def _print_comparisons(
+    store: Store, names: tuple[str, str], by: str | None, filters: Filters, form: str, parquet: Path | None
+) -> None:
+    from kernelproof.report.board_columns import flat_comparisons
+    from kernelproof.report.comparison import print_comparisons
+    from kernelproof.report.plain import json_line, screen
+
+    found: tuple[Comparison, ...] = store.scores.comparison(*names, by, filters)  # type: ignore[arg-type]
+    if form == "--json":
+        print(json_line([comparison.model_dump() for comparison in found]))
+    elif form:
+        _export(flat_comparisons(found), form, parquet)
+    else:
+        print_comparisons(found, screen())
+
+
+def _export(rows: Flat, form: str, parquet: Path | None) -> None:
+    from kernelproof.report.exporting import as_csv, as_markdown, write_parquet
+
+    if parquet is not None:
+        write_parquet(rows, parquet)
+    else:
+        print(as_csv(rows) if form == "--csv" else as_markdown(rows), end="")
+
+
+def _print_claims(claims: Claims, form: str) -> None:
     from kernelproof.report.claims import claims_csv, print_claims
     from kernelproof.report.plain import json_text, screen
 
-    if as_json:
+    if form == "--json":
         print(json_text(claims))
-    elif as_csv:
+    elif form == "--csv":
         print(claims_csv(claims), end="")
     else:
         print_claims(claims, screen())

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 @takes_options
 def rejudge(
     run: Annotated[
-        str,
-        typer.Argument(autocompletion=runs, help="The run's name or number, as kernelproof status has it."),
-    ],
+        str | None,
+        typer.Argument(
+            autocompletion=runs,
+            help="The run's name or number, as kernelproof status has it [default with --stale: all].",
+        ),
+    ] = None,
     *,
     context: typer.Context,
     options: VerifyOptions,
@@ -36,19 +39,30 @@ def rejudge(
     again: Annotated[
         bool, typer.Option("--again", help="Also what this version has judged so before.")
     ] = False,
+    stale: Annotated[
+        bool,
+        typer.Option("--stale", help="Only what was judged under another policy, as it was judged then."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Verify a run's stored answers again, and ask nothing. What is not given stays as the run had it."""
+    from kernelproof.errors import UsageError
     from kernelproof.workspace import open_workspace
 
     given = given_options(options, context)
-    done = _run(run, given, open_workspace(workspace).database, again, as_json)
+    if run is None and not stale:
+        raise UsageError(
+            "rejudge needs a run, as kernelproof status lists them; or --stale for all that is stale"
+        )
+    done = _run(run, given, open_workspace(workspace).database, again, stale, as_json)
     _print_json(done) if as_json else _say(done)
     if done.missing:
         raise typer.Exit(INTERRUPTED)
 
 
-def _run(run: str, given: dict[str, Any], database: Path, again: bool, as_json: bool) -> Rejudged:
+def _run(
+    run: str | None, given: dict[str, Any], database: Path, again: bool, stale: bool, as_json: bool
+) -> Rejudged:
     from functools import partial
 
     import anyio
@@ -62,7 +76,9 @@ def _run(run: str, given: dict[str, Any], database: Path, again: bool, as_json: 
     from kernelproof.types import RunSettings, VerifySettings
 
     def settings(of: RunSettings, attempt: StoredAttempt) -> VerifySettings:
-        return settings_over(of.verify, given, [attempt.problem])
+        judged = attempt.verdict if stale else None
+        stored = judged.verification.settings if judged else of.verify
+        return settings_over(stored, given, [attempt.problem])
 
     if "backend" in given:
         raise UsageError("a program is for the backend that it was asked for; leave out --backend")
@@ -70,14 +86,23 @@ def _run(run: str, given: dict[str, Any], database: Path, again: bool, as_json: 
         open_store(database, create=False) as store,
         Engine(unsafe=bool(given.get("unsafe")), many=True) as engine,
     ):
-        runs = store.runs_named(run)
+        only = store.scores.stale() if stale else None
+        runs = (
+            store.runs_named(run)
+            if run
+            else {n: s for k in only or () for n, s in store.runs_named(str(k)).items()}
+        )
+        chosen = None if only is None else {number for each in runs for number in only.get(each, ())}
         for stored in runs.values():
             settings_over(stored.verify, given, [])  # what makes no sense is said before anything runs
-        sizes = [(stored.model, len(store.attempts_of(number)), 1) for number, stored in runs.items()]
+        sizes = [
+            (stored.model, len(store.attempts_of(number) if only is None else only.get(number, ())), 1)
+            for number, stored in runs.items()
+        ]
         form: Form = "json" if as_json else "live"
         with BatchDisplay(sizes, form, lambda: engine.busy_share) as display:
-            told = {name: str(value) for name, value in given.items()}
-            work = partial(judge, list(runs), settings, store, engine, again=again, config=told)
+            told = {name: str(value) for name, value in given.items()} | ({"stale": "True"} if stale else {})
+            work = partial(judge, list(runs), settings, store, engine, again=again, only=chosen, config=told)
             heard = {"on_event": display.on_event, "progress": display.snapshot}
             return anyio.run(partial(work, **heard, unread=lambda: display.unread))
 

@@ -42,7 +42,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.types.verify_request import VerifyRequest
-from kernelproof.version import __version__
+from kernelproof.version import VERIFIER
 from kernelproof.workspace import cache_bound, cache_directory
 
 MAX_TRIES = 3
@@ -375,7 +375,7 @@ class _Record:
             builds=prebuilt.builds if prebuilt else (),
             sandbox=prebuilt.sandbox if prebuilt else None,
             details=details[:20_000],
-            verifier=__version__,
+            verifier=VERIFIER,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
 

@@ -30,7 +30,7 @@ from kernelproof.types import (
     Verification,
 )
 from kernelproof.types.verify_request import VerifyRequest
-from kernelproof.version import __version__
+from kernelproof.version import VERIFIER
 
 Figures = dict[str, Any]
 SEED_BITS = 62
@@ -189,7 +189,7 @@ class Ledger:
             flags=tuple(sorted(self.flags)),
             kernels=self.kernels,
             stage_seconds={k: round(v, 3) for k, v in self.stage_seconds.items()},
-            verifier=f"{__version__} policy:{tolerance.policy_sha256()[:12]}",
+            verifier=f"{VERIFIER} tolerance:{tolerance.policy_sha256()[:12]}",
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
 

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from kernelproof.db.claims import ClaimedResult, Claims, ClaimTotals
-from kernelproof.db.views import LeaderboardFilters, Setting
+from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.records import Setting
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import Column, csv_text, fitting, setting_line
@@ -54,7 +55,7 @@ def claims_csv(claims: Claims) -> str:
 
 
 def _print_empty(claims: Claims, console: Console) -> None:
-    if claims.filters != LeaderboardFilters():
+    if claims.filters != Filters():
         console.print("No imported program passes these filters; leaderboard --claims shows them all.")
     else:
         console.print("No program was imported yet. Import some: kernelproof import FOLDER --model NAME.")

@@ -1,166 +1,257 @@
-"""The leaderboard on screen, as JSON and as CSV. docs/guide/leaderboard.md defines the figures."""
+"""The leaderboard on screen. docs/guide/leaderboard.md defines the figures."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from kernelproof.db.views import Leaderboard, LeaderboardFilters, ModelResult, ProblemResult, Setting
+from kernelproof.db.scores.filters import CURRENT, Filters
+from kernelproof.db.scores.records import (
+    Kernel,
+    KernelScores,
+    Leaderboard,
+    Mean,
+    ProblemScores,
+    Rate,
+    Scores,
+    Setting,
+    Source,
+)
 from kernelproof.report.plain import clean
-from kernelproof.report.tables import Column, csv_text, fitting, setting_line, table_of, width_of
+from kernelproof.report.tables import Column, fitting, setting_line
 from kernelproof.types import Pace
 from kernelproof.wording import counted
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
-
-SETTING_COLUMNS = tuple(Setting.model_fields)
-PROBLEM_COLUMNS = (
-    *("problem_id", "problem_sha256", "level", *SETTING_COLUMNS, "judged", "correct"),
-    *("speedup", "speedup_low", "speedup_high", "pace", "candidate_ms", "baseline_ms", "baseline"),
-    *("error_class", "flags", "model", "attempt_id"),
-)
-MODEL_COLUMNS = (
-    *("model", *SETTING_COLUMNS, "attempts", "samples", "judged", "correct", "rate", "pass_1"),
-    *("fast_1", "fast_2", "geometric_mean", "solved", "problems", "statuses"),
-)
+_SOURCES: dict[Source, str] = {
+    "model": "",
+    "file": "candidates given as files · ",
+    "tuner": "what a tuner tried · ",
+}
+Row = list[Text | str]
+Place = tuple[Source, Setting]
 
 
-def print_leaderboard(board: Leaderboard, console: Console, *, problems: bool = True) -> None:
-    """Two tables for each setting; without `problems` only that of the models."""
-    if not board.problems and not board.models:
+def print_leaderboard(board: Leaderboard, console: Console) -> None:
+    """The tables of each source and setting: those of the views that were asked for."""
+    places = _places(board)
+    if not places:
         _print_empty(board, console)
-        return
-    for setting in _settings(board):
-        console.print(Text(setting_line(setting), style="bold"))
-        if problems:
-            _print_problems([p for p in board.problems if p.setting == setting], console)
-        _print_models([m for m in board.models if m.setting == setting], console)
-    if board.unfinished:
-        console.print(
-            f"{counted(board.unfinished, 'attempt')} not finished; the same generate command continues."
+    for place in places:
+        console.print(Text(_SOURCES[place[0]] + setting_line(place[1]), style="bold"))
+        _print_problems([p for p in board.problems if _place(p) == place], console)
+        _print_kernels([k for k in board.kernels if _place(k) == place], console)
+        for scores, owners in (
+            (board.models, _MODEL),
+            (board.runs, _RUN),
+            (board.templates, _TEMPLATE),
+            (board.strategies, _STRATEGY),
+        ):
+            _print_scores([s for s in scores if _place(s) == place], owners, console)
+    for line in _remarks(board):
+        console.print(line, soft_wrap=True)
+
+
+def _place(row: Scores | ProblemScores | KernelScores) -> Place:
+    return row.source, row.setting
+
+
+def _places(board: Leaderboard) -> list[Place]:
+    scores = (*board.models, *board.runs, *board.templates, *board.strategies)
+    places = [*map(_place, scores), *map(_place, board.problems), *map(_place, board.kernels)]
+    order = list(_SOURCES)
+    return sorted(dict.fromkeys(places), key=lambda place: order.index(place[0]))
+
+
+def _remarks(board: Leaderboard) -> list[str]:
+    """What is left out, and what to do about it."""
+    counts, said = board.counts, []
+    if board.kernels and len(board.kernels) < counts.kernels:
+        said.append(f"{len(board.kernels)} of {counts.kernels} kernels shown; --top shows more.")
+    unresolved = sum(scores.unresolved for scores in board.models)
+    if unresolved:
+        said.append(
+            f"{counted(unresolved, 'correct sample')} of unresolved pace: counted with 1 as speedup at most."
         )
-    if board.refused:
-        refused = counted(board.refused, "correct attempt")
-        console.print(f"{refused} not counted as correct here: {_asked(board.filters)}.")
-    if board.retracted:
-        console.print(f"{counted(board.retracted, 'attempt')} left out: retracted.")
+    if counts.unfinished:
+        unfinished = counted(counts.unfinished, "attempt")
+        said.append(f"{unfinished} not finished; the same generate command continues.")
+    if counts.refused:
+        refused = counted(counts.refused, "correct attempt")
+        said.append(f"{refused} not counted as correct here: {_asked(board.filters)}.")
+    if counts.retracted:
+        said.append(f"{counted(counts.retracted, 'attempt')} left out: retracted.")
+    if counts.stale:
+        said.append(
+            f"{counted(counts.stale, 'attempt')} stale, judged under another policy: "
+            f"{counted(counts.stale_samples, 'sample')} left out. "
+            "kernelproof rejudge --stale judges them again"
+            + ("; --policy any shows them." if board.filters.policy == CURRENT else ".")
+        )
+    return said
 
 
-def _asked(filters: LeaderboardFilters) -> str:
+def _asked(filters: Filters) -> str:
     """What the filters ask of a correct attempt."""
     said = [f"without {flag}" for flag in filters.without]
     return ", ".join(said + ([f"{filters.error_class} or better"] if filters.error_class else []))
 
 
-def problems_csv(board: Leaderboard) -> str:
-    """One line a problem and setting, with the best measured correct attempt; empty cells: none."""
-    return csv_text(PROBLEM_COLUMNS, map(_problem_cells, board.problems))
-
-
-def models_csv(board: Leaderboard) -> str:
-    """One line a model and setting; `statuses` as `correct=3 wrong_output=1`."""
-    return csv_text(MODEL_COLUMNS, map(_model_cells, board.models))
-
-
 def _print_empty(board: Leaderboard, console: Console) -> None:
-    if board.filters != LeaderboardFilters():
+    if board.filters != Filters():
         console.print("No finished attempt passes these filters; kernelproof leaderboard shows them all.")
-    elif board.unfinished:
-        stored = counted(board.unfinished, "attempt")
+        for hint in board.hints:
+            console.print(f"  {clean(hint)}", soft_wrap=True)
+    elif board.counts.unfinished:
+        stored = counted(board.counts.unfinished, "attempt")
         console.print(f"{stored} stored, none finished; the same generate command continues.")
-    else:
+    elif not board.counts.stale and not board.counts.retracted:
         console.print(
             "No attempts yet. Make some: kernelproof generate, or kernelproof verify FILE --problem PROBLEM."
         )
 
 
-def _settings(board: Leaderboard) -> list[Setting]:
-    return list(dict.fromkeys([*(m.setting for m in board.models), *(p.setting for p in board.problems)]))
-
-
-_PROBLEM_TABLE = (
-    Column("problem", number=False, name=True),
+_KERNEL_TABLE = (
     Column("speedup"),
     Column("95 % interval", spare=5),
     Column("pace", number=False),
+    Column("over compile", spare=2, optional=True),
+    Column("of roofline", spare=2, optional=True),
+    Column("headroom", spare=1, optional=True),
     Column("candidate ms", spare=3),
     Column("baseline ms", spare=1),
-    Column("correct", spare=4),
+)
+_KERNEL_END = (
     Column("error class", number=False, spare=2, optional=True),
     Column("flags", number=False, name=True, optional=True),
     Column("model", number=False, name=True),
     Column("attempt"),
 )
-_MODEL_TABLE = (
-    Column("model", number=False, name=True),
-    Column("correct"),
-    Column("rate"),
-    Column("pass@1", spare=3),
-    Column("fast_1"),
-    Column("fast_2", spare=2),
-    Column("geo. mean"),
-    Column("solved", spare=4),
-    Column("samples", spare=1),
-)
-_STATUSES = Column("statuses", number=False, name=True)
+_NAME = Column("problem", number=False, name=True)
 
 
-def _print_problems(results: list[ProblemResult], console: Console) -> None:
-    versions = Counter(result.problem_id for result in results)
-    # An edited problem is another problem.
-    rows = [_problem_row(result, edited=versions[result.problem_id] > 1) for result in results]
-    console.print(fitting(_PROBLEM_TABLE, rows, console))
+def _print_problems(results: list[ProblemScores], console: Console) -> None:
+    if results:
+        versions = Counter(result.problem_id for result in results)
+        # An edited problem is another problem.
+        rows = [_problem_row(result, edited=versions[result.problem_id] > 1) for result in results]
+        columns = (_NAME, *_KERNEL_TABLE, Column("correct", spare=4), *_KERNEL_END)
+        console.print(fitting(columns, rows, console))
 
 
-def _problem_row(result: ProblemResult, *, edited: bool) -> list[Text | str]:
+def _problem_row(result: ProblemScores, *, edited: bool) -> Row:
     name = Text(clean(result.problem_id) + (f" @{result.problem_sha256[:8]}" if edited else ""))
-    share = f"{result.correct}/{result.judged}"
-    best = result.best
-    if best is None:
-        return [name, "-", "", "", "", "", share, "", "", "", ""]
+    share = f"{result.correct.part}/{result.correct.whole}"
+    if result.best is None:
+        return [name, "-", *[""] * (len(_KERNEL_TABLE) - 1), share, *[""] * len(_KERNEL_END)]
+    return [name, *_kernel_times(result.best), share, *_kernel_end(result.best)]
+
+
+def _kernel_times(best: Kernel) -> Row:
+    fraction, headroom = best.roofline_fraction, best.headroom
     return [
-        name,
         f"{best.speedup:.3f}",
         f"{best.interval.low:.3f} to {best.interval.high:.3f}",
         Text(best.pace, style=PACE_STYLE[best.pace]),
+        "" if best.compile_speedup is None else f"{best.compile_speedup:.3f}",
+        "" if fraction is None else f"{100 * fraction:.0f} %",
+        "" if headroom is None else f"{headroom:.3g}x",
         f"{best.candidate_ms:.4g}",
         f"{best.baseline_ms:.4g}",
-        share,
-        best.error_class or "",
-        Text(", ".join(best.flags)),
-        Text(clean(best.model)),
-        f"#{best.attempt_id}",
     ]
 
 
-def _print_models(results: list[ModelResult], console: Console) -> None:
-    """One table; the statuses get their own below where the screen cannot hold them beside the figures."""
-    names = [Text(clean(m.model)) for m in results]
-    rows = [[name, *_model_figures(m)] for name, m in zip(names, results, strict=True)]
-    statuses = [", ".join(f"{count} {status}" for status, count in m.statuses.items()) for m in results]
-    whole = table_of(
-        [*_MODEL_TABLE, _STATUSES], [[*row, words] for row, words in zip(rows, statuses, strict=True)]
-    )
-    if width_of(whole, console) <= console.width:
-        console.print(whole)
-        return
-    console.print(fitting(_MODEL_TABLE, rows, console))
-    beside = list(zip(names, statuses, strict=True))
-    console.print(fitting([_MODEL_TABLE[0], _STATUSES], beside, console))
+def _kernel_end(best: Kernel) -> Row:
+    flags = Text(", ".join(best.flags))
+    return [best.error_class or "", flags, Text(clean(best.model)), f"#{best.attempt_id}"]
 
 
-def _model_figures(m: ModelResult) -> list[Text | str]:
+def _print_kernels(results: list[KernelScores], console: Console) -> None:
+    if results:
+        rows: list[Row] = [
+            [Text(clean(r.problem_id)), *_kernel_times(r.kernel), *_kernel_end(r.kernel)] for r in results
+        ]
+        console.print(fitting((_NAME, *_KERNEL_TABLE, *_KERNEL_END), rows, console))
+
+
+def _name(title: str, get: Callable[[Scores], str | None]) -> tuple[Column, Callable[[Scores], Text]]:
+    return Column(title, number=False, name=True), lambda scores: Text(clean(get(scores) or "-"))
+
+
+_BY_MODEL = _name("model", lambda s: s.model)
+_BY_STRATEGY = _name("strategy", lambda s: s.strategy)
+_BY_TEMPLATE = _name("template", lambda s: s.template)
+_MODEL = (_BY_MODEL,)
+_RUN = (_name("run", lambda s: s.run or f"#{s.run_id}"), _BY_MODEL, _BY_STRATEGY)
+_TEMPLATE = (_BY_TEMPLATE, _BY_MODEL)
+_STRATEGY = (_BY_STRATEGY, _BY_MODEL)
+_FIGURES = (
+    Column("correct"),
+    Column("rate"),
+    Column("95 %", spare=4),
+    Column("pass@1", spare=8),
+    Column("pass@5", spare=5, optional=True),
+    Column("pass@10", spare=5, optional=True),
+    Column("fast_0.5", spare=2),
+    Column("fast_0.8", spare=2),
+    Column("fast_1"),
+    Column("fast_1.5", spare=2),
+    Column("fast_2", spare=7),
+    Column("geo. mean"),
+    Column("95 %", spare=4),
+    Column("median", spare=1),
+    Column("over all", spare=3),
+    Column("solved", spare=9),
+    Column("samples", spare=6),
+)
+_FUNNEL = (
+    Column("attempts", spare=1),
+    Column("answered", spare=1),
+    Column("extracted", spare=1),
+    Column("built", spare=1),
+    Column("tokens/correct", spare=2, optional=True),
+    Column("$/correct", spare=3, optional=True),
+    Column("statuses of samples", number=False, name=True),
+)
+Owners = Sequence[tuple[Column, Callable[[Scores], Text]]]
+
+
+def _print_scores(results: list[Scores], owners: Owners, console: Console) -> None:
+    """Two tables: how often and how fast, then how far the attempts came and what they cost."""
+    if results:
+        columns = [column for column, _ in owners]
+        for more, cells in ((_FIGURES, _figures), (_FUNNEL, _funnel)):
+            rows = [[*(name(scores) for _, name in owners), *cells(scores)] for scores in results]
+            console.print(fitting((*columns, *more), rows, console))
+
+
+def _figures(s: Scores) -> Row:
+    passes = [found.mean.value for found in s.pass_at]
     return [
-        f"{m.correct}/{m.judged}",
-        _percent(m.rate),
-        _percent(m.pass_1),
-        _percent(m.fast_1),
-        _percent(m.fast_2),
-        "-" if m.geometric_mean is None else f"{m.geometric_mean:.3f}",
-        f"{m.solved}/{m.problems}",
-        str(m.samples),
+        f"{s.correct.part}/{s.correct.whole}",
+        _percent(s.correct.share),
+        _interval(s.correct, 100),
+        _percent(passes[0]),
+        *("" if found is None else _percent(found) for found in passes[1:]),
+        *(_percent(found.rate.share) for found in s.fast),
+        _number(s.geometric_mean.value),
+        _interval(s.geometric_mean),
+        _number(s.median.value),
+        _number(s.geometric_mean_all.value),
+        f"{s.solved}/{s.problems}",
+        str(s.samples),
+    ]
+
+
+def _funnel(s: Scores) -> Row:
+    return [
+        *map(str, (s.attempts, s.answered, s.extracted, s.built)),
+        "" if s.tokens_per_correct.value is None else f"{s.tokens_per_correct.value:,.0f}",
+        "" if s.cost_per_correct.value is None else f"{s.cost_per_correct.value:.4g}",
+        ", ".join(f"{count} {status}" for status, count in s.statuses.items()),
     ]
 
 
@@ -168,20 +259,17 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def _problem_cells(p: ProblemResult) -> tuple[object, ...]:
-    b = p.best
-    setting = p.setting.model_dump().values()
-    facts = (p.problem_id, p.problem_sha256, p.level, *setting, p.judged, p.correct)
-    if b is None:
-        return (*facts, *[None] * (len(PROBLEM_COLUMNS) - len(facts)))
-    times = (b.speedup, b.interval.low, b.interval.high, str(b.pace), b.candidate_ms, b.baseline_ms)
-    return (*facts, *times, b.baseline, b.error_class, " ".join(b.flags), b.model, b.attempt_id)
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
-def _model_cells(m: ModelResult) -> tuple[object, ...]:
+def _interval(of: Rate | Mean, factor: int = 1) -> str:
+    """`55 to 93`, in percent, or `1.20 to 1.40`."""
+    found = of.interval
+    if found is None:
+        return "-"
     return (
-        *(m.model, *m.setting.model_dump().values()),
-        *(m.attempts, m.samples, m.judged, m.correct, m.rate, m.pass_1),
-        *(m.fast_1, m.fast_2, m.geometric_mean, m.solved, m.problems),
-        " ".join(f"{status}={count}" for status, count in m.statuses.items()),
+        f"{found.low:.2f} to {found.high:.2f}"
+        if factor == 1
+        else f"{100 * found.low:.0f} to {100 * found.high:.0f}"
     )

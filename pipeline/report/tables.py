@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kernelproof.db.views import Setting
+from kernelproof.db.scores.records import Setting
 from kernelproof.report.plain import clean
 
 NAME_WIDTH = 20

@@ -23,7 +23,7 @@ from kernelproof.runs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.stages import RETRIED
 from kernelproof.runs.stream import places, verify_persistently
 from kernelproof.types import RunSettings, Status, Verification, VerifySettings
-from kernelproof.version import __version__
+from kernelproof.version import POLICY, __version__, policy_of
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,8 @@ class _Work:
     def _is_done(self, verifier: str, created: str) -> bool:
         if created >= self._since:
             return True
-        return not self._again and verifier.split(" ")[0] == __version__
+        same = verifier.split(" ")[0] == __version__ and policy_of(verifier) == POLICY
+        return same and not self._again
 
     def _ended(self, stored: StoredAttempt, verdict: Verification, *, kept: bool = False) -> None:
         self._statuses[stored.id] = verdict.status

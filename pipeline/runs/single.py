@@ -20,7 +20,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
-from kernelproof.version import __version__
+from kernelproof.version import VERIFIER
 
 FILE_MODEL = "file"
 """What the leaderboard calls the author of candidates given as files."""
@@ -88,7 +88,7 @@ def verdict_on(
         problem_sha256=problem.sha256,
         candidate_sha256=None,
         settings=settings,
-        verifier=__version__,
+        verifier=VERIFIER,
         created=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
 

@@ -86,7 +86,10 @@ def filled(place: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 DOORS: list[tuple[str, ...]] = [
     ("leaderboard",),
-    ("leaderboard", "--models"),
+    ("leaderboard", "--by", "model"),
+    ("leaderboard", "--by", "kernel"),
+    ("leaderboard", "--by", "run"),
+    ("leaderboard", "--markdown"),
     ("leaderboard", "--claims"),
     ("leaderboard", "--csv"),
     ("leaderboard", "--claims", "--csv"),

@@ -72,7 +72,7 @@ def test_a_retraction_and_its_end(night: Program) -> None:
     assert "retracted: the fan was off" in night.run("show", number).stdout
     night.run("retract", number, "--reason", "it was on", "--undo")
     with night.store() as store:
-        assert store.leaderboard().models[0].correct == 1
+        assert store.scores.leaderboard().models[0].correct.part == 1
     assert (
         "has no verification 99"
         in night.run("retract", number, "--reason", "x", "--verification", 99, code=2).stderr

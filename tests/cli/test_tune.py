@@ -99,7 +99,7 @@ def test_only_the_confirmation_counts(tuned: tuple[Program, Path, str]) -> None:
     assert [attempt.status for attempt in confirmed] == [Status.CORRECT] * 2
     assert [a.response.raw["tune"]["REPEAT"] for a in confirmed if a.response] == [32, 1]
     with program.store() as store:
-        board = store.leaderboard()
+        board = store.scores.leaderboard()
     assert [(model.model, model.attempts) for model in board.models] == [("file", 2)]
 
 

@@ -87,7 +87,7 @@ def test_what_only_reads_reads_a_read_only_workspace(program: Program, command: 
     program.workspace = program.workspace / "100% of ?mine #1"
     program.workspace.mkdir()
     program.run(*command, code=1)
-    for arguments in (("show", "1"), ("show", "--json"), ("leaderboard", "--models")):
+    for arguments in (("show", "1"), ("show", "--json"), ("leaderboard", "--by", "model")):
         there = read_only(program, *arguments)
         assert (there.returncode, there.stdout) == (0, program.run(*arguments).stdout), there.stderr
     done = read_only(program, "reproduce", "1")

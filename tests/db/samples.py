@@ -31,6 +31,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.types.reported import ReportedResult
+from kernelproof.version import VERIFIER
 
 SOURCE = "class ModelNew: ..."
 CPP_SMALL = VerifySettings(backend="cpp", size="small")
@@ -144,7 +145,7 @@ def verification(
         seeds={"inputs": 2**63 + 1},
         flags=flags,
         error_class=error_class,
-        verifier="0.1.0 abc",
+        verifier=VERIFIER,
         created="2026-01-01T00:00:00+00:00",
     )
 

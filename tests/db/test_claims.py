@@ -142,10 +142,10 @@ def test_an_attempt_judged_at_two_sizes_counts_at_both(store: Store) -> None:
     large = VerifySettings(backend="cpp", size="full")
     judged = samples.verification(problem, speedup=3.0).model_copy(update={"settings": large})
     store.record_verification(attempt, judged, "again")
-    found = {result.setting.size: result.best for result in store.leaderboard().problems}
+    found = {result.setting.size: result.best for result in store.scores.leaderboard().problems}
     assert {size: best.speedup for size, best in found.items() if best} == {"small": 2.0, "full": 3.0}
-    models = store.leaderboard().models
-    assert {model.setting.size: model.correct for model in models} == {"small": 1, "full": 1}
+    models = store.scores.leaderboard().models
+    assert {model.setting.size: model.correct.part for model in models} == {"small": 1, "full": 1}
     stored = store.load_attempt(attempt)
     assert stored.verdict_for(large) is not None
     assert stored.verdict_for(VerifySettings(backend="cpp", size="other")) is None
@@ -156,9 +156,10 @@ def test_a_retraction_can_be_taken_back(store: Store) -> None:
     samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
     attempt = store.resolve_attempt("last")
     assert store.retract(1, "the fan was off") and not store.retract(1, "again")
-    assert store.leaderboard().retracted == 1
+    assert store.scores.leaderboard().counts.retracted == 1
     assert store.retract(1, "it was on", counts=True) and not store.retract(1, "again", counts=True)
-    assert store.leaderboard().retracted == 0 and store.leaderboard().models[0].correct == 1
+    board = store.scores.leaderboard()
+    assert board.counts.retracted == 0 and board.models[0].correct.part == 1
     assert store.load_attempt(attempt).verifications[0].retracted is None
 
 

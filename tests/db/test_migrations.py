@@ -14,10 +14,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 import kernelproof.db
+import kernelproof.db.scores.tables
 import kernelproof.db.work
 from kernelproof.db.base import Base
 from kernelproof.db.connection import HEAD
 from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import StoreError
 from kernelproof.types import Status
@@ -41,7 +43,7 @@ def test_the_newest_migration_is_the_one_the_program_expects() -> None:
 def test_every_evidence_table_has_its_two_triggers(store: Store) -> None:
     with sqlite3.connect(store.path) as connection:
         rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        assert {name for (name,) in rows} == {
+        assert {name for (name,) in rows if not name.startswith("score_")} == {
             f"{t}_no_{d}" for t in APPEND_ONLY for d in ("update", "delete")
         }
     connection.close()
@@ -72,7 +74,7 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_an_old_database_says_what_it_said(old: Path) -> None:
     with open_store(old, create=False) as store:
         right, broken, nothing = (store.load_attempt(number) for number in (1, 2, 3))
-        board = store.leaderboard()
+        ranked, board = store.scores.leaderboard(), store.scores.leaderboard(Filters(policy="any"))
     assert (right.alterations, broken.alterations, nothing.alterations) == ((), (), ())
     assert (right.status, broken.status, nothing.status) == (
         Status.CORRECT,
@@ -88,7 +90,8 @@ def test_an_old_database_says_what_it_said(old: Path) -> None:
     best = board.problems[0].best
     assert best is not None and (best.attempt_id, best.speedup) == (1, 2.0)
     (model,) = board.models
-    assert (model.correct, model.judged) == (1, 3)
+    assert (model.correct.part, model.correct.whole) == (1, 3)
+    assert (ranked.counts.stale, [m.correct.whole for m in ranked.models]) == (2, [1])
 
 
 def test_what_an_old_database_does_not_know_is_unknown(old: Path) -> None:
@@ -111,7 +114,7 @@ def test_an_old_database_takes_up_new_results_and_keeps_its_triggers(old: Path) 
         judged = samples.verification(samples.problem(), speedup=4.0)
         store.record_verification(1, judged, "again")
         after = store.load_attempt(1)
-        board = store.leaderboard()
+        board = store.scores.leaderboard()
     assert after.verifications[:-1] == before.verifications
     assert after.verifications[-1].verification == judged
     assert board.problems[0].best is not None and board.problems[0].best.speedup == 4.0

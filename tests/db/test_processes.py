@@ -60,7 +60,7 @@ def test_processes_that_make_the_database_and_the_same_attempts_at_once(tmp_path
         for state in states.values():
             attempt = store.load_attempt(state.id)
             assert len(attempt.responses) == len(attempt.verifications) == 4
-        assert store.leaderboard().models[0].correct == 25
+        assert store.scores.leaderboard().models[0].correct.part == 25
 
 
 def test_a_killed_writer_leaves_only_whole_transactions(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import json
 import pytest
 from rich.console import Console
 
+from kernelproof.db.scores.records import Leaderboard
 from kernelproof.db.store import Store
-from kernelproof.db.views import Leaderboard
 from kernelproof.errors import UsageError
 from kernelproof.report.leaderboard import print_leaderboard
 from kernelproof.types import ErrorClass, Flag, Status, VerifySettings
@@ -37,9 +37,10 @@ def test_tables_show_the_best_of_each_problem_and_each_models_rates(filled: Stor
     assert first[-1] == "#1"
     second = next(line.split() for line in lines if line.startswith("level1/2"))
     assert second == ["level1/2", "-", "0/1"]
-    model = next(line for line in lines if line.startswith("replay") and "pass@1" not in line)
-    for figure in ("1/3", "33.3 %", "25.0 %", "2.000", "1/2", "1 correct", "1 build_error", "1 wrong_output"):
+    model, funnel = (line for line in lines if line.startswith("replay"))
+    for figure in ("1/3", "33.3 %", "25.0 %", "2.000", "1/2"):
         assert figure in model
+    assert " ".join(funnel.split()[2:]) == "3 3 3 2 90 1 build_error, 1 correct, 1 wrong_output"
 
 
 def test_a_models_name_is_neither_markup_nor_a_terminal_sequence(filled: Store, command: Command) -> None:
@@ -49,14 +50,14 @@ def test_a_models_name_is_neither_markup_nor_a_terminal_sequence(filled: Store, 
 
 
 def test_models_only(filled: Store, command: Command) -> None:
-    printed = command("leaderboard", "--models")
+    printed = command("leaderboard", "--by", "model")
     assert "level1/1" not in printed
     assert "33.3 %" in printed
 
 
 def test_json_is_the_stores_answer(filled: Store, command: Command) -> None:
     printed = command("leaderboard", "--json")
-    assert Leaderboard.model_validate(json.loads(printed)) == filled.leaderboard()
+    assert Leaderboard.model_validate(json.loads(printed)) == filled.scores.leaderboard(top=20)
 
 
 def test_csv_of_problems(filled: Store, command: Command) -> None:
@@ -67,7 +68,7 @@ def test_csv_of_problems(filled: Store, command: Command) -> None:
 
 
 def test_csv_of_models(filled: Store, command: Command) -> None:
-    (row,) = csv.DictReader(io.StringIO(command("leaderboard", "--csv", "--models")))
+    (row,) = csv.DictReader(io.StringIO(command("leaderboard", "--csv", "--by", "model")))
     assert (row["judged"], row["correct"], row["fast_1"]) == ("3", "1", str(1 / 3))
     assert sorted(row["statuses"].split()) == ["build_error=1", "correct=1", "wrong_output=1"]
 
@@ -94,7 +95,9 @@ def test_other_rules_have_tables_of_their_own_that_say_so(filled: Store, command
     for narrow in (("--numerics", "tf32"), ("--purity", "own-compute")):
         printed = command("leaderboard", *narrow)
         assert heads[1] in printed and heads[0] + "\n" not in printed
-    (row,) = csv.DictReader(io.StringIO(command("leaderboard", "--csv", "--models", "--numerics", "tf32")))
+    (row,) = csv.DictReader(
+        io.StringIO(command("leaderboard", "--csv", "--by", "model", "--numerics", "tf32"))
+    )
     assert (row["numerics"], row["purity"], row["own_kernel"]) == ("tf32", "own-compute", "False")
 
 
@@ -166,7 +169,7 @@ def test_json_and_csv_together_are_the_users_mistake(store: Store, command: Comm
 
 def printed_at(width: int, store: Store) -> list[str]:
     console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
-    print_leaderboard(store.leaderboard(), console)
+    print_leaderboard(store.scores.leaderboard(), console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width
     return lines
@@ -187,7 +190,7 @@ def test_80_columns_hold_what_matters_unbroken(store: Store) -> None:
     problems, models, statuses = heads(lines)
     assert " ".join(problems) == "problem speedup 95 % interval pace correct model attempt"
     assert " ".join(models) == "model correct rate pass@1 fast_1 fast_2 geo. mean solved samples"
-    assert statuses == ["model", "statuses"]
+    assert statuses[0] == "model" and statuses[-3:] == ["statuses", "of", "samples"]
     first = next(line for line in lines if line.startswith("level1/1"))
     assert first.split() == [
         "level1/1",
@@ -220,6 +223,7 @@ def test_a_long_name_is_folded_and_squeezes_nothing_out(store: Store, width: int
 
 
 def test_a_wide_screen_shows_every_column(filled: Store) -> None:
-    problems, models = heads(printed_at(240, filled))
+    problems, models, funnel = (" ".join(head) for head in heads(printed_at(240, filled)))
     assert "baseline" in problems and "interval" in problems
-    assert models[-2:] == ["samples", "statuses"]
+    assert "fast_0.5 fast_0.8 fast_1 fast_1.5 fast_2 geo. mean" in models and models.endswith("samples")
+    assert funnel == "model attempts answered extracted built tokens/correct statuses of samples"

@@ -9,8 +9,9 @@ from typing import Any
 
 import anyio
 
+from kernelproof.db.scores.records import Kernel
 from kernelproof.db.store import open_store
-from kernelproof.db.views import BestResult, StoredAttempt
+from kernelproof.db.views import StoredAttempt
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError
 from kernelproof.providers import Provider, Question
@@ -134,8 +135,8 @@ class Searching:
             ]
 
     @property
-    def ranked(self) -> BestResult | None:
+    def ranked(self) -> Kernel | None:
         """What the leaderboard has."""
         with open_store(self._folder / "attempts.sqlite", only_read=True) as store:
-            (problem,) = store.leaderboard().problems
+            (problem,) = store.scores.leaderboard().problems
             return problem.best

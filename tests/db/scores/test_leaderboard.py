@@ -9,8 +9,9 @@ from contextlib import closing
 import pytest
 from sqlalchemy import Engine, event
 
+from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.records import Scores
 from kernelproof.db.store import Store
-from kernelproof.db.views import LeaderboardFilters, ModelResult
 from kernelproof.types import ErrorClass, Flag, RunSettings, Status, VerifySettings
 from tests.db import samples
 
@@ -18,14 +19,14 @@ P1, P2, P10 = samples.problem(1), samples.problem(2), samples.problem(10)
 RUN = samples.settings()
 
 
-def only_model(store: Store) -> ModelResult:
-    (model,) = store.leaderboard().models
+def only_model(store: Store) -> Scores:
+    (model,) = store.scores.leaderboard().models
     return model
 
 
 def test_an_empty_store_has_an_empty_leaderboard(store: Store) -> None:
-    board = store.leaderboard()
-    assert (board.problems, board.models, board.unfinished, board.retracted) == ((), (), 0, 0)
+    board = store.scores.leaderboard()
+    assert (board.problems, board.models, board.counts.unfinished, board.counts.retracted) == ((), (), 0, 0)
 
 
 def test_the_fastest_correct_attempt_leads_its_problem(store: Store) -> None:
@@ -34,17 +35,17 @@ def test_the_fastest_correct_attempt_leads_its_problem(store: Store) -> None:
     samples.judge(store, P1, RUN, Status.CHEATING, speedup=900.0, sample=2)
     samples.judge(store, P1, RUN, Status.WRONG_OUTPUT, sample=3)
     samples.judge(store, P1, RUN, Status.CORRECT, speedup=None, sample=4)
-    (result,) = store.leaderboard().problems
+    (result,) = store.scores.leaderboard().problems
     assert result.best is not None
     assert (result.best.attempt_id, result.best.speedup) == (best, 3.0)
     assert (result.best.interval.low, result.best.interval.high) == (3.0 * 0.99, 3.0 * 1.01)
-    assert (result.correct, result.judged) == (3, 5)
+    assert (result.correct.part, result.correct.whole) == (3, 5)
 
 
 def test_problems_come_in_the_order_of_their_numbers(store: Store) -> None:
     for problem in (P10, P2, P1, samples.problem(1, level=2)):
         samples.judge(store, problem, RUN, Status.BUILD_ERROR)
-    board = store.leaderboard()
+    board = store.scores.leaderboard()
     assert [p.problem_id for p in board.problems] == ["level1/1", "level1/2", "level1/10", "level2/1"]
     assert all(p.best is None for p in board.problems)
 
@@ -57,7 +58,7 @@ def test_what_differs_in_source_size_backend_or_device_is_never_compared(store: 
     samples.judge(store, P1, full, speedup=4.0)
     samples.judge(store, P1, cuda, speedup=5.0, device="GPU")
     samples.judge(store, samples.problem(1, source="class Model: pass"), RUN, speedup=6.0)
-    results = store.leaderboard().problems
+    results = store.scores.leaderboard().problems
     assert sorted(r.best.speedup for r in results if r.best) == [2.0, 3.0, 4.0, 5.0, 6.0]
 
 
@@ -81,10 +82,10 @@ def test_results_under_other_rules_are_never_ranked_together(store: Store, rules
     samples.judge(store, P1, under(rules), speedup=3.0)
     unjudged = samples.begin(store, P2, under(rules))
     store.finish_attempt(unjudged, Status.NO_CODE)  # its run says by which rules it counts
-    board = store.leaderboard()
+    board = store.scores.leaderboard()
     assert [p.best.speedup for p in board.problems if p.best] == [2.0, 3.0]
     usual, other = board.models
-    assert (usual.judged, other.judged) == (1, 2)
+    assert (usual.correct.whole, other.correct.whole) == (1, 2)
     assert usual.setting == board.problems[0].setting != other.setting
     assert {name: getattr(other.setting, name) for name in rules} == rules
 
@@ -92,8 +93,8 @@ def test_results_under_other_rules_are_never_ranked_together(store: Store, rules
 def test_rigor_and_further_baselines_change_no_ranking(store: Store) -> None:
     samples.judge(store, P1, RUN, speedup=2.0)
     samples.judge(store, P1, under({"rigor": "publish", "baselines": ("compile",)}), speedup=3.0)
-    (result,) = store.leaderboard().problems
-    assert (result.judged, result.correct) == (2, 2)
+    (result,) = store.scores.leaderboard().problems
+    assert (result.correct.whole, result.correct.part) == (2, 2)
 
 
 SHAPE, LAYOUT = Flag.SHAPE_SPECIALISED, Flag.LAYOUT_SPECIALISED
@@ -117,28 +118,28 @@ def specialised(store: Store) -> Store:
 def test_without_a_flag_the_flagged_do_not_count_as_correct_and_stay_in_the_rates(
     specialised: Store, without: tuple[Flag, ...], best: float, correct: int
 ) -> None:
-    board = specialised.leaderboard(LeaderboardFilters(without=without))
+    board = specialised.scores.leaderboard(Filters(without=without))
     (result,), (model,) = board.problems, board.models
     assert result.best is not None
-    assert (result.best.speedup, result.correct, result.judged) == (best, correct, 6)
-    assert (model.correct, model.judged, model.rate) == (correct, 6, correct / 6)
-    assert model.fast_1 == correct / 6
+    assert (result.best.speedup, result.correct.part, result.correct.whole) == (best, correct, 6)
+    assert (model.correct.part, model.correct.whole, model.correct.share) == (correct, 6, correct / 6)
+    assert model.fast_p(1.0).rate.share == correct / 6
     assert model.statuses == {Status.CORRECT: 5, Status.WRONG_OUTPUT: 1}
-    assert board.refused == 5 - correct
+    assert board.counts.refused == 5 - correct
 
 
 def test_an_unflagged_turn_decides_where_the_flagged_one_does_not_count(store: Store) -> None:
     plain, _ = samples.judge(store, P1, RUN, speedup=1.5, turn=1)
     flagged, _ = samples.judge(store, P1, RUN, speedup=9.0, turn=2, flags=(SHAPE,))
     for without, best in (((), flagged), ((SHAPE,), plain)):
-        (result,) = store.leaderboard(LeaderboardFilters(without=without)).problems
+        (result,) = store.scores.leaderboard(Filters(without=without)).problems
         assert result.best is not None and result.best.attempt_id == best
 
 
 def test_the_best_result_says_its_error_class_and_flags(store: Store) -> None:
     found = ErrorClass.TF32_CLASS
     samples.judge(store, P1, RUN, speedup=2.0, flags=(SHAPE,), error_class=found)
-    (result,) = store.leaderboard().problems
+    (result,) = store.scores.leaderboard().problems
     assert result.best is not None
     assert (result.best.error_class, result.best.flags) == (found, (SHAPE,))
 
@@ -147,26 +148,29 @@ def test_an_error_class_is_asked_for_or_better(store: Store) -> None:
     for sample, found in enumerate([None, *ErrorClass]):
         samples.judge(store, P1, RUN, speedup=2.0, sample=sample, error_class=found)
     for count, wanted in enumerate(ErrorClass, start=2):
-        board = store.leaderboard(LeaderboardFilters(error_class=wanted))
-        assert board.models[0].correct == count
-        assert board.refused == 5 - count
+        board = store.scores.leaderboard(Filters(error_class=wanted))
+        assert board.models[0].correct.part == count
+        assert board.counts.refused == 5 - count
 
 
 def test_the_wide_rows_are_never_read(store: Store) -> None:
-    """Verifications and measurements have indexes that hold all that the leaderboard asks of them."""
+    """Packed rows hold all that the leaderboard asks; packing them reads the columns that indexes hold."""
+    samples.judge(store, P1, RUN, speedup=2.0)
     statements: list[str] = []
 
     def note(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
         statements.append(statement)
 
     event.listen(Engine, "before_cursor_execute", note)
-    store.leaderboard()
+    store.scores.leaderboard()
+    packing, statements[:] = list(statements), []
+    store.scores.leaderboard()
     event.remove(Engine, "before_cursor_execute", note)
+    assert not any(table in s for s in statements for table in ("verifications", "measurements", "attempts"))
+    scan = next(s for s in packing if "JOIN measurements" in s)
     with closing(sqlite3.connect(store.path)) as connection:
-        for table in ("verifications", "measurements"):
-            (scan,) = [s for s in statements if f"FROM {table}" in s]
-            plan = connection.execute(f"EXPLAIN QUERY PLAN {scan}", ("reproduce",) * scan.count("?"))
-            assert f"{table} USING COVERING INDEX ix_{table}_leaderboard" in str(plan.fetchall())
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {scan}", (64,)).fetchall()
+        assert "v USING COVERING INDEX ix_verifications_leaderboard" in str(plan)
 
 
 def test_rates_leave_out_what_the_model_cannot_help_and_show_it(store: Store) -> None:
@@ -178,8 +182,8 @@ def test_rates_leave_out_what_the_model_cannot_help_and_show_it(store: Store) ->
     store.finish_attempt(samples.begin(store, P2, RUN, sample=3), Status.NO_CODE)
     samples.begin(store, P2, RUN, sample=4)
     m = only_model(store)
-    assert (m.attempts, m.samples, m.judged, m.correct) == (6, 6, 4, 2)
-    assert m.rate == 2 / 4
+    assert (m.attempts, m.samples, m.correct.whole, m.correct.part, m.errors) == (6, 6, 4, 2, 2)
+    assert m.correct.share == 2 / 4
     assert m.statuses == {
         Status.CORRECT: 2,
         Status.WRONG_OUTPUT: 1,
@@ -187,30 +191,33 @@ def test_rates_leave_out_what_the_model_cannot_help_and_show_it(store: Store) ->
         Status.PROVIDER_ERROR: 1,
         Status.NO_CODE: 1,
     }
-    assert (m.fast_1, m.fast_2) == (1 / 4, 1 / 4)
-    assert m.pass_1 == (2 / 2 + 0 / 2) / 2
+    assert (m.fast_p(1.0).rate.share, m.fast_p(2.0).rate.share) == (1 / 4, 1 / 4)
+    assert m.pass_at_k(1).value == (2 / 2 + 0 / 2) / 2
     assert (m.solved, m.problems) == (1, 2)
-    assert store.leaderboard().unfinished == 1
+    assert store.scores.leaderboard().counts.unfinished == 1
 
 
 def test_the_geometric_mean_takes_each_problems_best(store: Store) -> None:
     for sample, speedup in enumerate((0.5, 4.0)):
         samples.judge(store, P1, RUN, speedup=speedup, sample=sample)
     samples.judge(store, P2, RUN, speedup=1.0)
-    assert only_model(store).geometric_mean == pytest.approx(math.sqrt(4.0 * 1.0))
+    assert only_model(store).geometric_mean.value == pytest.approx(math.sqrt(4.0 * 1.0))
 
 
 def test_a_speedup_of_exactly_p_is_not_above_p(store: Store) -> None:
     samples.judge(store, P1, RUN, speedup=1.0)
     samples.judge(store, P2, RUN, speedup=2.0)
     m = only_model(store)
-    assert (m.fast_1, m.fast_2) == (0.5, 0.0)
+    assert (m.fast_p(1.0).rate.share, m.fast_p(2.0).rate.share) == (0.5, 0.0)
 
 
 def test_without_measurements_nothing_is_said_about_speed(store: Store) -> None:
     samples.judge(store, P1, RUN, speedup=None)
     m = only_model(store)
-    assert (m.rate, m.fast_1, m.fast_2, m.geometric_mean) == (1.0, None, None, None)
+    assert (m.correct.share, m.fast_p(1.0).rate.share, m.geometric_mean.value, m.median_all.value) == (
+        1.0,
+        *[None] * 3,
+    )
 
 
 def test_a_sample_is_correct_when_any_of_its_turns_is(store: Store) -> None:
@@ -218,8 +225,8 @@ def test_a_sample_is_correct_when_any_of_its_turns_is(store: Store) -> None:
     best, _ = samples.judge(store, P1, RUN, speedup=2.0, turn=2)
     samples.judge(store, P1, RUN, speedup=1.2, turn=3)
     samples.judge(store, P1, RUN, Status.WRONG_OUTPUT, turn=4)
-    board = store.leaderboard()
-    assert (board.models[0].attempts, board.models[0].samples, board.models[0].correct) == (4, 1, 1)
+    board = store.scores.leaderboard()
+    assert (board.models[0].attempts, board.models[0].samples, board.models[0].correct.part) == (4, 1, 1)
     assert board.problems[0].best is not None
     assert board.problems[0].best.attempt_id == best
 
@@ -233,25 +240,25 @@ def test_the_last_turn_decides_about_a_sample_without_a_correct_one(store: Store
 def test_a_sample_whose_next_turn_is_under_way_is_not_yet_counted(store: Store) -> None:
     samples.judge(store, P1, RUN, Status.BUILD_ERROR, turn=1)
     samples.begin(store, P1, RUN, turn=2)
-    board = store.leaderboard()
-    assert (board.models, board.problems, board.unfinished) == ((), (), 1)
+    board = store.scores.leaderboard()
+    assert (board.models, board.problems, board.counts.unfinished) == ((), (), 1)
 
 
 def test_the_newest_verification_counts_and_a_reproduction_never_does(store: Store) -> None:
     attempt, _ = samples.judge(store, P1, RUN, speedup=5.0)
     store.record_verification(attempt, samples.verification(P1, speedup=2.0), "again")
     store.record_verification(attempt, samples.verification(P1, speedup=9.0), "reproduce")
-    (result,) = store.leaderboard().problems
+    (result,) = store.scores.leaderboard().problems
     assert result.best is not None
     assert result.best.speedup == 2.0
     store.record_verification(attempt, samples.verification(P1, Status.WRONG_OUTPUT), "again")
-    assert only_model(store).correct == 0
+    assert only_model(store).correct.part == 0
 
 
 def test_a_failure_of_our_side_does_not_replace_a_judgement(store: Store) -> None:
     attempt, _ = samples.judge(store, P1, RUN, speedup=5.0)
     store.record_verification(attempt, samples.verification(P1, Status.INFRASTRUCTURE_ERROR), "again")
-    assert only_model(store).correct == 1
+    assert only_model(store).correct.part == 1
     verdict = store.load_attempt(attempt).verdict
     assert verdict is not None
     assert verdict.verification.status is Status.CORRECT
@@ -261,12 +268,12 @@ def test_a_retracted_verification_gives_way_to_the_one_before(store: Store) -> N
     attempt, first = samples.judge(store, P1, RUN, speedup=2.0)
     second = store.record_verification(attempt, samples.verification(P1, speedup=9.0), "again")
     store.retract(second, "clock was wrong")
-    (result,) = store.leaderboard().problems
+    (result,) = store.scores.leaderboard().problems
     assert result.best is not None
     assert result.best.speedup == 2.0
     store.retract(first, "that one too")
-    board = store.leaderboard()
-    assert (board.problems, board.models, board.retracted) == ((), (), 1)
+    board = store.scores.leaderboard()
+    assert (board.problems, board.models, board.counts.retracted) == ((), (), 1)
 
 
 def test_attempts_that_reached_no_device_count_where_their_run_ran(store: Store) -> None:
@@ -274,7 +281,7 @@ def test_attempts_that_reached_no_device_count_where_their_run_ran(store: Store)
     samples.judge(store, P2, RUN, speedup=2.0, device="Test CPU")
     samples.judge(store, P1, RUN, speedup=2.0, device="Other CPU", sample=1)
     store.finish_attempt(samples.begin(store, P1, RUN, sample=2), Status.REFUSED)
-    judged = {m.setting.device: m.judged for m in store.leaderboard().models}
+    judged = {m.setting.device: m.correct.whole for m in store.scores.leaderboard().models}
     assert judged == {"Test CPU": 3, "Other CPU": 1}
 
 
@@ -323,6 +330,6 @@ def varied(store: Store) -> Store:
 def test_filters_narrow_problems_and_models_alike(
     varied: Store, filters: dict[str, object], speedups: list[float]
 ) -> None:
-    board = varied.leaderboard(LeaderboardFilters.model_validate(filters))
+    board = varied.scores.leaderboard(Filters.model_validate(filters))
     assert sorted(p.best.speedup for p in board.problems if p.best) == speedups
-    assert sum(m.correct for m in board.models) == len(speedups)
+    assert sum(m.correct.part for m in board.models) == len(speedups)

@@ -1,0 +1,1 @@
+"""Scores: what the leaderboard, pages and exports ask the database."""

@@ -1,0 +1,183 @@
+"""Packing: the rows of attempts that changed are read from the tables, and kept in bulk.
+
+A million attempts are too many to walk through for each question. So the leaderboard's columns of 1,024
+samples of a run and problem lie packed in one row of `score_cells`. Triggers empty a cell that a change
+touches.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection, text
+
+from kernelproof.db.scores.filters import Facts
+from kernelproof.db.scores.layout import ROW, Rows
+
+RETRACTED = "retracted"
+"""The status of an attempt all of whose verifications are retracted."""
+BATCH = 64
+"""Cells that are packed in one transaction."""
+_NAN = math.nan
+
+_CELLS = (
+    "(SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL "
+    "ORDER BY run_id, problem, chunk LIMIT :most) AS c "
+    "CROSS JOIN attempts a ON a.run_id = c.run_id AND a.problem = c.problem "
+    "AND a.sample >= c.chunk * 1024 AND a.sample < (c.chunk + 1) * 1024"
+)
+_ROWS = text(
+    "SELECT c.chunk, a.id AS attempt, a.run_id, a.problem, a.sample, a.turn, a.status AS ended, a.created, "
+    "v.id AS verification, v.status, v.backend, v.size, v.environment_id, v.numerics, v.purity, "
+    "v.own_kernel, v.rigor, v.policy, v.screening, v.error_class, v.flags, m.speedup, m.speedup_low, "
+    "m.speedup_high, m.candidate_ms, m.baseline_ms, m.compile_speedup, m.compile_speedup_low, "
+    f"m.compile_speedup_high, m.roofline_fraction, m.pace, m.baseline FROM {_CELLS} "
+    "LEFT JOIN verifications v ON v.attempt_id = a.id AND v.kind <> 'reproduce' "
+    "LEFT JOIN measurements m ON m.verification_id = v.id "
+    "ORDER BY c.run_id, c.problem, c.chunk, a.sample, a.turn, v.id"
+)
+_SPENT = text(
+    "SELECT r.attempt_id, COUNT(*), COUNT(r.prompt_tokens + r.completion_tokens), COUNT(r.cost_usd), "
+    "COALESCE(SUM(r.prompt_tokens + r.completion_tokens), 0), COALESCE(SUM(r.cost_usd), 0.0) "
+    f"FROM {_CELLS} CROSS JOIN responses r ON r.attempt_id = a.id "
+    "WHERE r.error IS NULL AND r.reused_from IS NULL GROUP BY r.attempt_id"
+)
+_RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
+_DEVICES = text("SELECT id, device_name FROM environments")
+_RETRACTIONS = text("SELECT verification_id, counts FROM retractions ORDER BY id")
+_EMPTY = text("SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL LIMIT :most")
+
+
+class Cell(NamedTuple):
+    """Which samples are packed together."""
+
+    run: int
+    problem: int
+    chunk: int
+
+
+class FactBook:
+    """The numbers of `Facts`, as `score_facts` has them. New ones get the next numbers."""
+
+    def __init__(self, connection: Connection) -> None:
+        rows = connection.execute(text("SELECT id, facts FROM score_facts ORDER BY id")).all()
+        self._numbers: dict[Facts, int] = {Facts(*json.loads(facts)): number for number, facts in rows}
+        self._stored = len(self._numbers)
+
+    def number(self, facts: Facts) -> int:
+        """The number of these facts, from 0."""
+        return self._numbers.setdefault(facts, len(self._numbers))
+
+    @property
+    def facts(self) -> list[Facts]:
+        """All of them, by number."""
+        return list(self._numbers)
+
+    def store(self, connection: Connection) -> None:
+        """Writes the new ones."""
+        new = [
+            {"id": number, "facts": json.dumps(facts)}
+            for facts, number in self._numbers.items()
+            if number >= self._stored
+        ]
+        if new:
+            connection.execute(text("INSERT INTO score_facts (id, facts) VALUES (:id, :facts)"), new)
+            self._stored = len(self._numbers)
+
+
+def any_empty(connection: Connection) -> bool:
+    """Whether there is anything to pack."""
+    return connection.execute(_EMPTY, {"most": 1}).first() is not None
+
+
+def pack_some(connection: Connection) -> bool:
+    """Packs up to BATCH cells within the caller's transaction; whether more are left."""
+    empty = [Cell(*row) for row in connection.execute(_EMPTY, {"most": BATCH})]
+    if not empty:
+        return False
+    book = FactBook(connection)
+    packed = dict.fromkeys(empty, b"") | {
+        cell: rows.tobytes() for cell, rows in unpacked(connection, book, BATCH)
+    }
+    book.store(connection)
+    connection.execute(
+        text(
+            "UPDATE score_cells SET packed = :packed "
+            "WHERE run_id = :run AND problem = :problem AND chunk = :chunk"
+        ),
+        [{**cell._asdict(), "packed": rows} for cell, rows in packed.items()],
+    )
+    return any_empty(connection)
+
+
+def unpacked(connection: Connection, book: FactBook, most: int | None = None) -> Iterator[tuple[Cell, Rows]]:
+    """The rows of cells that are empty, read from the tables; of the first `most` of them."""
+    limit = {"most": -1 if most is None else most}
+    reader = _Reader(connection, book, limit)
+    rows = connection.execute(_ROWS, limit)
+    for cell, group in groupby(rows, key=lambda row: Cell(row.run_id, row.problem, row.chunk)):
+        yield cell, reader.packed(group)
+
+
+class _Reader:
+    """Makes records of rows."""
+
+    def __init__(self, connection: Connection, book: FactBook, limit: dict[str, int]) -> None:
+        self._book = book
+        self._spent = {row[0]: row[1:] for row in connection.execute(_SPENT, limit)}
+        self._devices = {row[0]: row[1] for row in connection.execute(_DEVICES)}
+        self._gone = {row[0]: not row[1] for row in connection.execute(_RETRACTIONS)}
+        self._runs = {row.id: row for row in connection.execute(_RUNS)}
+        self._rigor = {
+            number: json.loads(row.settings)["verify"].get("rigor") for number, row in self._runs.items()
+        }
+
+    def packed(self, rows: Iterable[Any]) -> Rows:
+        """Records of a cell's rows, which come by attempt."""
+        records: list[tuple[Any, ...]] = []
+        for _, group in groupby(rows, key=lambda row: row.attempt):
+            found = list(group)
+            counting = [row for row in found if row.verification and not self._gone.get(row.verification)]
+            if counting:
+                records += [self._record(row, self._judged(row)) for row in counting]
+            else:
+                status = RETRACTED if found[0].verification else found[0].ended
+                records.append(self._record(found[0], self._unjudged(found[0].run_id, status), bare=True))
+        return np.array(records, ROW)
+
+    def _judged(self, row: Any) -> Facts:
+        return Facts(
+            *(row.status, True, row.backend, row.size, self._devices.get(row.environment_id)),
+            *(row.numerics, row.purity, bool(row.own_kernel), row.rigor, row.policy),
+            *(bool(row.screening), row.error_class, row.flags),
+            *((None, None) if row.screening else (row.pace, row.baseline)),
+        )
+
+    def _unjudged(self, run_id: int, status: str | None) -> Facts:
+        run = self._runs[run_id]
+        return Facts(
+            *(status, False, run.backend, run.size, None, run.numerics, run.purity, bool(run.own_kernel)),
+            *(self._rigor[run_id], None, False, None, "[]", None, None),
+        )
+
+    def _record(self, row: Any, facts: Facts, *, bare: bool = False) -> tuple[Any, ...]:
+        answers, with_tokens, with_cost, tokens, cost = self._spent.get(row.attempt, (0, 0, 0, 0, 0.0))
+        times: tuple[float | None, ...] = (None,) * 9
+        if not bare and not facts.screening:  # the best of many is the luckiest as well
+            times = (
+                *(row.speedup, row.speedup_low, row.speedup_high, row.candidate_ms, row.baseline_ms),
+                *(row.compile_speedup, row.compile_speedup_low, row.compile_speedup_high),
+                row.roofline_fraction,
+            )
+        return (
+            *(row.attempt, 0 if bare else row.verification, row.run_id, row.problem, row.sample, row.turn),
+            *(self._book.number(facts), answers, answers - with_tokens, answers - with_cost),
+            *(datetime.fromisoformat(row.created).timestamp(), tokens, cost),
+            *(_NAN if figure is None else figure for figure in times),
+        )

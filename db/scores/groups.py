@@ -1,0 +1,271 @@
+"""Scores of groups of samples: of each model, run, or strategy with a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelproof.db.scores.boards import SOURCES, by_run_column, dense, firsts, rate, setting_order, source_of
+from kernelproof.db.scores.filters import RunFacts
+from kernelproof.db.scores.layout import Floats, Ints, Truths
+from kernelproof.db.scores.records import Fast, Mean, PassAt, Scores
+from kernelproof.db.scores.selecting import Selected
+from kernelproof.db.scores.statistics import mean_interval, median_interval, pass_at_k, ratio_interval
+from kernelproof.types import Interval, Stage, Status
+
+FAST = (0.5, 0.8, 1.0, 1.5, 2.0)
+KS = (1, 5, 10)
+
+
+class Owner(NamedTuple):
+    """Whose samples a group holds, its setting apart."""
+
+    source: int
+    model: str
+    run_id: int | None = None
+    run: str | None = None
+    template: str | None = None
+    strategy: str | None = None
+
+
+def by_model(run: RunFacts) -> Owner:
+    """The samples of a model are one group."""
+    return Owner(source_of(run), run.model)
+
+
+def by_run(run: RunFacts) -> Owner:
+    """The samples of a run are one group."""
+    return Owner(source_of(run), run.model, run.id, run.name, run.template, run.strategy)
+
+
+def by_template(run: RunFacts) -> Owner:
+    """The samples of a prompt template with a model are one group."""
+    return Owner(source_of(run), run.model, template=run.template)
+
+
+def by_strategy(run: RunFacts) -> Owner:
+    """The samples of a strategy with a model are one group."""
+    return Owner(source_of(run), run.model, strategy=run.strategy)
+
+
+def group_scores(
+    turns: Selected, samples: Selected, owner: Callable[[RunFacts], Owner]
+) -> tuple[Scores, ...]:
+    """The scores of each group and setting, the best first."""
+    names = {number: owner(run) for number, run in turns.book.runs.items()}
+    owners = list(dict.fromkeys(names.values()))
+    places = {name: place for place, name in enumerate(owners)}
+    owned = {number: places[name] for number, name in names.items()}
+    groups = _Groups(turns, samples, owned, owners)
+    found = [groups.scores(number) for number in range(len(groups.keys))]
+    return tuple(sorted((scores for scores in found if scores is not None), key=_rank))
+
+
+def _rank(s: Scores) -> tuple[Any, ...]:
+    sure = s.fast_p(1.0).sure / (s.correct.whole or 1)
+    best_first = (-(s.correct.share or 0), -sure, -(s.geometric_mean_all.value or 0))
+    names = (s.model, s.template or "", s.strategy or "", s.run_id or 0)
+    return (SOURCES.index(s.source), setting_order(s.setting), *best_first, *names)
+
+
+@dataclass(frozen=True)
+class _Problems:
+    """Figures of a group by problem, for those with a judged sample."""
+
+    judged: Floats
+    correct: Floats
+    best: Floats
+    """The counted speedup of the best; NaN where none was measured."""
+    tokens: Floats
+    cost: Floats
+
+
+class _Groups:
+    """All figures of all groups, counted at once."""
+
+    def __init__(
+        self, turns: Selected, samples: Selected, owned: dict[int, int], owners: Sequence[Owner]
+    ) -> None:
+        self._turns, self._samples, self._owners = turns, samples, owners
+        size = (len(owners), len(turns.settings))
+        place, self.keys = dense((by_run_column(turns, owned), size[0]), (turns.rule, size[1]))
+        known = {key: number for number, key in enumerate(self.keys)}
+        inner, keys = dense((by_run_column(samples, owned), size[0]), (samples.rule, size[1]))
+        translate = np.array([known[key] for key in keys], np.int64)
+        self._of_turn, self._of_sample = place, translate[inner] if len(inner) else inner
+        self._statuses = self._by_status(turns, place)
+        self._sample_statuses = self._by_status(samples, self._of_sample)
+        judged = samples.facts.judged[samples.rows["facts"]]
+        self._counts = {
+            "judged": self._sum(judged),
+            "correct": self._sum(samples.correct & judged),
+            "right": np.bincount(place, weights=turns.correct, minlength=len(self.keys)),
+            "unmeasured": self._sum(samples.correct & ~samples.measured),
+            "measured": self._sum(samples.measured),
+            "unresolved": self._sum(samples.measured & samples.facts.unresolved[samples.rows["facts"]]),
+            **{f"fast {p}": self._sum(samples.speedup > p) for p in FAST},
+            **{f"sure {p}": self._sum(samples.claimed > p) for p in FAST},
+        }
+        self._spent = {
+            name: np.bincount(place, weights=turns.rows[name], minlength=len(self.keys))
+            for name in ("tokens", "cost", "unknown_tokens", "unknown_cost")
+        }
+        self._answers = np.bincount(place, weights=turns.rows["answers"], minlength=len(self.keys))
+        self._problems = self._by_problem(judged)
+
+    def _sum(self, column: Truths) -> Floats:
+        return np.bincount(self._of_sample, weights=column, minlength=len(self.keys))
+
+    def _by_status(self, of: Selected, place: Ints) -> list[dict[str, int]]:
+        """For each group the number of rows by status; None is left out."""
+        facts = of.facts.all
+        counts = (
+            np.bincount(place * len(facts) + of.rows["facts"], minlength=len(self.keys) * len(facts)).reshape(
+                len(self.keys), len(facts)
+            )
+            if facts
+            else np.zeros((len(self.keys), 0), int)
+        )
+        tables: list[dict[str, int]] = [{} for _ in self.keys]
+        for group, code in np.argwhere(counts).tolist():
+            status = facts[code].status
+            if status is not None:
+                tables[group][status] = tables[group].get(status, 0) + int(counts[group, code])
+        return tables
+
+    def _by_problem(self, judged: Truths) -> list[_Problems]:
+        turns, samples, groups = self._turns, self._samples, len(self.keys)
+        width = int(turns.rows["problem"].max()) + 1 if len(turns.rows) else 1
+        place = self._of_sample * width + samples.rows["problem"]
+        size = groups * width
+        first = firsts(place, size, samples.claimed, samples.rows["attempt"], samples.measured)
+        best = np.where(first >= 0, samples.speedup[np.maximum(first, 0)] if len(place) else np.nan, np.nan)
+        of_turn = self._of_turn * width + turns.rows["problem"]
+        columns = [
+            np.bincount(place, weights=judged, minlength=size),
+            np.bincount(place, weights=samples.correct & judged, minlength=size),
+            best,
+            np.bincount(of_turn, weights=turns.rows["tokens"], minlength=size),
+            np.bincount(of_turn, weights=turns.rows["cost"], minlength=size),
+        ]
+        tables = [column.reshape(groups, width) for column in columns]
+        found = []
+        for group in range(groups):
+            here = tables[0][group] > 0
+            found.append(_Problems(*(table[group][here] for table in tables)))
+        return found
+
+    def scores(self, group: int) -> Scores | None:
+        """The scores of one group; None where no sample is finished."""
+        owner, setting = self._owners[self.keys[group][0]], self._turns.settings[self.keys[group][1]]
+        statuses, count = self._sample_statuses[group], {k: int(v[group]) for k, v in self._counts.items()}
+        samples = sum(statuses.values())
+        if not samples:
+            return None
+        problems = self._problems[group]
+        best = problems.best[np.isfinite(problems.best)]
+        everywhere = np.where(np.isfinite(problems.best), problems.best, 1.0)
+        known = count["measured"] > 0 or not count["correct"]
+        return Scores(
+            source=SOURCES[owner.source],
+            model=owner.model,
+            run_id=owner.run_id,
+            run=owner.run,
+            template=owner.template,
+            strategy=owner.strategy,
+            setting=setting,
+            **self._funnel(group),
+            right=count["right"],
+            samples=samples,
+            errors=samples - count["judged"],
+            correct=rate(count["correct"], count["judged"]),
+            statuses={
+                Status(s): n for s, n in sorted(statuses.items(), key=lambda item: (-item[1], item[0]))
+            },
+            fast=tuple(
+                Fast(p=p, rate=_fast(count[f"fast {p}"], count["judged"], known), sure=count[f"sure {p}"])
+                for p in FAST
+            ),
+            unmeasured=count["unmeasured"],
+            unresolved=count["unresolved"],
+            pass_at=tuple(PassAt(k=k, mean=_pass_at(problems, k)) for k in KS),
+            problems=len(problems.judged),
+            solved=int((problems.correct > 0).sum()),
+            geometric_mean=_geometric_mean(best),
+            median=_median(best),
+            geometric_mean_all=_geometric_mean(everywhere if known else best[:0]),
+            median_all=_median(everywhere if known else best[:0]),
+            **self._costs(group, problems),
+        )
+
+    def _funnel(self, group: int) -> dict[str, Any]:
+        """How far the finished attempts came."""
+        count = {"attempts": 0, "answered": 0, "extracted": 0, "built": 0}
+        for name, number in self._statuses[group].items():
+            for stage in _stages(name):
+                count[stage] += number
+        return count
+
+    def _costs(self, group: int, problems: _Problems) -> dict[str, Any]:
+        spent = {name: column[group] for name, column in self._spent.items()}
+        answers, correct = self._answers[group], self._counts["correct"][group]
+        costs: dict[str, Any] = {
+            "tokens": int(spent["tokens"]),
+            "cost_usd": float(spent["cost"]),
+            "unknown_tokens": int(spent["unknown_tokens"]),
+            "unknown_cost": int(spent["unknown_cost"]),
+        }
+        for name, column, unknown in (
+            ("tokens_per_correct", problems.tokens, "unknown_tokens"),
+            ("cost_per_correct", problems.cost, "unknown_cost"),
+        ):
+            whole = spent["tokens" if name.startswith("tokens") else "cost"]
+            told = answers > 0 and spent[unknown] == 0 and correct > 0
+            costs[name] = Mean(
+                value=float(whole / correct) if told else None,
+                interval=ratio_interval(column, problems.correct) if told else None,
+                count=len(column),
+            )
+        return costs
+
+
+def _stages(name: str) -> tuple[str, ...]:
+    status = Status(name)
+    if status is Status.PROVIDER_ERROR:
+        return ("attempts",)
+    if status.stage is Stage.EXTRACTION:
+        return ("attempts", "answered")
+    early = status.stage in (Stage.POLICY, Stage.BUILD) and status is not Status.BUILT_NOT_RUN
+    if early or status is Status.INFRASTRUCTURE_ERROR:
+        return ("attempts", "answered", "extracted")
+    return ("attempts", "answered", "extracted", "built")
+
+
+def _fast(part: int, whole: int, known: bool) -> Any:
+    """Nothing is said about speed where correct samples exist and none of them was measured."""
+    found = rate(part, whole)
+    return found if known else found.model_copy(update={"share": None, "interval": None})
+
+
+def _pass_at(problems: _Problems, k: int) -> Mean:
+    enough = problems.judged >= k
+    chances = pass_at_k(problems.judged[enough], problems.correct[enough], k)
+    value = float(chances.mean()) if len(chances) else None
+    return Mean(value=value, interval=mean_interval(chances), count=len(chances))
+
+
+def _geometric_mean(speedups: Floats) -> Mean:
+    logs = np.log(speedups[speedups > 0])
+    if not len(logs):
+        return Mean(value=None, interval=None, count=0)
+    found = mean_interval(logs)
+    interval = found and Interval(low=float(np.exp(found.low)), high=float(np.exp(found.high)))
+    return Mean(value=float(np.exp(logs.mean())), interval=interval, count=len(logs))
+
+
+def _median(speedups: Floats) -> Mean:
+    value = float(np.median(speedups)) if len(speedups) else None
+    return Mean(value=value, interval=median_interval(speedups), count=len(speedups))

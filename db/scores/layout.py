@@ -1,0 +1,64 @@
+"""The rows that scores are computed from: records of one size, which `kernelproof.db.scores.cells` packs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[Any]
+"""Records of the type ROW, by run, problem, sample, turn and verification."""
+Ints = NDArray[Any]
+Floats = NDArray[Any]
+Truths = NDArray[Any]
+
+ROW = np.dtype(
+    [
+        ("attempt", "<i8"),
+        ("verification", "<i8"),  # 0: none
+        ("run", "<i4"),
+        ("problem", "<i4"),
+        ("sample", "<i4"),
+        ("turn", "<i4"),
+        ("facts", "<i4"),  # the row of `score_facts`
+        ("answers", "<i4"),  # answers that were asked and paid for
+        ("unknown_tokens", "<i4"),  # of these, those without token counts
+        ("unknown_cost", "<i4"),
+        ("created", "<f8"),  # Unix time
+        ("tokens", "<f8"),
+        ("cost", "<f8"),  # US dollars
+        ("speedup", "<f8"),  # from here on NaN where nothing was measured
+        ("low", "<f8"),
+        ("high", "<f8"),
+        ("candidate_ms", "<f8"),
+        ("baseline_ms", "<f8"),
+        ("compile_speedup", "<f8"),
+        ("compile_low", "<f8"),
+        ("compile_high", "<f8"),
+        ("fraction", "<f8"),  # of the roofline
+    ]
+)
+"""One verification of an attempt, or an attempt without any. Another layout needs a migration that empties
+`score_cells.packed`."""
+
+CHUNK = 1024
+"""Samples of a run's problem that are kept together."""
+
+
+def steps(*columns: NDArray[Any]) -> Ints:
+    """A number for each row that grows by one wherever one of the columns differs from the row before."""
+    if len(columns[0]) == 0:
+        return np.zeros(0, np.int64)
+    changed = np.zeros(len(columns[0]), bool)
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return np.cumsum(changed)
+
+
+def starts(numbers: NDArray[Any]) -> Ints:
+    """Where each run of equal numbers begins."""
+    if len(numbers) == 0:
+        return np.zeros(0, np.int64)
+    found: Ints = np.concatenate(([0], np.flatnonzero(numbers[1:] != numbers[:-1]) + 1))
+    return found

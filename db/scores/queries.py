@@ -1,0 +1,84 @@
+"""The query layer: what terminal, pages and exports ask about scores, they ask here, as `store.scores`.
+
+with open_store(path, only_read=True) as store:
+    board = store.scores.leaderboard(Filters(level=2, model="gpt"), views=("model", "kernel"), top=10)
+    for row in board.models:
+        print(row.model, row.setting.device, row.correct.share, row.fast_p(1.0).rate.interval)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import Connection
+
+from kernelproof.db.connection import Database
+from kernelproof.db.scores.filters import Filters
+
+if TYPE_CHECKING:  # they bring numpy, which takes its time
+    from kernelproof.db.claims import Claims
+    from kernelproof.db.scores.comparing import Comparison, Kind
+    from kernelproof.db.scores.records import Leaderboard, ViewName
+
+T = TypeVar("T")
+
+
+class ScoreQueries:
+    """Questions about the scores of a database. Each answer is of one state of it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def leaderboard(
+        self,
+        filters: Filters | None = None,
+        views: Collection[ViewName] = ("model", "problem"),
+        top: int | None = None,
+    ) -> Leaderboard:
+        """Scores, as docs/guide/leaderboard.md defines them: the views that are asked for.
+
+        `top`: most kernels of each setting in the view `kernel`; None for all.
+        """
+        from kernelproof.db.scores.asking import leaderboard
+
+        return self._asked(lambda c: leaderboard(c, filters or Filters(), views, top))
+
+    def comparison(
+        self, a: str, b: str, kind: Kind | None = None, filters: Filters | None = None
+    ) -> tuple[Comparison, ...]:
+        """Two models, runs, templates or strategies, paired by problem: one comparison for each setting.
+
+        Raises UsageError where A and B name nothing, or things of different kinds.
+        """
+        from kernelproof.db.scores.asking import comparison
+
+        return self._asked(lambda c: comparison(c, filters or Filters(), a, b, kind))
+
+    def claims(self, filters: Filters | None = None) -> Claims:
+        """Imported programs: what was claimed of them, beside what was judged here."""
+        from kernelproof.db.claims import claims
+
+        return self._asked(lambda c: claims(c, filters or Filters()))
+
+    def stale(self, filters: Filters | None = None) -> dict[int, list[int]]:
+        """Run to its attempts whose verifications are all of another policy than the filters ask for.
+
+        Of the other filters only those on runs and problems are asked.
+        """
+        from kernelproof.db.scores.stale import stale_attempts
+
+        return self._asked(lambda c: stale_attempts(c, filters or Filters()))
+
+    def _asked(self, ask: Callable[[Connection], T]) -> T:
+        """The answer, within one read transaction. What changed since the last question is packed before.
+
+        Where the file cannot be written now, nothing is packed, and the question reads the tables instead.
+        """
+        from kernelproof.db.scores.cells import any_empty, pack_some
+
+        database = self._database
+        if database.read(lambda session: any_empty(session.connection())):
+            while database.write_if_free(lambda session: pack_some(session.connection())):
+                pass
+        return database.read(lambda session: ask(session.connection()))

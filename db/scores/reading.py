@@ -1,0 +1,75 @@
+"""Reading: the packed rows of the runs and problems that the filters let pass."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import Connection, text
+
+from kernelproof.db.scores.cells import FactBook, any_empty, unpacked
+from kernelproof.db.scores.filters import (
+    Facts,
+    Filters,
+    ProblemFacts,
+    RunFacts,
+    problem_passes,
+    run_passes,
+)
+from kernelproof.db.scores.layout import ROW, Rows, steps
+
+_RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id")
+_TAGS = text("SELECT run_id, tag FROM run_tags")
+_PROBLEMS = text("SELECT id, problem_id, name, sha256, suite, level FROM problems ORDER BY id")
+_PACKED = text("SELECT run_id, problem, packed FROM score_cells ORDER BY run_id, problem, chunk")
+
+
+@dataclass(frozen=True)
+class Book:
+    """All that scores are computed from."""
+
+    runs: dict[int, RunFacts]
+    problems: dict[int, ProblemFacts]
+    facts: list[Facts]
+    """By the number that rows have."""
+    rows: Rows
+
+
+def read_runs(connection: Connection) -> dict[int, RunFacts]:
+    """All runs by number."""
+    tags: defaultdict[int, set[str]] = defaultdict(set)
+    for run, tag in connection.execute(_TAGS):
+        tags[run].add(tag)
+    rows = connection.execute(_RUNS).all()
+    return {row.id: RunFacts._make((*row, frozenset(tags[row.id]))) for row in rows}
+
+
+def read_problems(connection: Connection) -> dict[int, ProblemFacts]:
+    """All problems by number."""
+    return {row[0]: ProblemFacts(*row) for row in connection.execute(_PROBLEMS)}
+
+
+def read_book(connection: Connection, filters: Filters) -> Book:
+    """The rows of the runs and problems that pass; what is not packed is read from the tables."""
+    runs = {n: run for n, run in read_runs(connection).items() if run_passes(run, filters)}
+    problems = {n: p for n, p in read_problems(connection).items() if problem_passes(p, filters)}
+    book = FactBook(connection)
+    parts: list[Rows] = []
+    if any_empty(connection):
+        parts += [
+            rows for cell, rows in unpacked(connection, book) if cell.run in runs and cell.problem in problems
+        ]
+    packed = [
+        row[2] for row in connection.execute(_PACKED) if row[2] and row[0] in runs and row[1] in problems
+    ]
+    rows = np.frombuffer(b"".join(packed), ROW)
+    if parts:
+        rows = np.concatenate([rows, *parts])
+        rows = rows[np.lexsort([rows[name] for name in ("verification", "turn", "sample", "problem", "run")])]
+    return Book(runs, problems, book.facts, rows)
+
+
+def distinct_attempts(rows: Rows) -> int:
+    """How many attempts the rows are of."""
+    return int(steps(rows["attempt"])[-1]) + 1 if len(rows) else 0

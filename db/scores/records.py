@@ -1,0 +1,226 @@
+"""What the query layer answers with: frozen records for the terminal, pages and exports."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kernelproof.db.scores.filters import Filters
+from kernelproof.types import ErrorClass, Flag, FrozenRecord, Interval, Pace, Status
+
+ViewName = Literal["model", "problem", "kernel", "run", "template", "strategy"]
+Source = Literal["model", "file", "tuner"]
+"""Answers of models and programs that somebody published; candidates given as files; a tuner's trials. They
+are never in one table."""
+
+
+class Setting(FrozenRecord):
+    """The facts that must be equal before two results are compared."""
+
+    backend: str
+    size: str
+    device: str | None
+    """None when no attempt of the run reached a device."""
+    numerics: str
+    """`fp32` or `tf32`."""
+    purity: str
+    """`any` or `own-compute`."""
+    own_kernel: bool
+    """False when no kernel of the candidate's own was required."""
+
+
+class Rate(FrozenRecord):
+    """A part of a whole, with Wilson's 95 % interval."""
+
+    part: int
+    whole: int
+    share: float | None
+    """part / whole; None where the whole is 0."""
+    interval: Interval | None
+
+
+class Mean(FrozenRecord):
+    """A mean, median or ratio over problems, with a 95 % interval."""
+
+    value: float | None
+    """None where nothing is known."""
+    interval: Interval | None
+    """None for fewer than two problems, and where a median has too few for 95 %."""
+    count: int
+    """The problems it is over."""
+
+
+class Fast(FrozenRecord):
+    """fast_p of KernelBench (Ouyang et al. 2025): the part of the samples that is correct, and faster than
+    p."""
+
+    p: float
+    rate: Rate
+    """By the speedup; one whose pace is unresolved counts as 1 at most. Nothing, where no correct sample was
+    measured."""
+    sure: int
+    """Samples whose whole interval lies above p: by its lower end; unresolved ones count as 1 at most."""
+
+
+class PassAt(FrozenRecord):
+    """pass@k: the chance that one of k samples is correct, by the unbiased estimate of Chen et al. 2021."""
+
+    k: int
+    mean: Mean
+    """Over the problems with at least k judged samples."""
+
+
+class Scores(FrozenRecord):
+    """A group of samples under one setting: of a model, a run, or a template or strategy with a model."""
+
+    source: Source
+    model: str
+    run_id: int | None = None
+    """By run only; so is `run`."""
+    run: str | None = None
+    template: str | None = None
+    """By run and by template; None for files and imported programs."""
+    strategy: str | None = None
+    """By run and by strategy, likewise."""
+    setting: Setting
+    attempts: int
+    """Finished attempts, all turns. The four that follow are attempts too."""
+    answered: int
+    extracted: int
+    """A program was found."""
+    built: int
+    """The program was built, or needed no build."""
+    right: int
+    """Correct attempts."""
+    samples: int
+    """Finished samples: the judged ones and the errors."""
+    errors: int
+    """Samples that ended without a fault of the model's: of the server, of our machine, without a device."""
+    correct: Rate
+    """Correct samples of the judged ones: those whose status counts against a model."""
+    statuses: dict[Status, int]
+    """Number of samples by status."""
+    fast: tuple[Fast, ...]
+    unmeasured: int
+    """Correct samples without a measurement: they are not fast."""
+    unresolved: int
+    """Correct samples whose pace is unresolved."""
+    pass_at: tuple[PassAt, ...]
+    problems: int
+    """Problems with a judged sample."""
+    solved: int
+    """Problems with a correct sample."""
+    geometric_mean: Mean
+    """Over the solved problems that were measured, of the best speedup of each."""
+    median: Mean
+    geometric_mean_all: Mean
+    """Over all problems with a judged sample; one without a measured correct sample counts as 1."""
+    median_all: Mean
+    tokens: int
+    """Prompt and completion tokens of the attempts' paid answers, as far as known."""
+    unknown_tokens: int
+    """Paid answers without token counts."""
+    tokens_per_correct: Mean
+    """Tokens of all attempts over correct samples; its interval is over problems."""
+    cost_usd: float
+    unknown_cost: int
+    """Paid answers without a known cost."""
+    cost_per_correct: Mean
+
+    def fast_p(self, p: float) -> Fast:
+        """fast_p for one of the values of p that there are. Raises KeyError for another."""
+        return {found.p: found for found in self.fast}[p]
+
+    def pass_at_k(self, k: int) -> Mean:
+        """pass@k for one of the values of k that there are. Raises KeyError for another."""
+        return {found.k: found.mean for found in self.pass_at}[k]
+
+
+class Kernel(FrozenRecord):
+    """One measured correct attempt."""
+
+    attempt_id: int
+    verification_id: int
+    model: str
+    run: str | None
+    run_id: int
+    strategy: str | None
+    speedup: float
+    interval: Interval
+    pace: Pace
+    candidate_ms: float
+    baseline_ms: float
+    baseline: str
+    compile_speedup: float | None
+    """Against torch.compile; None where it was not measured."""
+    compile_interval: Interval | None
+    roofline_fraction: float | None
+    """1 is the roofline itself; None where none was computed."""
+    headroom: float | None
+    """How many times faster the roofline is: 1 / fraction."""
+    rigor: str | None
+    error_class: ErrorClass | None
+    """None when nothing says."""
+    flags: tuple[Flag, ...]
+
+
+class ProblemScores(FrozenRecord):
+    """One problem under one setting."""
+
+    source: Source
+    problem_id: str
+    problem_sha256: str
+    problem: str
+    """Its name."""
+    suite: str
+    level: int | None
+    setting: Setting
+    samples: int
+    errors: int
+    correct: Rate
+    best: Kernel | None
+    """The correct one whose interval begins highest; None when none was measured."""
+
+
+class KernelScores(FrozenRecord):
+    """One correct measured sample: the best of its turns."""
+
+    source: Source
+    problem_id: str
+    problem_sha256: str
+    setting: Setting
+    kernel: Kernel
+
+
+class Counts(FrozenRecord):
+    """What is left out of the scores, and how much is in them."""
+
+    unfinished: int
+    """Attempts still in progress."""
+    refused: int
+    """Correct attempts that do not count as such, by the filters `without` and `error_class`."""
+    retracted: int
+    """Attempts all of whose verifications were retracted: in no count."""
+    stale: int
+    """Attempts whose verifications are all of another policy: they do not rank."""
+    stale_samples: int
+    """Samples that are left out because one of their attempts is stale."""
+    kernels: int
+    """Correct measured samples, shown or not."""
+
+
+class Leaderboard(FrozenRecord):
+    """The answer to `Store.leaderboard`. A view that was not asked for is empty."""
+
+    filters: Filters
+    counts: Counts
+    models: tuple[Scores, ...] = ()
+    """By setting; the best first."""
+    runs: tuple[Scores, ...] = ()
+    templates: tuple[Scores, ...] = ()
+    strategies: tuple[Scores, ...] = ()
+    problems: tuple[ProblemScores, ...] = ()
+    """By setting and problem, in the order of their numbers."""
+    kernels: tuple[KernelScores, ...] = ()
+    """By setting; what ranks first comes first."""
+    hints: tuple[str, ...] = ()
+    """Where nothing passes the filters: for each of them, which values there are."""

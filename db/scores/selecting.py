@@ -1,0 +1,292 @@
+"""Selecting: of each attempt the verification that counts, of each sample the turn that decides.
+
+docs/guide/leaderboard.md says the rules. Everything here works on whole columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
+
+import numpy as np
+
+from kernelproof.db.scores.cells import RETRACTED
+from kernelproof.db.scores.filters import (
+    ERROR_CLASSES,
+    Facts,
+    Filters,
+    policy_passes,
+    setting_passes,
+)
+from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, starts, steps
+from kernelproof.db.scores.reading import Book, distinct_attempts
+from kernelproof.db.scores.records import Setting
+from kernelproof.types import Pace, Status
+
+NO_JUDGEMENT = frozenset(status.value for status in Status if not status.counts_against_model)
+CORRECT = Status.CORRECT.value
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The attempts that count, a row for each setting of each; equal rows of all columns belong together."""
+
+    book: Book
+    rows: Rows
+    """By run, problem, sample, setting and turn."""
+    rule: Ints
+    """The number of its setting in `settings`."""
+    settings: list[Setting]
+    facts: _FactColumns
+    retracted: int
+    """Attempts all of whose verifications are retracted."""
+    stale: int
+    stale_samples: int
+
+    @cached_property
+    def correct(self) -> Truths:
+        """Correct, and not refused by the filters."""
+        found: Truths = self.facts.accepted[self.rows["facts"]]
+        return found
+
+    @cached_property
+    def measured(self) -> Truths:
+        """Whether there is a speedup."""
+        found: Truths = self.correct & np.isfinite(self.rows["speedup"])
+        return found
+
+    @cached_property
+    def claimed(self) -> Floats:
+        """What ranks: the interval's lower end, 1 at most where the pace is unresolved. 0 unless measured."""
+        return self._bounded("low")
+
+    @cached_property
+    def speedup(self) -> Floats:
+        """The speedup as rates and means take it, likewise."""
+        return self._bounded("speedup")
+
+    def _bounded(self, column: str) -> Floats:
+        figures = np.where(self.measured, self.rows[column], 0.0)
+        unresolved = self.facts.unresolved[self.rows["facts"]]
+        return np.where(unresolved, np.minimum(figures, 1.0), figures)
+
+    def only(self, chosen: Truths | Ints) -> Selected:
+        """The same with some of the rows."""
+        return Selected(
+            *(self.book, self.rows[chosen], self.rule[chosen], self.settings, self.facts),
+            *(self.retracted, self.stale, self.stale_samples),
+        )
+
+    def samples(self) -> Selected:
+        """The rows that decide: of each sample and setting the fastest correct turn, else the last one.
+
+        Samples whose last turn is unfinished are left out, unless an earlier one was correct.
+        """
+        place = steps(*(self.rows[name] for name in ("run", "problem", "sample")), self.rule)
+        if len(place) == 0:
+            return self
+        rank = np.where(self.correct, self.claimed, -1.0)
+        first = starts(place)
+        best = np.maximum.reduceat(rank, first)
+        last = np.where(rank == best[place], np.arange(len(place)), -1)
+        deciding = np.maximum.reduceat(last, first)
+        return self.only(deciding[self.facts.finished[self.rows["facts"][deciding]]])
+
+
+class _FactColumns:
+    """What is said of rows by the number of their facts: a column of an entry for each number."""
+
+    def __init__(self, facts: list[Facts], filters: Filters) -> None:
+        def column(test: Callable[[Facts], bool]) -> Truths:
+            return np.array([test(each) for each in facts], bool)
+
+        self.all = facts
+        self.passes = column(lambda f: setting_passes(f, filters))
+        self.current = column(lambda f: policy_passes(f, filters))
+        self.retracted = column(lambda f: f.status == RETRACTED)
+        self.finished = column(lambda f: f.status is not None)
+        self.judged = column(lambda f: f.status is not None and f.status not in NO_JUDGEMENT)
+        self.screening = column(lambda f: f.screening)
+        self.correct = column(lambda f: f.status == CORRECT)
+        self.accepted = column(lambda f: f.status == CORRECT and _accepted(f, filters))
+        self.unresolved = column(lambda f: f.pace == Pace.UNRESOLVED)
+        rules = [(f.backend, f.size, f.numerics, f.purity, f.own_kernel) for f in facts]
+        self.bases = list(dict.fromkeys(rules))
+        self.base = np.array([self.bases.index(rule) for rule in rules], np.int64)
+        self.devices = sorted({f.device for f in facts if f.device is not None})
+        self.device = np.array(
+            [-1 if f.device is None else self.devices.index(f.device) for f in facts], np.int64
+        )
+
+
+def _accepted(facts: Facts, filters: Filters) -> bool:
+    """Whether a correct verification counts as one."""
+    if filters.without and not set(filters.without).isdisjoint(json.loads(facts.flags)):
+        return False
+    wanted, found = filters.error_class, facts.error_class
+    return wanted is None or found is None or ERROR_CLASSES.index(found) <= ERROR_CLASSES.index(wanted)
+
+
+def select(book: Book, filters: Filters) -> Selected:
+    """The attempts that pass the filters, each with the verification that counts under each setting."""
+    facts = _FactColumns(book.facts, filters)
+    rows = book.rows
+    rows = rows[facts.passes[rows["facts"]] & _in_time(rows, filters)]
+    gone = facts.retracted[rows["facts"]]
+    retracted, rows = int(gone.sum()), rows[~gone]
+    rows, stale, stale_samples = _without_stale(rows, facts)
+    rows = rows[_counting(rows, facts)]
+    rows, device = _placed(rows, facts)
+    names = [None, *facts.devices]
+    base = facts.base[rows["facts"]]
+    rule, settings = _settings(base, device, facts, names)
+    wanted = (filters.device or "").casefold()
+    passing = np.array([wanted in (s.device or "").casefold() for s in settings], bool)
+    keep = passing[rule] if len(rule) else np.zeros(0, bool)
+    chosen = Selected(book, rows, rule, settings, facts, retracted, stale, stale_samples).only(keep)
+    return chosen.only(_order(chosen))
+
+
+def _in_time(rows: Rows, filters: Filters) -> Truths:
+    """Turns and days that the filters let pass."""
+    passes = np.ones(len(rows), bool)
+    if filters.turns is not None:
+        passes &= rows["turn"] <= filters.turns
+    if filters.since is not None:
+        passes &= rows["created"] >= _midnight(filters.since)
+    if filters.until is not None:
+        passes &= rows["created"] < _midnight(filters.until + timedelta(days=1))
+    return passes
+
+
+def _midnight(day: date) -> float:
+    return datetime.combine(day, time(), UTC).timestamp()
+
+
+def _without_stale(rows: Rows, facts: _FactColumns) -> tuple[Rows, int, int]:
+    """The rows under the policy that is asked for, with how many attempts and samples are left out.
+
+    A sample goes as a whole: without its best turn, another would decide.
+    """
+    old = ~facts.current[rows["facts"]]
+    if not old.any():
+        return rows, 0, 0
+    attempt = steps(rows["attempt"])
+    sample = steps(*(rows[name] for name in ("run", "problem", "sample")))
+    fresh = np.bincount(attempt, weights=~old) > 0
+    stale = ~fresh[attempt]
+    stale_sample = np.bincount(sample, weights=stale) > 0
+    kept = rows[~old & ~stale_sample[sample]]
+    return kept, distinct_attempts(rows[stale]), int(stale_sample.sum())
+
+
+def _counting(rows: Rows, facts: _FactColumns) -> Truths:
+    """For each attempt, setting and device the newest verification that judged, else the newest one.
+
+    A screening gives way to any other that judged as well.
+
+    A verification that reached no device and one under the same rules that did: the heavier one stays.
+    """
+    keep = np.ones(len(rows), bool)
+    attempt = steps(rows["attempt"])
+    several = (
+        np.flatnonzero(np.bincount(attempt, minlength=1)[attempt] > 1) if len(rows) else np.zeros(0, int)
+    )
+    if len(several) == 0:
+        return keep
+    keep[several] = False
+    code = rows["facts"][several]
+    weight = rows["verification"][several] + np.where(facts.judged[code], 1 << 49, 0)
+    weight = weight + np.where(facts.screening[code], 0, 1 << 48)
+    order = np.lexsort((weight, facts.device[code], facts.base[code], attempt[several]))
+    several, code, weight = several[order], code[order], weight[order]
+    place = steps(attempt[several], facts.base[code], facts.device[code])
+    newest = np.append(place[1:] != place[:-1], True)
+    several, code, weight = several[newest], code[newest], weight[newest]
+    group = steps(attempt[several], facts.base[code])
+    nowhere = facts.device[code] < 0
+    first = starts(group)
+    bare = np.maximum.reduceat(np.where(nowhere, weight, -1), first)[group]
+    placed = np.maximum.reduceat(np.where(nowhere, -1, weight), first)[group]
+    keep[several] = np.where(nowhere, weight > placed, weight > bare)
+    return keep
+
+
+def _placed(rows: Rows, facts: _FactColumns) -> tuple[Rows, Ints]:
+    """The rows with their device's number, -1 for none.
+
+    A turn that reached no device belongs to wherever its sample's other turns under the same rules ran, on
+    each of them; else to the device of most attempts of its run.
+    """
+    code = rows["facts"]
+    device = facts.device[code]
+    nowhere = device < 0
+    if not nowhere.any() or not facts.devices:
+        return rows, device
+    usual = _usual(rows["run"], device, len(facts.devices))
+    sample = steps(*(rows[name] for name in ("run", "problem", "sample")))
+    key = sample * len(facts.bases) + facts.base[code]
+    reached = np.unique(np.stack((key[~nowhere], device[~nowhere])), axis=1)
+    left = np.searchsorted(reached[0], key[nowhere], "left")
+    found = np.searchsorted(reached[0], key[nowhere], "right") - left
+    times = np.maximum(found, 1)
+    which = np.repeat(np.flatnonzero(nowhere), times)
+    offset = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
+    somewhere = np.repeat(found > 0, times)
+    at = np.minimum(np.repeat(left, times) + offset, max(reached.shape[1] - 1, 0))
+    chosen = reached[1][at] if reached.shape[1] else np.full(len(which), -1)
+    theirs = np.where(somewhere, chosen, usual[rows["run"][which]])
+    return (
+        np.concatenate((rows[~nowhere], rows[which])),
+        np.concatenate((device[~nowhere], theirs)),
+    )
+
+
+def _usual(run: Ints, device: Ints, devices: int) -> Ints:
+    """For each run the device of most rows; -1 where none reached one."""
+    runs = int(run.max()) + 1
+    reached = device >= 0
+    counts = np.bincount(run[reached].astype(np.int64) * devices + device[reached], minlength=runs * devices)
+    by_run = counts.reshape(runs, devices)
+    return np.where(by_run.max(axis=1) > 0, by_run.argmax(axis=1), -1)
+
+
+def _settings(
+    base: Ints, device: Ints, facts: _FactColumns, names: list[str | None]
+) -> tuple[Ints, list[Setting]]:
+    """Each row's setting by number, and the settings."""
+    width = len(names)
+    code = base * width + device + 1
+    present = np.flatnonzero(np.bincount(code)) if len(code) else np.zeros(0, np.int64)
+    number = np.zeros(int(present[-1]) + 1 if len(present) else 0, np.int64)
+    number[present] = np.arange(len(present))
+    settings = []
+    for each in present:
+        backend, size, numerics, purity, own = facts.bases[each // width]
+        settings.append(
+            Setting(
+                backend=backend,
+                size=size,
+                device=names[each % width],
+                numerics=numerics,
+                purity=purity,
+                own_kernel=own,
+            )
+        )
+    return number[code], settings
+
+
+def _order(chosen: Selected) -> Ints:
+    """By run, problem, sample, setting and turn."""
+    rows = chosen.rows
+    columns = [rows["turn"], chosen.rule, rows["sample"], rows["problem"], rows["run"]]
+    key = rows["run"].astype(np.int64)
+    for column in reversed(columns[:-1]):
+        span = int(column.max()) + 1 if len(column) else 1
+        if len(key) and int(key.max()) > (1 << 62) // span:
+            return np.lexsort(columns)
+        key = key * span + column
+    return np.argsort(key, kind="stable")

@@ -1,0 +1,30 @@
+"""Attempts whose verifications are all of another policy than this program's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from sqlalchemy import Connection
+
+from kernelproof.db.scores.filters import Filters, policy_passes
+from kernelproof.db.scores.layout import steps
+from kernelproof.db.scores.reading import read_book
+
+
+def stale_attempts(connection: Connection, filters: Filters) -> dict[int, list[int]]:
+    """Run to its attempts without a verification under the policy that the filters ask for; oldest first.
+
+    Of the filters only those on runs and problems are asked.
+    """
+    book = read_book(connection, filters)
+    facts, rows = book.facts, book.rows
+    verified = np.array([each.verified for each in facts], bool)[rows["facts"]]
+    rows = rows[verified]
+    current = np.array([policy_passes(each, filters) for each in facts], bool)[rows["facts"]]
+    attempt = steps(rows["attempt"])
+    stale = np.bincount(attempt, weights=current) == 0
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for run, number in np.unique(rows[stale[attempt]][["run", "attempt"]]).tolist():
+        found[run].append(number)
+    return dict(found)

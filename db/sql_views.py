@@ -1,0 +1,292 @@
+"""The views: scores for people who speak SQL. They are made anew whenever the schema is brought up.
+
+The statements are such that SQLite and PostgreSQL take them alike. `kernelproof.db.documentation` prints the
+meaning of each column. A change here needs a migration, which may be empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+SETTING = ("backend", "size", "device", "numerics", "purity", "own_kernel")
+_NO_JUDGEMENT = "('provider_error', 'infrastructure_error', 'built_not_run')"
+_BEFORE_BUILT = (
+    "('provider_error', 'refused', 'filtered', 'truncated', 'empty', 'no_code', 'syntax_error', "
+    "'contract_error', 'policy_violation', 'build_error', 'build_timeout', 'infrastructure_error')"
+)
+_RETRACTED = (
+    "EXISTS (SELECT 1 FROM retractions t WHERE t.verification_id = v.id AND NOT t.counts AND t.id = "
+    "(SELECT MAX(u.id) FROM retractions u WHERE u.verification_id = v.id))"
+)
+_CURRENT = (
+    "(SELECT w.policy FROM verifications w WHERE w.policy IS NOT NULL AND w.kind <> 'reproduce' "
+    "ORDER BY w.id DESC LIMIT 1)"
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of the schema."""
+
+    name: str
+    meaning: str
+    columns: dict[str, str]
+    """Each column's meaning, in their order."""
+    query: str
+
+    @property
+    def statement(self) -> str:
+        """What makes it."""
+        return f"CREATE VIEW {self.name} AS {self.query}"
+
+
+_COUNTING = View(
+    "counting_verifications",
+    "The verification that counts of each attempt and setting: the newest one that is neither a reproduction "
+    "nor retracted. One of the current policy goes before others, then one that judged, then one that is no "
+    "screening.",
+    {
+        "verification_id": "The row of `verifications`.",
+        "attempt_id": "The attempt judged.",
+        "status": "The verdict.",
+        "backend": "The backend's name.",
+        "size": "Size preset.",
+        "device": "The GPU's name, else the CPU's; NULL where no device was reached.",
+        "numerics": "`fp32` or `tf32`.",
+        "purity": "`any` or `own-compute`.",
+        "own_kernel": "False when no kernel of the candidate's own was required.",
+        "rigor": "`quick`, `standard` or `publish`.",
+        "policy": "The policy by which it was judged.",
+        "stale": "1 where that is another policy than the newest verification's: such rows do not rank.",
+        "screening": "1 for a search's quick look: its times do not count.",
+        "error_class": "The arithmetic that the results could come from.",
+        "flags": "The flags of a correct candidate, a JSON list.",
+    },
+    "SELECT x.verification_id, x.attempt_id, x.status, x.backend, x.size, x.device, x.numerics, x.purity, "
+    "x.own_kernel, x.rigor, x.policy, x.stale, x.screening, x.error_class, x.flags FROM "
+    "(SELECT y.*, ROW_NUMBER() OVER (PARTITION BY y.attempt_id, y.backend, y.size, y.device, y.numerics, "
+    "y.purity, y.own_kernel ORDER BY y.stale, y.unjudged, y.screening, y.verification_id DESC) AS place FROM "
+    "(SELECT v.id AS verification_id, v.attempt_id, v.status, v.backend, v.size, e.device_name AS device, "
+    "v.numerics, v.purity, v.own_kernel, v.rigor, v.policy, v.error_class, v.flags, "
+    f"CASE WHEN v.policy = {_CURRENT} THEN 0 ELSE 1 END AS stale, "
+    "CASE WHEN v.screening THEN 1 ELSE 0 END AS screening, "
+    f"CASE WHEN v.status IN {_NO_JUDGEMENT} THEN 1 ELSE 0 END AS unjudged "
+    "FROM verifications v LEFT JOIN environments e ON e.id = v.environment_id "
+    f"WHERE v.kind <> 'reproduce' AND NOT {_RETRACTED}) AS y) AS x WHERE x.place = 1",
+)
+
+_DEVICES = View(
+    "run_devices",
+    "The device that most attempts of a run were judged on: where those count that reached none.",
+    {"run_id": "The run.", "device": "The GPU's name, else the CPU's."},
+    "SELECT x.run_id, x.device FROM (SELECT a.run_id, c.device, "
+    "ROW_NUMBER() OVER (PARTITION BY a.run_id ORDER BY COUNT(*) DESC, c.device) AS place "
+    "FROM counting_verifications c JOIN attempts a ON a.id = c.attempt_id WHERE c.device IS NOT NULL "
+    "GROUP BY a.run_id, c.device) AS x WHERE x.place = 1",
+)
+
+_FLAT = View(
+    "attempts_flat",
+    "One row for each attempt and setting, with the verification that counts there. Attempts all of whose "
+    "verifications are retracted have none.",
+    {
+        "attempt_id": "The attempt.",
+        "run_id": "Its run.",
+        "run": "The run's name.",
+        "kind": "`generate`, `verify`, `import` or `tune`.",
+        "model": "The model's name; `file` for candidates given as files.",
+        "template": "Prompt template with its version.",
+        "strategy": "The search strategy; NULL where nothing was asked.",
+        "problem_id": "`level1/23`.",
+        "problem_sha256": "SHA-256 of the reference's source.",
+        "suite": "The suite's name.",
+        "level": "The level; NULL where there is none.",
+        "problem": "The problem's name.",
+        "sample": "Number of the sample, from 0.",
+        "turn": "Turn within the sample, from 1.",
+        "created": "When the attempt began (UTC, ISO 8601).",
+        "status": "How it ended; NULL while in progress.",
+        "backend": "The backend's name.",
+        "size": "Size preset.",
+        "device": "The device; where it reached none, the one of most attempts of its run.",
+        "numerics": "`fp32` or `tf32`.",
+        "purity": "`any` or `own-compute`.",
+        "own_kernel": "False when no kernel of the candidate's own was required.",
+        "rigor": "`quick`, `standard` or `publish`; NULL without a verification.",
+        "policy": "The policy by which it was judged; NULL without a verification.",
+        "stale": "1 where that is not the current one: left out of the scores.",
+        "judged": "1 where the status counts against a model: the denominator of rates.",
+        "built": "1 where the candidate was built, or needed no build.",
+        "correct": "1 where it is correct.",
+        "error_class": "The arithmetic that the results could come from.",
+        "flags": "The flags of a correct candidate, a JSON list.",
+        "screening": "1 for a search's quick look: its times do not count.",
+        "verification_id": "The verification that counts; NULL where there is none.",
+        "speedup": "Baseline over candidate; NULL unless correct and measured.",
+        "speedup_low": "Lower end of its 95 % interval.",
+        "speedup_high": "Upper end of its 95 % interval.",
+        "pace": "`faster`, `same`, `slower` or `unresolved`.",
+        "counted_speedup": "The speedup as rates and means take it: at most 1 where the pace is unresolved.",
+        "ranking_speedup": "What ranks: the lower end, at most 1 where the pace is unresolved.",
+        "candidate_ms": "Time of one call of the candidate.",
+        "baseline_ms": "Time of one call of the baseline.",
+        "compile_speedup": "Speedup against torch.compile; NULL where it was not measured.",
+        "roofline_fraction": "The fraction of the roofline that was reached.",
+        "tokens": "Prompt and completion tokens of its paid answers, as far as known.",
+        "cost_usd": "What they cost, as far as known.",
+    },
+    "SELECT y.attempt_id, y.run_id, y.run, y.kind, y.model, y.template, y.strategy, y.problem_id, "
+    "y.problem_sha256, y.suite, y.level, y.problem, y.sample, y.turn, y.created, y.status, y.backend, "
+    "y.size, y.device, y.numerics, y.purity, y.own_kernel, y.rigor, y.policy, y.stale, y.judged, y.built, "
+    "y.correct, y.error_class, y.flags, y.screening, y.verification_id, m.speedup, m.speedup_low, "
+    "m.speedup_high, m.pace, "
+    "CASE WHEN m.pace = 'unresolved' AND m.speedup > 1 THEN 1.0 ELSE m.speedup END AS counted_speedup, "
+    "CASE WHEN m.pace = 'unresolved' AND m.speedup_low > 1 THEN 1.0 ELSE m.speedup_low END "
+    "AS ranking_speedup, m.candidate_ms, m.baseline_ms, m.compile_speedup, m.roofline_fraction, "
+    "(SELECT SUM(q.prompt_tokens + q.completion_tokens) FROM responses q WHERE q.attempt_id = y.attempt_id "
+    "AND q.error IS NULL AND q.reused_from IS NULL) AS tokens, "
+    "(SELECT SUM(q.cost_usd) FROM responses q WHERE q.attempt_id = y.attempt_id "
+    "AND q.error IS NULL AND q.reused_from IS NULL) AS cost_usd FROM "
+    "(SELECT x.*, "
+    f"CASE WHEN x.status IS NULL OR x.status IN {_NO_JUDGEMENT} THEN 0 ELSE 1 END AS judged, "
+    f"CASE WHEN x.status IS NULL OR x.status IN {_BEFORE_BUILT} THEN 0 ELSE 1 END AS built, "
+    "CASE WHEN x.status = 'correct' THEN 1 ELSE 0 END AS correct FROM "
+    "(SELECT a.id AS attempt_id, a.run_id, r.name AS run, r.kind, r.model, r.template, r.strategy, "
+    "p.problem_id, p.sha256 AS problem_sha256, p.suite, p.level, p.name AS problem, a.sample, a.turn, "
+    "a.created, COALESCE(c.status, a.status) AS status, COALESCE(c.backend, r.backend) AS backend, "
+    "COALESCE(c.size, r.size) AS size, COALESCE(c.device, d.device) AS device, "
+    "COALESCE(c.numerics, r.numerics) AS numerics, COALESCE(c.purity, r.purity) AS purity, "
+    "COALESCE(c.own_kernel, r.own_kernel) AS own_kernel, c.rigor, c.policy, "
+    "COALESCE(c.stale, 0) AS stale, COALESCE(c.screening, 0) AS screening, c.error_class, c.flags, "
+    "c.verification_id "
+    "FROM attempts a JOIN runs r ON r.id = a.run_id JOIN problems p ON p.id = a.problem "
+    "LEFT JOIN counting_verifications c ON c.attempt_id = a.id "
+    "LEFT JOIN run_devices d ON d.run_id = a.run_id "
+    "WHERE c.verification_id IS NOT NULL OR NOT EXISTS "
+    "(SELECT 1 FROM verifications v WHERE v.attempt_id = a.id AND v.kind <> 'reproduce')) AS x) AS y "
+    "LEFT JOIN measurements m ON m.verification_id = y.verification_id AND y.correct = 1 AND y.screening = 0",
+)
+
+_SAMPLE_KEY = "run_id, problem_id, problem_sha256, sample"
+_SAMPLES = View(
+    "samples_flat",
+    "One row for each finished sample and setting: the row of `attempts_flat` that decides about it, its "
+    "fastest correct turn, else its last one. Left out: samples with a stale turn, and what a tuner tried.",
+    {
+        **_FLAT.columns,
+        "source": "`model` for answers and imported programs, `file` for candidates given as files.",
+    },
+    "SELECT "
+    + ", ".join(f"x.{name}" for name in _FLAT.columns)
+    + ", x.source FROM (SELECT f.*, CASE WHEN f.kind = 'verify' THEN 'file' ELSE 'model' END AS source, "
+    f"MAX(f.stale) OVER (PARTITION BY {_SAMPLE_KEY}) AS any_stale, "
+    f"ROW_NUMBER() OVER (PARTITION BY {_SAMPLE_KEY}, {', '.join(SETTING)} ORDER BY f.correct DESC, "
+    "CASE WHEN f.ranking_speedup IS NULL THEN 0 ELSE f.ranking_speedup END DESC, f.turn DESC) AS place "
+    "FROM attempts_flat f WHERE f.kind <> 'tune') AS x "
+    "WHERE x.place = 1 AND x.any_stale = 0 AND x.status IS NOT NULL",
+)
+
+_PLACE = ", ".join(f"s.{name}" for name in SETTING)
+_BEST = View(
+    "best_by_problem",
+    "The correct measured sample that ranks first, for each problem, setting and source.",
+    {
+        name: (_SAMPLES.columns | {"model": "Whose it is."})[name]
+        for name in (
+            *("problem_id", "problem_sha256", "suite", "level", *SETTING, "source", "attempt_id", "model"),
+            *("run", "strategy", "speedup", "speedup_low", "speedup_high", "pace", "candidate_ms"),
+            *("baseline_ms", "compile_speedup", "roofline_fraction", "error_class", "flags"),
+        )
+    },
+    "SELECT x.problem_id, x.problem_sha256, x.suite, x.level, x.backend, x.size, x.device, x.numerics, "
+    "x.purity, x.own_kernel, x.source, x.attempt_id, x.model, x.run, x.strategy, x.speedup, x.speedup_low, "
+    "x.speedup_high, x.pace, x.candidate_ms, x.baseline_ms, x.compile_speedup, x.roofline_fraction, "
+    "x.error_class, x.flags FROM (SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.problem_id, "
+    f"s.problem_sha256, {_PLACE}, s.source ORDER BY s.ranking_speedup DESC, s.attempt_id) AS place "
+    "FROM samples_flat s WHERE s.correct = 1 AND s.speedup IS NOT NULL) AS x WHERE x.place = 1",
+)
+
+_COUNTS = {
+    "samples": "Finished samples.",
+    "judged": "Samples whose status counts against a model: the denominator of the rates.",
+    "correct": "Correct samples.",
+    "rate": "correct / judged.",
+    "pass_1": "Mean over problems of correct / judged.",
+    "problems": "Problems with a judged sample.",
+    "solved": "Problems with a correct sample.",
+    "fast_0_5": "Part of the judged samples that are correct with a counted speedup above 0.5.",
+    "fast_0_8": "The same above 0.8.",
+    "fast_1": "The same above 1.",
+    "fast_1_5": "The same above 1.5.",
+    "fast_2": "The same above 2.",
+    "geometric_mean": "Of the counted speedup of the best sample of each solved and measured problem.",
+}
+
+
+def _scores(name: str, meaning: str, keys: dict[str, str]) -> View:
+    """A view of rates by some columns of `samples_flat`: first by problem, then over the problems."""
+    by = ", ".join(f"s.{key}" for key in (*keys, *SETTING, "source"))
+    fast = {"fast_0_5": 0.5, "fast_0_8": 0.8, "fast_1": 1.0, "fast_1_5": 1.5, "fast_2": 2.0}
+    inner = "".join(
+        f"SUM(CASE WHEN s.correct = 1 AND s.counted_speedup > {p} THEN 1 ELSE 0 END) AS {column}, "
+        for column, p in fast.items()
+    )
+    outer = "".join(f"SUM(g.{column}) * 1.0 / NULLIF(SUM(g.judged), 0) AS {column}, " for column in fast)
+    ranked = (
+        f"SELECT s.*, ROW_NUMBER() OVER (PARTITION BY {by}, s.problem_id, s.problem_sha256 ORDER BY "
+        "s.correct DESC, CASE WHEN s.ranking_speedup IS NULL THEN 0 ELSE s.ranking_speedup END DESC, "
+        "s.attempt_id) AS rank_in_problem FROM samples_flat s"
+    )
+    by_problem = (
+        f"SELECT {by}, COUNT(*) AS samples, SUM(s.judged) AS judged, SUM(s.correct) AS correct, {inner}"
+        "MAX(CASE WHEN s.rank_in_problem = 1 AND s.correct = 1 THEN s.counted_speedup END) AS best "
+        f"FROM ({ranked}) AS s GROUP BY {by}, s.problem_id, s.problem_sha256"
+    )
+    group = by.replace("s.", "g.")
+    query = (
+        f"SELECT {group}, SUM(g.samples) AS samples, SUM(g.judged) AS judged, SUM(g.correct) AS correct, "
+        "SUM(g.correct) * 1.0 / NULLIF(SUM(g.judged), 0) AS rate, "
+        "AVG(g.correct * 1.0 / NULLIF(g.judged, 0)) AS pass_1, "
+        "SUM(CASE WHEN g.judged > 0 THEN 1 ELSE 0 END) AS problems, "
+        "SUM(CASE WHEN g.correct > 0 THEN 1 ELSE 0 END) AS solved, "
+        f"{outer}EXP(AVG(CASE WHEN g.best > 0 THEN LN(g.best) END)) AS geometric_mean "
+        f"FROM ({by_problem}) AS g GROUP BY {group}"
+    )
+    columns = {**keys, **{column: _SAMPLES.columns[column] for column in (*SETTING, "source")}, **_COUNTS}
+    return View(name, meaning, columns, query)
+
+
+_MODEL = {"model": "The model's name; `file` for candidates given as files."}
+_STRATEGY = {"strategy": "The search strategy; NULL where nothing was asked."}
+
+VIEWS = (
+    _COUNTING,
+    _DEVICES,
+    _FLAT,
+    _SAMPLES,
+    _BEST,
+    _scores("model_scores", "Rates and means for each model and setting.", _MODEL),
+    _scores(
+        "run_scores",
+        "Rates and means for each run and setting.",
+        {"run_id": "The run.", "run": "The run's name.", **_MODEL, **_STRATEGY},
+    ),
+    _scores(
+        "strategy_scores", "Rates and means for each strategy, model and setting.", {**_STRATEGY, **_MODEL}
+    ),
+)
+"""In the order in which they are made: each refers to earlier ones only."""
+
+
+def drop_views(connection: Connection) -> None:
+    """Takes them away, so that a migration may change what they read."""
+    for view in reversed(VIEWS):
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view.name}")
+
+
+def make_views(connection: Connection) -> None:
+    """Makes them."""
+    for view in VIEWS:
+        connection.exec_driver_sql(view.statement)

@@ -1,0 +1,77 @@
+"""Flat rows as CSV, Markdown or Parquet. A model's text stays text in all of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from kernelproof.errors import MachineError
+from kernelproof.report.board_columns import Cell, Flat
+from kernelproof.report.plain import clean
+from kernelproof.report.tables import csv_text
+
+
+def as_csv(rows: Flat) -> str:
+    """A line of names, then one for each row."""
+    return csv_text(tuple(field.name for field in rows.fields), rows.rows)
+
+
+def as_markdown(rows: Flat) -> str:
+    """A table for GitHub and others; columns in which no row has anything are left out."""
+    kept = [i for i in range(len(rows.fields)) if any(row[i] not in (None, "") for row in rows.rows)]
+    heads = [rows.fields[i] for i in kept]
+    lines = [
+        _line([field.name for field in heads]),
+        _line(["---:" if field.kind in (int, float) else "---" for field in heads]),
+        *(_line([_markdown(row[i]) for i in kept]) for row in rows.rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    text = " ".join(clean(str(cell)).split())
+    return re.sub(r"[\\`*_\[\]<>|~!&#]", lambda found: f"&#{ord(found[0])};", text)
+
+
+def write_parquet(rows: Flat, path: Path) -> None:
+    """A Parquet file, whose schema says each column's meaning.
+
+    Raises MachineError where pyarrow is missing, or the file cannot be written.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MachineError(
+            "the package pyarrow is missing; install it (pip install 'kernelproof[parquet]'), or take --csv"
+        ) from None
+    types: dict[type, Any] = {
+        str: pyarrow.string(),
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+    }
+    schema = pyarrow.schema(
+        [
+            pyarrow.field(field.name, types[field.kind], metadata={"meaning": field.meaning})
+            for field in rows.fields
+        ]
+    )
+    columns = [
+        [clean(cell) if isinstance(cell, str) else cell for cell in (row[i] for row in rows.rows)]
+        for i in range(len(rows.fields))
+    ]
+    arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    try:
+        parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), path)
+    except OSError as error:
+        raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None
