@@ -185,12 +185,18 @@ def conclude(
     told = told or reached(fair, backend, device_spread)
     if trusted:
         told = replace(told, outer=Interval(low=told.inner, high=told.inner_interval.high))
-    interval = stats.exponential(told.interval)
+    logs = told.interval
+    if fair != list(rounds):
+        # A host that was busy meanwhile slows both sides alike. So the bound may take a claim away, but it
+        # does not show that the candidate is slower: the baseline as it was beside the candidate counts too.
+        beside = reached(rounds, backend, device_spread).interval
+        logs = Interval(low=logs.low, high=max(logs.high, beside.high))
+    interval = stats.exponential(logs)
     spread = stats.aa_spread([(len(r.baseline), math.log(clock.call_ms(r.baseline))) for r in rounds])
     smallest = stats.resolution(spread, device_spread)
     pace = stats.pace(interval, smallest)
-    doubtful = told.interval.high > math.log(CLEARLY_SLOWER) and two_modes(rounds)
-    if doubtful or much_slowed(rounds, alone or {}) or stats.half_width(told.interval) > WIDEST[rigor]:
+    doubtful = logs.high > math.log(CLEARLY_SLOWER) and two_modes(rounds)
+    if doubtful or much_slowed(rounds, alone or {}) or stats.half_width(logs) > WIDEST[rigor]:
         pace = Pace.UNRESOLVED
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
     candidate = baseline * math.exp(-told.estimate)

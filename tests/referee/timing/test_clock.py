@@ -223,6 +223,21 @@ def test_a_baseline_that_is_slowed_in_every_pair_tells_no_pace(second: float, sl
     assert claim.conclude(rounds, backend="cuda", alone=known).pace is Pace.UNRESOLVED  # else: two modes
 
 
+@given(st.lists(st.floats(2.4, 4.5), min_size=8, max_size=30), st.floats(1.0, 2.3))
+def test_a_host_that_was_busy_until_the_candidate_was_gone_makes_the_same_code_no_slower(
+    calls: list[float], later: float
+) -> None:
+    """As four GPUs of one host did to models of many launches: both sides slow in a round, the baseline alone
+    fast. The same code was `slower`, by up to 0.64."""
+    rounds = [
+        clock.Round("BC" if n % 2 else "CB", [ms] * 4, [ms] * 4, 4 * ms + 2, 4 * ms + 2)
+        for n, ms in enumerate(calls)
+    ]
+    told = claim.conclude(rounds, backend="cuda", alone=alone(later))
+    assert told.pace in (Pace.UNRESOLVED, Pace.SAME)
+    assert told.speedup_interval.high >= 1.0
+
+
 @given(st.floats(0.5, 5.0))
 def test_work_that_is_left_for_the_baselines_block_to_wait_for_gains_nothing(left: float) -> None:
     """Its calls are left alone, its loop waits for what the candidate's block left behind, where that comes
