@@ -82,10 +82,10 @@ def search(
     """
     landscape, of = drawn(name, seed), problem(name, seed)
     verifier = Verifier(of, landscape, noise)
-    return _Searching(strategy, landscape, of, Proposer(model, of.source), verifier, budget).run()
+    return Searching(strategy, landscape, of, Proposer(model, of.source), verifier, budget).run()
 
 
-class _Searching:
+class Searching:
     """The state of one search."""
 
     def __init__(
