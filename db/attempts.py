@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import ColumnElement, exists, func, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from kernelproof.db import leases, models, records
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import AttemptState, Claim, ModelUsage, Spent
 from kernelproof.types import AttemptKey, Prompt, Status
+from kernelproof.types.verification import OFF_DEVICE
 
 COPIED = (
     *("raw_sha256", "text_sha256", "reasoning_sha256", "refusal", "finish_reason", "request_id"),
@@ -184,6 +185,7 @@ def spent(session: Session, run_ids: Sequence[int]) -> Spent:
     )
     found: Any = session.execute(query).one()
     return Spent(
+        device_s=_device_seconds(session, run_ids),
         answers=found[0],
         prompt_tokens=found[1],
         cached_tokens=found[2],
@@ -193,6 +195,20 @@ def spent(session: Session, run_ids: Sequence[int]) -> Spent:
         unknown_cost=found[0] - found[6],
         unknown_tokens=found[0] - found[7],
     )
+
+
+def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
+    """`Verification.device_seconds` of all verifications of some runs."""
+    a, v = models.Attempt, models.Verification
+    stage = func.json_each(v.stage_seconds).table_valued("key", "value")
+    query = (
+        select(func.coalesce(func.sum(stage.c.value), 0.0))
+        .select_from(v)
+        .join(a, a.id == v.attempt_id)
+        .join(stage, true())
+        .where(a.run_id.in_(run_ids), v.kind != "reproduce", stage.c.key.not_in(OFF_DEVICE))
+    )
+    return float(session.scalar(query) or 0.0)
 
 
 def answered(session: Session, keys: Iterable[str]) -> set[str]:

@@ -112,7 +112,7 @@ class Store:
         self._database.write(lambda session: records.problem_row(session, problem))
 
     def spent(self, run_ids: Sequence[int]) -> Spent:
-        """Tokens and money that the answers of these runs took."""
+        """Tokens and money that the answers of these runs took, and seconds of the device."""
         return self._database.read(lambda session: attempts.spent(session, run_ids))
 
     def runs_named(self, text: str) -> dict[int, RunSettings]:

@@ -69,6 +69,8 @@ class Spent(FrozenRecord):
     """Answers whose cost is not known."""
     unknown_tokens: int = 0
     """Answers without token counts."""
+    device_s: float = 0.0
+    """Seconds in which verifications held the device, reproductions left out."""
 
     @property
     def tokens(self) -> int:

@@ -227,6 +227,12 @@ class AskOptions:
         float | None,
         typer.Option(parser=duration, metavar="<time>", help="Stop asking after so long: 90s, 30m, 8h."),
     ] = None
+    max_device_time: Annotated[
+        float | None,
+        typer.Option(
+            parser=duration, metavar="<time>", help="Stop asking when verifications held the GPU so long: 2h."
+        ),
+    ] = None
     max_attempts: Annotated[
         int | None, number(ATTEMPTS, "Stop asking when the runs have so many answers.")
     ] = None

@@ -32,6 +32,10 @@ class PartOptions:
     tree: Annotated[
         bool, typer.Option("--tree", help="The attempts of its sample: what was built on what.")
     ] = False
+    progress: Annotated[
+        bool,
+        typer.Option("--progress", help="Its sample attempt by attempt: the best so far, and what it took."),
+    ] = False
     as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False
 
     def chosen(self) -> str | None:
@@ -54,16 +58,19 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
     from kernelproof.db.store import open_store
     from kernelproof.report.attempt_tree import print_tree
     from kernelproof.report.plain import json_text
+    from kernelproof.report.search_progress import print_progress
     from kernelproof.report.show import print_attempt, print_checks
     from kernelproof.workspace import open_workspace
 
     chosen = part.chosen()
     with open_store(open_workspace(workspace).database, only_read=True) as store:
         stored = store.load_attempt(store.resolve_attempt(attempt))
-        sample = store.load_sample(stored.run_id, stored.key) if chosen == "tree" else []
+        sample = store.load_sample(stored.run_id, stored.key) if chosen in ("tree", "progress") else []
     match chosen:
         case "tree":
             _print(sample, print_tree)
+        case "progress":
+            _print(sample, print_progress)
         case "as_json":
             print(json_text(stored))
         case "checks":

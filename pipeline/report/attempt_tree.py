@@ -20,7 +20,7 @@ def print_tree(sample: Sequence[StoredAttempt], console: Console) -> None:
     """The whole tree. `sample`: all attempts of one sample, at least one."""
     ordered = sorted(sample, key=lambda attempt: attempt.key.turn)
     best = best_of(ordered)
-    tree = Tree(_head(ordered, best))
+    tree = Tree(head(ordered, best))
     known = {attempt.id for attempt in ordered}
     branches: dict[int | None, Tree] = {None: tree}
     for attempt in ordered:  # a parent has an earlier turn
@@ -57,7 +57,8 @@ def _status(attempt: StoredAttempt) -> Status | None:
     return None if attempt.verifications else attempt.status
 
 
-def _head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
+def head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
+    """The sample in one line: problem, run, model, strategy, and the best."""
     first = sample[0]
     words = (
         f"{first.key.problem_id}, sample {first.key.sample} of run {first.run_id}: {first.run.model}, "

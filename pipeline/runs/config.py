@@ -152,6 +152,8 @@ class BatchConfig(ModelOptions):
     max_tokens_total: Annotated[Whole | None, Field(**ALL_TOKENS.field)] = None
     max_time: Annotated[Real | None, Field(**TIME_S.field)] = None
     """Seconds."""
+    max_device_time: Annotated[Real | None, Field(**TIME_S.field)] = None
+    """Seconds in which verifications hold the device."""
     max_attempts: Annotated[Whole | None, Field(**ATTEMPTS.field)] = None
     stop_after_errors: Annotated[Whole, Field(**EQUAL_ERRORS.field)] = 10
     """Equal errors of a model in a row that end its questions."""

@@ -25,6 +25,8 @@ class Limits:
     """Prompt and completion tokens together."""
     max_time: float | None = None
     """Seconds of this command."""
+    max_device_time: float | None = None
+    """Seconds in which verifications of the runs held the device."""
     max_attempts: int | None = None
     """Answers."""
     equal_errors: int | None = 10
@@ -86,9 +88,18 @@ class Budget:
         limits = self._limits
         if limits.max_time is not None and self._clock() - self._began >= limits.max_time:
             return f"--max-time: {limits.max_time:g} s are over"
-        if limits.max_cost is limits.max_tokens_total is limits.max_attempts is None:
+        if (
+            limits.max_cost
+            is limits.max_tokens_total
+            is limits.max_attempts
+            is limits.max_device_time
+            is None
+        ):
             return None
         answers, tokens, cost = self._so_far()
+        held = self._stored.device_s
+        if limits.max_device_time is not None and held >= limits.max_device_time:
+            return f"--max-device-time: {held:.0f} of {limits.max_device_time:g} s were used"
         flying = self._in_flight / answers if answers else 0.0
         asked = f", {self._in_flight} more were asked" if self._in_flight else ""
         if limits.max_attempts is not None and answers + self._in_flight >= limits.max_attempts:

@@ -49,6 +49,7 @@ def terms_of(config: BatchConfig, generated: Path | None, again: frozenset[Statu
         max_cost=config.max_cost,
         max_tokens_total=config.max_tokens_total,
         max_time=config.max_time,
+        max_device_time=config.max_device_time,
         max_attempts=config.max_attempts,
         equal_errors=config.stop_after_errors,
     )

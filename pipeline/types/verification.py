@@ -21,6 +21,9 @@ from kernelproof.types.measurement import Measurement
 from kernelproof.types.status import Status
 from kernelproof.wording import counted
 
+OFF_DEVICE = ("build", "builds_while_held")
+"""Stages of a record whose seconds are not, or not once more, the device's."""
+
 
 class Determinism(StrEnum):
     """What a second call with the same inputs gave."""
@@ -215,6 +218,11 @@ class Verification(FrozenRecord):
     """Version of kernelproof, and hash of the tolerance policy."""
     created: str
     """UTC, ISO 8601."""
+
+    @property
+    def device_seconds(self) -> float:
+        """Wall seconds in which it held the device."""
+        return sum(seconds for stage, seconds in self.stage_seconds.items() if stage not in OFF_DEVICE)
 
     @model_validator(mode="after")
     def _measured_only_when_correct(self) -> Verification:

@@ -171,3 +171,13 @@ def test_an_attempt_that_is_not_there_can_be_neither_read_nor_finished(store: St
         store.load_attempt(7)
     with pytest.raises(UsageError, match="no attempt 7"):
         store.finish_attempt(7, Status.CORRECT)
+
+
+def test_the_devices_time_is_that_of_every_verification_but_reproductions(store: Store) -> None:
+    attempt, _ = samples.judge(store, samples.problem(), samples.settings())
+    seconds = {"build": 50.0, "start": 1.0, "timing": 2.5, "builds_while_held": 0.5}
+    judged = samples.verification(samples.problem()).model_copy(update={"stage_seconds": seconds})
+    assert judged.device_seconds == 3.5
+    for kind in ("again", "again", "reproduce"):
+        store.record_verification(attempt, judged, kind)  # type: ignore[arg-type]
+    assert store.spent([1]).device_s == 7.0 and store.spent([2]).device_s == 0.0

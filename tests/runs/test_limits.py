@@ -76,6 +76,15 @@ def test_time_is_this_commands() -> None:
     assert not budget.may_ask() and budget.reached == "--max-time: 60 s are over"
 
 
+def test_the_devices_time_is_that_of_all_verifications_that_are_stored() -> None:
+    clock, stored = Clock(), Spent(device_s=59.0)
+    budget = Budget(Limits(max_device_time=60.0), lambda: stored, clock)
+    assert budget.may_ask()
+    stored = Spent(device_s=61.0)
+    clock.now = REFRESH_S
+    assert not budget.may_ask() and budget.reached == "--max-device-time: 61 of 60 s were used"
+
+
 @given(
     costs=st.lists(st.floats(0.01, 1.0), min_size=1, max_size=40),
     limit=st.floats(0.5, 20.0),

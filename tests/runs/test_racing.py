@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from kernelproof.errors import MachineError
+from kernelproof.report.search_progress import print_progress
 from kernelproof.runs.events import Phase
 from kernelproof.runs.limits import Limits
 from kernelproof.runs.progress import Progress
@@ -116,3 +119,18 @@ def test_a_limit_ends_the_questions_and_the_best_so_far_is_verified_again(tmp_pa
     assert [number for number, bar in verified if bar is None] == [2]
     assert [number for number, _ in search.run(LUCKY, TRUE)[1]] == [3, 4, 5, 6, 3]
     assert search.ranked is not None and search.ranked.speedup == 2.4
+
+
+def test_progress_says_which_question_led_to_which_gain(tmp_path: Path) -> None:
+    search = Searching(tmp_path)
+    search.run([None, 2.0, 3.0, None, 1.5, 2.5], [None, 2.0, 2.4, None, 1.5, 2.5])
+    console = Console(width=120, file=io.StringIO())
+    print_progress(search.attempts, console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "1 #1 first question wrong_output 0" in lines
+    assert "2 #2 repair wrong_output #1 correct 2.000 correct 2.000 0" in lines
+    assert "3 #3 make it faster #2 correct 3.000 1.50x 3.000 0" in lines
+    assert "5 #5 repair wrong_output #4 correct 1.500 correct 3.000 0" in lines
+    assert "make it faster 3 2 1" in lines and "repair wrong_output 2 2 1" in lines
+    assert "#3 verified again at standard: 2.400 (2.376 to 2.424, faster)" in text

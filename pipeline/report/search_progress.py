@@ -1,0 +1,157 @@
+"""One sample attempt by attempt: the best so far, what was spent, and which question led to which gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from kernelproof.db.views import StoredAttempt
+from kernelproof.report.attempt_tree import best_of, head
+from kernelproof.report.layout import cell, plain_table
+from kernelproof.report.progress import speedup_of
+from kernelproof.report.tables import Column, fitting
+from kernelproof.types import Measurement, Status, Verification
+from kernelproof.wording import counted
+
+_COLUMNS = (
+    Column("turn"),
+    Column("attempt"),
+    Column("question", number=False, name=True),
+    Column("of", spare=3),
+    Column("status", number=False, name=True),
+    Column("speedup"),
+    Column("gain", spare=2),
+    Column("best so far"),
+    Column("tokens", spare=4),
+    Column("device s", spare=1),
+)
+FASTER = "make it faster"
+
+
+@dataclass
+class _Step:
+    """An attempt, and what was reached and spent when it had ended."""
+
+    attempt: StoredAttempt
+    parent: _Step | None
+    best: float
+    """Speedup of the best so far, 0 where nothing is correct."""
+    is_best: bool
+    tokens: int
+    device_s: float
+
+    @property
+    def verdict(self) -> Verification | None:
+        return _searched_by(self.attempt)
+
+    @property
+    def status(self) -> Status | None:
+        """None while it is in progress, and where its verification was retracted."""
+        if self.verdict is not None:
+            return self.verdict.status
+        return None if self.attempt.verifications else self.attempt.status
+
+    @property
+    def times(self) -> Measurement | None:
+        verdict = self.verdict
+        return verdict.measurement if verdict is not None and verdict.status is Status.CORRECT else None
+
+    @property
+    def question(self) -> str:
+        """What its model was asked for."""
+        if self.parent is None:
+            return "first question"
+        return FASTER if self.parent.status is Status.CORRECT else f"repair {self.parent.status or 'it'}"
+
+    @property
+    def gain(self) -> str:
+        """Over the attempt that it was built on."""
+        if self.status is not Status.CORRECT or self.parent is None:
+            return ""
+        if self.parent.times is None or self.times is None:
+            return "correct" if self.parent.status is not Status.CORRECT else ""
+        return f"{self.times.speedup / self.parent.times.speedup:.2f}x"
+
+
+def _searched_by(attempt: StoredAttempt) -> Verification | None:
+    """What the strategy went by: the screening, where the run races."""
+    run = attempt.run
+    stored = attempt.verdict_for(run.verify.as_screening(0.0)) if run.race else None
+    stored = stored or attempt.verdict
+    return stored.verification if stored is not None else None
+
+
+def print_progress(sample: Sequence[StoredAttempt], console: Console) -> None:
+    """The whole table. `sample`: all attempts of one sample, at least one."""
+    ordered = sorted(sample, key=lambda attempt: attempt.key.turn)
+    steps = _steps(ordered)
+    console.print(head(ordered, best_of(ordered)))
+    console.print(fitting(_COLUMNS, [_row(step) for step in steps], console))
+    _print_questions(steps, console)
+
+
+def _steps(ordered: Sequence[StoredAttempt]) -> list[_Step]:
+    known: dict[int, _Step] = {}
+    best, claimed, tokens, device_s = 0.0, 0.0, 0, 0.0
+    for attempt in ordered:
+        tokens += _tokens(attempt)
+        device_s += sum(stored.verification.device_seconds for stored in attempt.verifications)
+        step = _Step(attempt, known.get(attempt.parent_id or 0), best, False, tokens, device_s)
+        if step.times is not None and step.times.claimed > claimed:
+            claimed, best = step.times.claimed, step.times.speedup
+            step.best, step.is_best = best, True
+        known[attempt.id] = step
+    return list(known.values())
+
+
+def _tokens(attempt: StoredAttempt) -> int:
+    """Of its question and answer, as far as the server said; an answer that was taken over costs nothing."""
+    usages = [s.response.usage for s in attempt.responses if s.response is not None and not s.reused]
+    return sum((u.prompt_tokens or 0) + (u.completion_tokens or 0) for u in usages if u is not None)
+
+
+def _row(step: _Step) -> list[Text | str]:
+    status, times = step.status, step.times
+    style = "green" if status is Status.CORRECT else "dim" if status is None else "red"
+    said = "retracted" if status is None and step.attempt.verifications else str(status or "in progress")
+    return [
+        str(step.attempt.key.turn),
+        f"#{step.attempt.id}",
+        step.question,
+        "" if step.parent is None else f"#{step.parent.attempt.id}",
+        Text(said, style=style),
+        "" if times is None else f"{times.speedup:.3f}",
+        step.gain,
+        Text(f"{step.best:.3f}" if step.best else "", style="bold green" if step.is_best else ""),
+        f"{step.tokens:,}" if step.tokens else "",
+        f"{step.device_s:.0f}",
+    ]
+
+
+def _print_questions(steps: Sequence[_Step], console: Console) -> None:
+    """By kind of question: how many came to something correct, and to a better best."""
+    kinds: dict[str, list[_Step]] = {}
+    for step in steps:
+        kinds.setdefault(step.question, []).append(step)
+    table = plain_table("question", "asked", "correct", "best so far")
+    for kind, found in kinds.items():
+        right = sum(step.status is Status.CORRECT for step in found)
+        better = sum(step.is_best for step in found)
+        table.add_row(*map(cell, (kind, str(len(found)), str(right), str(better))))
+    console.print(table)
+    if steps[0].attempt.run.race:
+        _print_confirmed(steps, console)
+
+
+def _print_confirmed(steps: Sequence[_Step], console: Console) -> None:
+    """What was verified again. The figures above are those of screenings."""
+    verdicts = [(step.attempt.id, step.attempt.verdict) for step in steps]
+    again = [(n, v.verification) for n, v in verdicts if v and v.verification.settings.bar is None]
+    for number, verdict in again:
+        said = speedup_of(verdict) or str(verdict.status)
+        console.print(f"#{number} verified again at {verdict.settings.rigor}: {said}")
+    if not again:
+        console.print(f"not verified again yet; {counted(len(steps), 'attempt')} screened")
