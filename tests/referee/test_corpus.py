@@ -52,11 +52,14 @@ LONG = (
 )
 """These take six seconds to half a minute each: they too are left to `make test-slow`."""
 
+IN_FULL = ("cheats/copy_beside_torch",)
+"""Compiled against all of torch's headers: left to `make test-ci`."""
+
 
 def chosen() -> list[Any]:
     """All members, those marked that only `make test-ci` or `make test-slow` judges."""
     found = members("cpu")
-    first = first_of_each_status(found) - set(LONG)
+    first = first_of_each_status(found) - set(LONG) - set(IN_FULL)
     some = (first_of_each_way(found) | some_of_each_kind(found)) - set(LONG)
 
     def marks(member: Member) -> list[pytest.MarkDecorator]:
