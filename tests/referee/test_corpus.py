@@ -60,7 +60,7 @@ def chosen() -> list[Any]:
     """All members, those marked that only `make test-ci` or `make test-slow` judges."""
     found = members("cpu")
     first = first_of_each_status(found) - set(LONG) - set(IN_FULL)
-    some = (first_of_each_way(found) | some_of_each_kind(found)) - set(LONG)
+    some = (first_of_each_way(found) | some_of_each_kind(found) | set(IN_FULL)) - set(LONG)
 
     def marks(member: Member) -> list[pytest.MarkDecorator]:
         if member.id in first:
