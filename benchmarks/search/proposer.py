@@ -109,9 +109,10 @@ class Asked:
 class Proposer:
     """Answers questions. Equal questions with equal numbers get equal answers."""
 
-    def __init__(self, model: Model, seed: str) -> None:
-        self._model, self._seed = model, seed
-        self._first = [[model.plain**level for level in range(count)] for count in LEVELS]
+    def __init__(self, model: Model, seed: str, levels: Sequence[int] = LEVELS) -> None:
+        """`levels`: how many each coordinate has; those of the landscapes, unless they are given."""
+        self._model, self._seed, self._levels = model, seed, levels
+        self._first = [[model.plain**level for level in range(count)] for count in levels]
         self._failures = {status: n for status, n in model.seen.items() if status is not Status.CORRECT}
 
     def answer(self, asked: Asked) -> Program:
@@ -141,31 +142,30 @@ class Proposer:
     def _repaired(self, rng: random.Random, parent: Program, number: int) -> Program:
         """The parent without its mistake, with another one, or where it had none, one step away."""
         if parent.mistake is None:
-            return self._written(rng, _stepped(rng, parent.point), number, self._model.slip)
+            return self._written(rng, self._stepped(rng, parent.point), number, self._model.slip)
         return self._written(rng, parent.point, number, 1 - self._model.repair)
 
     def _changed(self, rng: random.Random, point: Point) -> Point:
         """One step, two, or a jump."""
         if rng.random() < self._model.bold:
             moved = list(point)
-            for i in rng.sample(range(len(LEVELS)), rng.randint(3, len(LEVELS))):
-                moved[i] = rng.randrange(LEVELS[i])
+            for i in rng.sample(range(len(self._levels)), rng.randint(3, len(self._levels))):
+                moved[i] = rng.randrange(self._levels[i])
             return tuple(moved)
-        once = _stepped(rng, point)
-        return once if rng.random() < 0.6 else _stepped(rng, once)
+        once = self._stepped(rng, point)
+        return once if rng.random() < 0.6 else self._stepped(rng, once)
 
-
-def _stepped(rng: random.Random, point: Point) -> Point:
-    """Another level of one coordinate: mostly the next one."""
-    i = rng.randrange(len(LEVELS))
-    others = [level for level in range(LEVELS[i]) if level != point[i]]
-    beside = [level for level in others if abs(level - point[i]) == 1]
-    level = rng.choice(beside if rng.random() < 0.7 else others)
-    return (*point[:i], level, *point[i + 1 :])
+    def _stepped(self, rng: random.Random, point: Point) -> Point:
+        """Another level of one coordinate: mostly the next one."""
+        i = rng.randrange(len(self._levels))
+        others = [level for level in range(self._levels[i]) if level != point[i]]
+        beside = [level for level in others if abs(level - point[i]) == 1]
+        level = rng.choice(beside if rng.random() < 0.7 else others)
+        return (*point[:i], level, *point[i + 1 :])
 
 
 def _mixed(rng: random.Random, point: Point, other: Point) -> Point:
     """Some of the coordinates in which another program differs, at least one, are taken from it."""
-    apart = [i for i in range(len(LEVELS)) if point[i] != other[i]]
+    apart = [i for i, level in enumerate(point) if level != other[i]]
     taken = {i for i in apart if rng.random() < 0.5} or {rng.choice(apart)}
     return tuple(other[i] if i in taken else level for i, level in enumerate(point))

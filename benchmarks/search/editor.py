@@ -1,0 +1,142 @@
+"""A synthetic model that writes and edits real C++ kernels, behind a Chat Completions server on loopback.
+
+It reads a question as a real model gets it: the reference, the last program, what came of it, and other
+programs. It changes what it finds by the rules of the synthetic proposer, blindly, and it makes the same
+mistakes as often. `generate` asks it like any other server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from benchmarks.search.kernels import CHOICES, KERNELS, LEVELS, MISTAKES, Kernel, read
+from benchmarks.search.proposer import Asked, Model, Program, Proposer
+from kernelproof.types import Status
+
+Message = dict[str, Any]
+_FENCE = re.compile(r"^(`{3,})\w*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
+_PROBLEM = re.compile(r"^# Problem (\S+?)(?::|$)", re.MULTILINE)
+_FAILED = re.compile(r"failed with status `(\w+)`")
+
+
+def able(model: Model) -> Model:
+    """A model without the failures that a kernel cannot hold."""
+    return replace(
+        model, seen={each: n for each, n in model.seen.items() if each in {*MISTAKES, Status.CORRECT}}
+    )
+
+
+class Editor:
+    """Answers questions about the problems that have kernels. Thread-safe."""
+
+    def __init__(self, model: Model, seed: int) -> None:
+        """Another seed is another model of the same kind. The n-th question about a problem gets the n-th
+        random choices."""
+        self._proposers = {problem: Proposer(able(model), f"{seed}/{problem}", LEVELS) for problem in KERNELS}
+        self._asked: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def answer(self, messages: Sequence[Message]) -> str:
+        """An idea, and the program in a fence. Raises ValueError for a problem without kernels."""
+        kernel = problem_of(messages)
+        with self._lock:
+            self._asked[kernel.problem_id] += 1
+            number = self._asked[kernel.problem_id]
+        asked = question(messages, number)
+        program = self._proposers[kernel.problem_id].answer(asked)
+        return f"{idea(program, asked.parent)}\n\n```python\n{kernel.source(program)}```\n"
+
+
+def problem_of(messages: Sequence[Message]) -> Kernel:
+    """The kernel of the problem that the first question names. Raises ValueError when it has none."""
+    for message in messages:
+        found = _PROBLEM.search(message["content"])
+        if found is not None and found[1] in KERNELS:
+            return KERNELS[found[1]]
+    raise ValueError("no problem with a kernel is named")
+
+
+def question(messages: Sequence[Message], number: int) -> Asked:
+    """What the messages say of the parent, and of the programs that are shown beside it."""
+    last = messages[-1]["content"]
+    answers = [each["content"] for each in messages if each["role"] == "assistant"]
+    parent = (programs(answers[-1]) or [None])[-1] if answers else None
+    failed = _FAILED.search(last)
+    return Asked(
+        number,
+        parent=parent,
+        failed=Status(failed[1]) if failed and parent else None,
+        shown=programs(last),
+        earlier=[parent] if parent else [],
+    )
+
+
+def programs(text: str) -> list[Program]:
+    """The programs in a text's fences that an editor wrote."""
+    return [program for _, source in _FENCE.findall(text) if (program := read(source)) is not None]
+
+
+def idea(program: Program, parent: Program | None) -> str:
+    """What an answer says before its code: the choices that differ from the parent's."""
+    before = parent.point if parent else (None,) * len(LEVELS)
+    changes = [
+        f"{name}={values[level]}"
+        for (name, values), level, old in zip(CHOICES.items(), program.point, before, strict=True)
+        if level != old
+    ]
+    return f"Write it with {', '.join(changes) or 'nothing changed'}."
+
+
+def counted(asked: Sequence[str], answered: str) -> dict[str, int]:
+    """Tokens as a server counts them: four characters each."""
+    told, said = sum(map(len, asked)) // 4, len(answered) // 4
+    return {"prompt_tokens": told, "completion_tokens": said, "total_tokens": told + said}
+
+
+@contextmanager
+def served(editor: Editor) -> Iterator[str]:
+    """The base URL of a Chat Completions server whose only model is the editor, until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            text = editor.answer(asked["messages"])
+            message = {"role": "assistant", "content": text}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            usage = counted([each["content"] for each in asked["messages"]], text)
+            body = {"id": "1", "object": "chat.completion", "model": asked["model"], "choices": [choice]}
+            self._send(body | {"usage": usage})
+
+        def do_GET(self) -> None:
+            self._send({"object": "list", "data": []})
+
+        def _send(self, body: Message) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: the benchmark prints its own lines."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

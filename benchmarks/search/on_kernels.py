@@ -1,0 +1,196 @@
+"""Compares search strategies on real C++ kernels: ``python -m benchmarks.search.on_kernels``.
+
+A synthetic model edits real kernels (`editor.py`) behind a server on loopback. `kernelproof generate` asks it
+with each strategy, the same number of questions, and verifies every answer on this machine. The winner of
+each search is then measured again, and that speedup is its gain: a lucky measurement wins nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.search.comparing import Record, Table, marks
+from benchmarks.search.editor import Editor, served
+from benchmarks.search.kernels import KERNELS
+from benchmarks.search.proposer import MODELS
+from benchmarks.search.showing import shown
+from kernelproof import Scorer, __version__, backends
+from kernelproof.db.store import Store, open_store
+from kernelproof.db.views import StoredAttempt
+from kernelproof.types import Status
+from kernelproof.workspace import open_workspace
+
+AGAINST = "sample"
+
+
+def main() -> None:
+    """Prints the comparison; after every seed the records are written."""
+    options = parsed()
+    options.workspace.mkdir(parents=True, exist_ok=True)
+    records: list[Record] = []
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for strategy in options.strategies:
+            asked(options, strategy, seed)
+        records += judged(options, seed)
+        write(options, records)
+        print(f"seed {seed} is done", flush=True)
+    print(shown(Table(records), AGAINST, options.budget))
+    print(f"every search is in {options.json}")
+
+
+def parsed() -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search.on_kernels", description=__doc__)
+    names = [name for name in backends.names() if not backends.backend(name).on_gpu]
+    parser.add_argument("--strategies", nargs="+", default=[AGAINST, "refine", "beam", "evolve"])
+    parser.add_argument("--problems", nargs="+", default=[*KERNELS], choices=[*KERNELS], metavar="ID")
+    parser.add_argument("--seeds", type=int, default=3, help="searches of each strategy on each problem")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--budget", type=int, default=12, help="questions of one search")
+    parser.add_argument("--model", choices=[*MODELS], default="strong", help="how often it fails")
+    parser.add_argument("--seconds", type=float, default=0.5, help="most seconds of timed blocks")
+    parser.add_argument("--confirm-seconds", type=float, default=2.0, help="the same, for winners")
+    parser.add_argument("--backend", choices=names, default=names[0])
+    parser.add_argument("--workspace", type=Path, default=Path("generated/benchmarks/on_kernels"))
+    parser.add_argument("--json", type=Path, default=Path("generated/benchmarks/on_kernels.json"))
+    return parser.parse_args()
+
+
+def run_name(strategy: str, seed: int) -> str:
+    """The name of a search's run."""
+    return f"{strategy}-{seed}"
+
+
+def asked(options: argparse.Namespace, strategy: str, seed: int) -> None:
+    """One command for all problems. Exits where it does not end well; given again, it goes on."""
+    single = strategy == AGAINST
+    with served(Editor(MODELS[options.model], seed)) as url:
+        command = [
+            *(sys.executable, "-m", "kernelproof", "generate", *options.problems),
+            *("--model", f"openai:editor-{options.model}-{seed}", "--base-url", url, "--no-stream"),
+            *("--run", run_name(strategy, seed), "--strategy", strategy, "--no-race"),
+            *("--samples", str(options.budget if single else 1)),
+            *("--turns", str(1 if single else options.budget)),
+            *("--rigor", "quick", "--seconds", str(options.seconds), "--trials", "1"),
+            *("--backend", options.backend, "--workspace", str(options.workspace), "--json"),
+        ]
+        log = options.workspace / f"{run_name(strategy, seed)}.log"
+        with log.open("w") as file:
+            environment = {**os.environ, "OPENAI_API_KEY": "none"}
+            done = subprocess.run(
+                command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
+            )
+    if done.returncode != 0:
+        sys.exit(f"generate ended with {done.returncode}: see {log}; the same command again goes on")
+
+
+def judged(options: argparse.Namespace, seed: int) -> list[Record]:
+    """The records of a seed, with the winners measured again.
+
+    A problem is left out where a search found no correct program.
+    """
+    found: list[Record] = []
+    with open_store(open_workspace(options.workspace).database) as store:
+        for problem in options.problems:
+            tries = {name: tried(store, run_name(name, seed), problem) for name in options.strategies}
+            if any(best(each) is None for each in tries.values()):
+                print(f"seed {seed}: {problem} is left out, a search found nothing that is correct")
+                continue
+            found += confirmed(options, seed, problem, tries)
+    return found
+
+
+def tried(store: Store, run: str, problem: str) -> list[StoredAttempt]:
+    """The attempts of a run at a problem, in the order in which they were begun."""
+    ids = [
+        state.id
+        for number in store.runs_named(run)
+        for key, state in store.attempts_of(number).items()
+        if key.problem_id == problem
+    ]
+    return [store.load_attempt(number) for number in sorted(ids)]
+
+
+def claimed(attempt: StoredAttempt) -> float:
+    """What ranks: the lower end of the interval; 0 for what is not correct."""
+    measured = attempt.verdict.verification.measurement if attempt.verdict else None
+    return measured.claimed if measured and attempt.status is Status.CORRECT else 0.0
+
+
+def best(attempts: Sequence[StoredAttempt]) -> StoredAttempt | None:
+    """The one with the highest claim; None where nothing is correct."""
+    winner = max(attempts, key=claimed, default=None)
+    return winner if winner is not None and claimed(winner) > 0 else None
+
+
+def confirmed(
+    options: argparse.Namespace, seed: int, problem: str, tries: dict[str, list[StoredAttempt]]
+) -> list[Record]:
+    """A record for each strategy. Equal winners are measured once, so that they gain the same."""
+    records = []
+    with Scorer(
+        problem,
+        backend=options.backend,
+        measure_seconds=options.confirm_seconds,
+        trials=1,
+        workspace=options.workspace,
+        run=f"winners-{seed}",
+    ) as scorer:
+        for strategy, attempts in tries.items():
+            winner = best(attempts)
+            assert winner is not None and winner.source is not None
+            measured = scorer.score(winner.source).verification
+            assert measured is not None and measured.measurement is not None
+            records.append(
+                record(strategy, seed, problem, attempts, measured.measurement.speedup, options.budget)
+            )
+    most = max(each.gain for each in records)
+    return [replace(each, best=most) for each in records]
+
+
+def record(
+    strategy: str, seed: int, problem: str, attempts: Sequence[StoredAttempt], gain: float, budget: int
+) -> Record:
+    """The figures of one search. Its curve is of claims, and the first correct program begins it."""
+    claims = [claimed(each) for each in attempts]
+    first = next(claim for claim in claims if claim > 0)
+    usages = [each.response.usage for each in attempts if each.response and each.response.usage]
+    return Record(
+        landscape=problem,
+        strategy=strategy,
+        seed=seed,
+        gain=gain,
+        best=gain,
+        claimed=max(claims),
+        curve=tuple(max(claims[:mark]) or first for mark in marks(budget)),
+        questions=len(attempts),
+        correct=sum(each.status is Status.CORRECT for each in attempts),
+        tokens=sum((each.prompt_tokens or 0) + (each.completion_tokens or 0) for each in usages),
+        samples=len({each.key.sample for each in attempts}),
+        ended=len(attempts) if strategy != AGAINST and len(attempts) < budget else None,
+    )
+
+
+def write(options: argparse.Namespace, records: Sequence[Record]) -> None:
+    """All of it as JSON."""
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    whole = {
+        "benchmark": "search.on_kernels",
+        "kernelproof": __version__,
+        "options": {name: str(value) for name, value in vars(options).items()},
+        "cores": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg(),
+        "records": [each.row for each in records],
+    }
+    options.json.write_text(json.dumps(whole) + "\n")
+
+
+if __name__ == "__main__":
+    main()

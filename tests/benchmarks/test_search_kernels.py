@@ -1,0 +1,128 @@
+"""The test bed with real kernels: sources from choices, and a model that reads questions as they are sent."""
+
+from __future__ import annotations
+
+import ast
+import json
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.search.editor import Editor, able, question, served
+from benchmarks.search.kernels import KERNELS, LEVELS, MISTAKES, points, read
+from benchmarks.search.proposer import MODELS, STRONG, Program
+from kernelproof import Scorer, backends
+from kernelproof.extraction import extract
+from kernelproof.policy import review
+from kernelproof.problems import open_suite
+from kernelproof.prompting import Failure, Shown, first_prompt, repair_prompt
+from kernelproof.runs.likeness import likeness
+from kernelproof.types import Prompt, Response, Severity, Status
+
+BACKEND = next(name for name in backends.names() if not backends.backend(name).on_gpu)
+POINT = (2, 1, 2, 3, 1)
+
+
+def test_every_point_is_another_program_that_can_be_read_back() -> None:
+    for problem in KERNELS.values():
+        seen = set()
+        for point in points():
+            source = problem.source(Program(point, 7))
+            assert "@" not in source
+            assert read(source) == Program(point, 7)
+            seen.add(source)
+        assert len(seen) == len(list(points()))
+
+
+@pytest.mark.parametrize("problem_id", KERNELS)
+def test_a_program_passes_the_policy_and_a_mistake_is_in_its_code(problem_id: str) -> None:
+    kernel, problem = KERNELS[problem_id], open_suite().find(problem_id)
+    right = kernel.source(Program(POINT, 1))
+    errors = [each for each in review(right, problem, BACKEND) if each.severity is Severity.ERROR]
+    assert errors == []
+    for mistake in MISTAKES:
+        broken = kernel.source(Program(POINT, 1, mistake))
+        assert likeness(broken) != likeness(right)
+        assert read(broken) == Program(POINT, 1, mistake)
+        if mistake is not Status.SYNTAX_ERROR:
+            ast.parse(broken)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem_id", KERNELS)
+def test_programs_are_judged_as_they_are_written(problem_id: str, tmp_path: Path, cache: Path) -> None:
+    kernel = KERNELS[problem_id]
+    with Scorer(
+        problem_id, backend=BACKEND, workspace=tmp_path, cache=cache, trials=1, measure_seconds=0.2
+    ) as scorer:
+        for form in range(LEVELS[0]):
+            found = scorer.score(kernel.source(Program((form, 1, 1, form, form % 2), 1)))
+            assert found.status is Status.CORRECT, found.feedback
+        for mistake in MISTAKES:
+            assert scorer.score(kernel.source(Program(POINT, 1, mistake))).status is mistake
+
+
+def messages(prompt: Prompt) -> list[dict[str, Any]]:
+    return [
+        {"role": "system", "content": prompt.system},
+        *({"role": role, "content": text} for role, text in prompt.history),
+        {"role": "user", "content": prompt.user},
+    ]
+
+
+def test_it_reads_of_real_questions_what_a_model_would() -> None:
+    problem, kernel = open_suite().find("level2/10"), KERNELS["level2/10"]
+    first = first_prompt(problem, backend=BACKEND, size="small")
+    assert question(messages(first), 1).parent is None
+
+    parent, others = Program(POINT, 3, Status.WRONG_OUTPUT), [Program((n, 0, 0, 0, 0), n) for n in range(3)]
+    again = repair_prompt(
+        problem,
+        backend=BACKEND,
+        size="small",
+        template="basic-v3",
+        previous=first,
+        response=Response(text=f"Idea.\n\n```python\n{kernel.source(parent)}```\n"),
+        failure=Failure(status=Status.WRONG_OUTPUT),
+        shown=[Shown(source=kernel.source(each), measurement=None) for each in others],
+    )
+    asked = question(messages(again), 2)
+    assert (asked.parent, asked.failed) == (parent, Status.WRONG_OUTPUT)
+    assert list(asked.shown) == others
+
+
+def test_its_first_programs_fail_as_often_as_real_ones_and_a_repair_keeps_the_point() -> None:
+    problem = open_suite().find("level1/4")
+    asked = messages(first_prompt(problem, backend=BACKEND, size="small"))
+    editor, count = Editor(STRONG, 0), 1500
+    answers = [editor.answer(asked) for _ in range(count)]
+    found = [read(extract(Response(text=text)).candidate.source) for text in answers[:50]]  # type: ignore[union-attr]
+    assert all(found)
+    ended = Counter("none" if "none\n" in text else "mistake" for text in answers)
+    share = able(STRONG).correct
+    assert ended["none"] / count == pytest.approx(share, abs=4 * (share * (1 - share) / count) ** 0.5)
+    other = [Editor(STRONG, 1).answer(asked) for _ in range(1)]
+    assert Editor(STRONG, 0).answer(asked) == answers[0] != other[0]
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_what_a_kernel_cannot_hold_is_left_out(model: Any) -> None:
+    assert set(able(model).seen) == {*MISTAKES, Status.CORRECT} & set(model.seen)
+
+
+def test_it_answers_over_http_and_counts_tokens() -> None:
+    problem = open_suite().find("level1/18")
+    asked = messages(first_prompt(problem, backend=BACKEND, size="small"))
+    with served(Editor(STRONG, 0)) as url:
+        request = urllib.request.Request(
+            f"{url}/chat/completions",
+            json.dumps({"model": "editor", "messages": asked}).encode(),
+            {"content-type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            body = json.load(answer)
+    assert read(body["choices"][0]["message"]["content"]) is not None
+    assert body["usage"]["prompt_tokens"] > 500 > 0 < body["usage"]["completion_tokens"]
