@@ -11,7 +11,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,11 +37,11 @@ def able(model: Model) -> Model:
 class Editor:
     """Answers questions about the problems that have kernels. Thread-safe."""
 
-    def __init__(self, model: Model, seed: int) -> None:
+    def __init__(self, model: Model, seed: int, answered: Mapping[str, int] | None = None) -> None:
         """Another seed is another model of the same kind. The n-th question about a problem gets the n-th
-        random choices."""
+        random choices. `answered`: questions about each problem that another editor has answered."""
         self._proposers = {problem: Proposer(able(model), f"{seed}/{problem}", LEVELS) for problem in KERNELS}
-        self._asked: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter(answered or {})
         self._lock = threading.Lock()
 
     def answer(self, messages: Sequence[Message]) -> str:

@@ -16,18 +16,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.search.comparing import Record, Table, marks
+from benchmarks.evidence import table
+from benchmarks.search.comparing import Record, Table, marks, mean, ratio
 from benchmarks.search.editor import Editor, served
 from benchmarks.search.kernels import KERNELS
 from benchmarks.search.proposer import MODELS
-from benchmarks.search.showing import shown
+from benchmarks.search.showing import spent
 from kernelproof import Scorer, __version__, backends
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.views import StoredAttempt
+from kernelproof.errors import UsageError
 from kernelproof.types import Status
+from kernelproof.wording import counted
 from kernelproof.workspace import open_workspace
 
 AGAINST = "sample"
+FEWEST = 6
+"""Pairs that an interval needs: five that all point one way do so by chance in 6 % of cases."""
 
 
 def main() -> None:
@@ -41,7 +46,7 @@ def main() -> None:
         records += judged(options, seed)
         write(options, records)
         print(f"seed {seed} is done", flush=True)
-    print(shown(Table(records), AGAINST, options.budget))
+    print(shown(records))
     print(f"every search is in {options.json}")
 
 
@@ -70,19 +75,21 @@ def run_name(strategy: str, seed: int) -> str:
 
 def asked(options: argparse.Namespace, strategy: str, seed: int) -> None:
     """One command for all problems. Exits where it does not end well; given again, it goes on."""
-    single = strategy == AGAINST
-    with served(Editor(MODELS[options.model], seed)) as url:
+    single, run = strategy == AGAINST, run_name(strategy, seed)
+    with open_store(open_workspace(options.workspace).database) as store:
+        before = {problem: len(tried(store, run, problem)) for problem in options.problems}
+    with served(Editor(MODELS[options.model], seed, before)) as url:
         command = [
             *(sys.executable, "-m", "kernelproof", "generate", *options.problems),
             *("--model", f"openai:editor-{options.model}-{seed}", "--base-url", url, "--no-stream"),
-            *("--run", run_name(strategy, seed), "--strategy", strategy, "--no-race"),
+            *("--run", run, "--strategy", strategy, "--no-race"),
             *("--samples", str(options.budget if single else 1)),
             *("--turns", str(1 if single else options.budget)),
             *("--rigor", "quick", "--seconds", str(options.seconds), "--trials", "1"),
             *("--backend", options.backend, "--workspace", str(options.workspace), "--json"),
         ]
-        log = options.workspace / f"{run_name(strategy, seed)}.log"
-        with log.open("w") as file:
+        log = options.workspace / f"{run}.log"
+        with log.open("a") as file:
             environment = {**os.environ, "OPENAI_API_KEY": "none"}
             done = subprocess.run(
                 command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
@@ -108,10 +115,14 @@ def judged(options: argparse.Namespace, seed: int) -> list[Record]:
 
 
 def tried(store: Store, run: str, problem: str) -> list[StoredAttempt]:
-    """The attempts of a run at a problem, in the order in which they were begun."""
+    """The attempts of a run at a problem, in the order in which they were begun; none of a run to come."""
+    try:
+        runs = store.runs_named(run)
+    except UsageError:
+        return []
     ids = [
         state.id
-        for number in store.runs_named(run)
+        for number in runs
         for key, state in store.attempts_of(number).items()
         if key.problem_id == problem
     ]
@@ -176,6 +187,34 @@ def record(
         samples=len({each.key.sample for each in attempts}),
         ended=len(attempts) if strategy != AGAINST and len(attempts) < budget else None,
     )
+
+
+def shown(records: Sequence[Record]) -> str:
+    """The tables: gains by problem, their ratio to those of `sample`, and what was spent."""
+    found = Table(records)
+    gains = [
+        (name, *(f"{mean([each.gain for each in found.of(name, one)]):.3f}" for one in found.strategies))
+        for name in found.landscapes
+    ]
+    others = [name for name in found.strategies if name != AGAINST]
+    base = [each.gain for each in found.all_of(AGAINST)] if AGAINST in found.strategies else []
+    ratios = [(one, compared([each.gain for each in found.all_of(one)], base)) for one in others if base]
+    return "\n".join(
+        [
+            "Gain: geometric mean of the winner's speedup, measured again",
+            table(("problem", *found.strategies), gains),
+            f"Gain over that of {AGAINST}, paired by problem and seed: ratio, 95 % interval, won and lost",
+            table(("strategy", "ratio"), ratios),
+            spent(found),
+        ]
+    )
+
+
+def compared(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """The ratio of gains with its interval, which few pairs do not have."""
+    found, pairs = ratio(ours, theirs), len(ours)
+    interval = f"[{found.low:.3f}, {found.high:.3f}]" if pairs >= FEWEST else f"from {counted(pairs, 'pair')}"
+    return f"{found.ratio:.3f} {interval}, {found.won} won, {found.lost} lost"
 
 
 def write(options: argparse.Namespace, records: Sequence[Record]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import subprocess
+import sys
 import urllib.request
 from collections import Counter
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 
 from benchmarks.search.editor import Editor, able, question, served
 from benchmarks.search.kernels import KERNELS, LEVELS, MISTAKES, points, read
+from benchmarks.search.on_kernels import compared
 from benchmarks.search.proposer import MODELS, STRONG, Program
 from kernelproof import Scorer, backends
 from kernelproof.extraction import extract
@@ -126,3 +130,42 @@ def test_it_answers_over_http_and_counts_tokens() -> None:
             body = json.load(answer)
     assert read(body["choices"][0]["message"]["content"]) is not None
     assert body["usage"]["prompt_tokens"] > 500 > 0 < body["usage"]["completion_tokens"]
+
+
+def test_another_editor_goes_on_where_one_stopped() -> None:
+    asked = messages(first_prompt(open_suite().find("level2/6"), backend=BACKEND, size="small"))
+    editor = Editor(STRONG, 0)
+    _, second = editor.answer(asked), editor.answer(asked)
+    assert Editor(STRONG, 0, {"level2/6": 1}).answer(asked) == second
+
+
+@pytest.mark.parametrize(("pairs", "said"), [(5, "2.000 from 5 pairs, 5 won, 0 lost"), (6, "2.000 [2.000, ")])
+def test_few_pairs_have_no_interval(pairs: int, said: str) -> None:
+    assert compared([2.0 * n for n in range(1, pairs + 1)], list(range(1, pairs + 1))).startswith(said)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_comparison_asks_generate_and_measures_winners_again(tmp_path: Path, cache: Path) -> None:
+    command = [
+        *(sys.executable, "-m", "benchmarks.search.on_kernels", "--problems", "level1/18", "--seeds", "1"),
+        *(
+            "--budget",
+            "2",
+            "--strategies",
+            "sample",
+            "refine",
+            "--seconds",
+            "0.2",
+            "--confirm-seconds",
+            "0.2",
+        ),
+        *("--workspace", str(tmp_path / "place"), "--json", str(tmp_path / "found.json")),
+    ]
+    environment = {**os.environ, "KERNELPROOF_CACHE": str(cache)}
+    for _ in range(2):  # the second time takes everything from the store
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    records = json.loads((tmp_path / "found.json").read_text())["records"]
+    assert [(each["strategy"], each["questions"]) for each in records] == [("sample", 2), ("refine", 2)]
+    assert all(each["gain"] > 0 for each in records)
