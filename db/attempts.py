@@ -29,6 +29,7 @@ def begin(
     prompt: Prompt | None = None,
     parent_id: int | None = None,
     question_key: str | None = None,
+    plan: int | None = None,
 ) -> models.Attempt:
     """The attempt's row, made when there is none.
 
@@ -42,10 +43,10 @@ def begin(
     ).one_or_none()
     if row is None:
         row = a(run_id=run_id, problem=problem, sample=key.sample, turn=key.turn, created=utc_now())
-        row.prompt, row.parent_id, row.question_key = prompt_id, parent_id, question_key
+        row.prompt, row.parent_id, row.question_key, row.plan = prompt_id, parent_id, question_key, plan
         session.add(row)
     elif prompt_id is not None and not session.scalar(select(has_response()).where(a.id == row.id)):
-        row.prompt, row.parent_id, row.question_key = prompt_id, parent_id, question_key
+        row.prompt, row.parent_id, row.question_key, row.plan = prompt_id, parent_id, question_key, plan
     session.flush()
     return row
 
@@ -198,7 +199,7 @@ def spent(session: Session, run_ids: Sequence[int]) -> Spent:
 
 
 def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
-    """`Verification.device_seconds` of all verifications of some runs."""
+    """`Verification.device_seconds` of all verifications of some runs, each once."""
     a, v = models.Attempt, models.Verification
     stage = func.json_each(v.stage_seconds).table_valued("key", "value")
     query = (
@@ -207,6 +208,7 @@ def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
         .join(a, a.id == v.attempt_id)
         .join(stage, true())
         .where(a.run_id.in_(run_ids), v.kind != "reproduce", stage.c.key.not_in(OFF_DEVICE))
+        .where(v.reused_from.is_(None))
     )
     return float(session.scalar(query) or 0.0)
 

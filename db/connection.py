@@ -21,7 +21,7 @@ from kernelproof.db.failures import explained, is_busy
 from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import StoreError, UsageError
 
-HEAD = "0007_scores"
+HEAD = "0008_plans_and_repeats"
 """The newest migration: what this program reads and writes."""
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""

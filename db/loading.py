@@ -78,6 +78,7 @@ def _attempt(session: Session, row: models.Attempt) -> StoredAttempt:
         ),
         problem=problem,
         parent_id=row.parent_id,
+        plan=row.plan,
         status=Status(row.status) if row.status else None,
         created=row.created,
         finished=row.finished,
@@ -184,6 +185,7 @@ def _stored_verification(session: Session, row: models.Verification, texts: Libr
         id=row.id,
         kind=cast(VerificationKind, row.kind),
         created=row.created,
+        reused_from=row.reused_from,
         retracted=retraction.reason if retraction and not retraction.counts else None,
         verification=_verification(session, row, texts),
     )
@@ -204,6 +206,7 @@ def _verification(session: Session, row: models.Verification, texts: Library) ->
             "screening",
         ),  # in the settings as well
         "policy",  # in what it says of its verifier
+        "reused_from",
     )
     parts = {
         "environment": _environment(session, row.environment_id, texts),

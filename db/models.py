@@ -159,6 +159,9 @@ class Attempt(Base):
     parent_id: Mapped[int | None] = mapped_column(
         ForeignKey("attempts.id"), comment="The attempt this one repairs or improves."
     )
+    plan: Mapped[int | None] = count(
+        "The plan of the parent's answer that this one carries out, from 1; NULL for none."
+    )
     prompt: Mapped[int | None] = mapped_column(
         ForeignKey("prompts.id"), comment="The question; NULL for candidates given as files."
     )
@@ -257,6 +260,12 @@ class Verification(Base):
         ForeignKey("environments.id"), comment="Where it ran; NULL when no process was started."
     )
     reason: Mapped[str] = words("One sentence: why this status.")
+    reused_from: Mapped[int | None] = mapped_column(
+        ForeignKey("verifications.id"),
+        index=True,
+        comment="The verification of the same program, earlier in the sample, that this row repeats: nothing "
+        "was run for it. NULL for one that was made.",
+    )
     problem_id: Mapped[str] = words("The problem, as the verifier named it.")
     problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference it was judged by.")
     candidate_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the source that was judged.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.orm import Session
 
@@ -136,13 +136,21 @@ def environment_row(session: Session, environment: Environment) -> int:
 
 
 def verification_rows(
-    session: Session, attempt_id: int, verification: Verification, kind: VerificationKind
+    session: Session,
+    attempt_id: int,
+    verification: Verification,
+    kind: VerificationKind,
+    reused_from: int | None = None,
 ) -> int:
-    """A verification with everything that belongs to it; returns its id."""
+    """A verification with everything that belongs to it; returns its id.
+
+    `reused_from`: the attempt whose verification it repeats.
+    """
     v = verification
     row = models.Verification(
         attempt_id=attempt_id,
         kind=kind,
+        reused_from=None if reused_from is None else _repeated(session, reused_from, v),
         environment_id=environment_row(session, v.environment) if v.environment else None,
         sandbox_tier=v.sandbox.tier if v.sandbox else None,
         sandbox=v.sandbox.model_dump() if v.sandbox else None,
@@ -164,6 +172,24 @@ def verification_rows(
     session.flush()
     session.add_all(_evidence(session, row.id, v))
     return row.id
+
+
+def _repeated(session: Session, attempt_id: int, verification: Verification) -> int | None:
+    """The row of an attempt's verification, as it was made: of a repeat, the row that it repeats."""
+    v = models.Verification
+    return session.scalars(
+        select(func.coalesce(v.reused_from, v.id))
+        .where(v.attempt_id == attempt_id, v.kind != "reproduce", v.created == verification.created)
+        .order_by(v.id.desc())
+        .limit(1)
+    ).first()
+
+
+def alike(session: Session, verification_id: int) -> list[int]:
+    """The rows of one verification: that which was made, and those that repeat it."""
+    v = models.Verification
+    made = session.scalars(select(func.coalesce(v.reused_from, v.id)).where(v.id == verification_id)).one()
+    return list(session.scalars(select(v.id).where((v.id == made) | (v.reused_from == made)).order_by(v.id)))
 
 
 def _rules(settings: VerifySettings) -> dict[str, Any]:

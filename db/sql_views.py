@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 SETTING = ("backend", "size", "device", "numerics", "purity", "own_kernel")
-_NO_JUDGEMENT = "('provider_error', 'infrastructure_error', 'built_not_run')"
+_NO_JUDGEMENT = "('provider_error', 'plans', 'infrastructure_error', 'built_not_run')"
 _BEFORE_BUILT = (
-    "('provider_error', 'refused', 'filtered', 'truncated', 'empty', 'no_code', 'syntax_error', "
+    "('provider_error', 'plans', 'refused', 'filtered', 'truncated', 'empty', 'no_code', 'syntax_error', "
     "'contract_error', 'policy_violation', 'build_error', 'build_timeout', 'infrastructure_error')"
 )
 _RETRACTED = (
@@ -173,7 +173,8 @@ _SAMPLE_KEY = "run_id, problem_id, problem_sha256, sample"
 _SAMPLES = View(
     "samples_flat",
     "One row for each finished sample and setting: the row of `attempts_flat` that decides about it, its "
-    "fastest correct turn, else its last one. Left out: samples with a stale turn, and what a tuner tried.",
+    "fastest correct turn, else its last one. Left out: samples with a stale turn, what a tuner tried, and "
+    "questions for plans.",
     {
         **_FLAT.columns,
         "source": "`model` for answers and imported programs, `file` for candidates given as files.",
@@ -184,7 +185,7 @@ _SAMPLES = View(
     f"MAX(f.stale) OVER (PARTITION BY {_SAMPLE_KEY}) AS any_stale, "
     f"ROW_NUMBER() OVER (PARTITION BY {_SAMPLE_KEY}, {', '.join(SETTING)} ORDER BY f.correct DESC, "
     "CASE WHEN f.ranking_speedup IS NULL THEN 0 ELSE f.ranking_speedup END DESC, f.turn DESC) AS place "
-    "FROM attempts_flat f WHERE f.kind <> 'tune') AS x "
+    "FROM attempts_flat f WHERE f.kind <> 'tune' AND COALESCE(f.status, '') <> 'plans') AS x "
     "WHERE x.place = 1 AND x.any_stale = 0 AND x.status IS NOT NULL",
 )
 

@@ -211,15 +211,18 @@ class Store:
         parent_id: int | None,
         question_key: str,
         owner: str,
+        plan: int | None = None,
     ) -> Claim:
         """Begins an attempt, as `begin_attempt` does, and takes the lease on its question in one step.
+
+        `plan`: which of the parent's plans it carries out, from 1.
 
         Where the lease is granted and another attempt has an answer to the same question, this attempt has
         it from then on.
         """
 
         def claim(session: Session) -> Claim:
-            row = attempts.begin(session, run_id, key, prompt, parent_id, question_key)
+            row = attempts.begin(session, run_id, key, prompt, parent_id, question_key, plan)
             return attempts.claim(session, row, owner)
 
         return self._database.write(claim)
@@ -297,11 +300,18 @@ class Store:
         self._database.write(record)
 
     def record_verification(
-        self, attempt_id: int, verification: Verification, kind: VerificationKind = "first"
+        self,
+        attempt_id: int,
+        verification: Verification,
+        kind: VerificationKind = "first",
+        reused_from: int | None = None,
     ) -> int:
-        """Appends a verification with all its evidence and returns its id. The attempt's status stays."""
+        """Appends a verification with all its evidence and returns its id. The attempt's status stays.
+
+        `reused_from`: the attempt of the same program whose verification this is; nothing was run for it.
+        """
         return self._database.write(
-            lambda session: records.verification_rows(session, attempt_id, verification, kind)
+            lambda session: records.verification_rows(session, attempt_id, verification, kind, reused_from)
         )
 
     def finish_attempt(self, attempt_id: int, status: Status, owner: str | None = None) -> None:
@@ -336,6 +346,7 @@ class Store:
 
     def retract(self, verification_id: int, reason: str, *, counts: bool = False) -> bool:
         """Says that a verification no longer counts, or with `counts` that it does again. It stays readable.
+        So do those that repeat it, and that which it repeats.
 
         False when that was said before, and nothing changed. Raises UsageError when there is no such
         verification.
@@ -347,11 +358,9 @@ class Store:
             gone = session.scalar(select(attempts.retracted(literal(verification_id))))
             if bool(gone) is not counts:
                 return False
-            session.add(
-                models.Retraction(
-                    verification_id=verification_id, counts=counts, reason=reason, created=utc_now()
-                )
-            )
+            said = {"counts": counts, "reason": reason, "created": utc_now()}
+            for number in records.alike(session, verification_id):
+                session.add(models.Retraction(verification_id=number, **said))
             return True
 
         return self._database.write(retract)

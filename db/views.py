@@ -148,6 +148,8 @@ class StoredVerification(FrozenRecord):
     created: str
     retracted: str | None
     """Why it no longer counts; None while it does."""
+    reused_from: int | None = None
+    """The verification of the same program that it repeats; None for one that was made."""
     verification: Verification
 
 
@@ -160,6 +162,8 @@ class StoredAttempt(FrozenRecord):
     key: AttemptKey
     problem: Problem
     parent_id: int | None
+    plan: int | None
+    """Which of the parent's plans it carries out, from 1; None: none."""
     status: Status | None
     created: str
     finished: str | None

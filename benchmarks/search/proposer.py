@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.search.landscape import LEVELS, Landscape, Point
+from benchmarks.search.landscape import ALGORITHM, LEVELS, Landscape, Point
 from kernelproof.types import Status
 
 
@@ -91,6 +91,10 @@ class Program:
         return self.mistake or landscape.fault(self.point) or Status.CORRECT
 
 
+Idea = Mapping[int, int]
+"""What a plan says of a program: the levels of some coordinates. The others are left to the program."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """One question, as far as it matters to what is answered."""
@@ -104,6 +108,8 @@ class Asked:
     """Correct programs beside the parent, from slow to fast."""
     earlier: Sequence[Program] = ()
     """All programs of the sample so far, which a model repeats now and then."""
+    idea: Idea | None = None
+    """The plan that the program carries out, on the parent's program or from nothing."""
 
 
 class Proposer:
@@ -120,12 +126,16 @@ class Proposer:
         rng = random.Random(f"{self._seed}/{asked.number}")
         base = asked.parent or (asked.shown[-1] if asked.shown else None)
         if base is None:
-            point = tuple(rng.choices(range(len(odds)), odds)[0] for odds in self._first)
+            point = _carried_out(self._plain(rng), asked.idea or {})
             return self._written(rng, point, asked.number, 1 - self._model.correct)
         if asked.earlier and rng.random() < self._model.repeat:
             return rng.choice(asked.earlier)
         if asked.parent is not None and asked.failed is not None:
             return self._repaired(rng, asked.parent, asked.number)
+        if asked.idea is not None:
+            point = _carried_out(base.point, asked.idea)
+            point = self._stepped(rng, point) if rng.random() < 0.5 else point
+            return self._written(rng, point, asked.number, self._model.slip)
         point, others = base.point, [each for each in asked.shown if each.point != base.point]
         combined = bool(others) and rng.random() < self._model.combine
         if combined:
@@ -133,6 +143,31 @@ class Proposer:
         if not combined or rng.random() < 0.5:
             point = self._changed(rng, point)
         return self._written(rng, point, asked.number, self._model.slip)
+
+    def plans(self, asked: Asked, count: int) -> list[Idea]:
+        """So many different plans at most. They are no better than what the model would write without plans.
+
+        Without a parent: an algorithm and one other level, as of first programs, the algorithms in turn.
+        With one: a change, as it would make of the parent.
+        """
+        rng = random.Random(f"{self._seed}/{asked.number}/plans")
+        if asked.parent is not None:
+            point = asked.parent.point
+            changed = (_difference(point, self._changed(rng, point)) for _ in range(4 * count))
+            return _different(changed)[:count]
+        algorithms = list(dict.fromkeys(self._plain(rng)[ALGORITHM] for _ in range(4 * count)))
+        drawn = []
+        for number in range(4 * count):
+            point, other = (
+                self._plain(rng),
+                rng.choice([i for i in range(len(self._levels)) if i != ALGORITHM]),
+            )
+            drawn.append({ALGORITHM: algorithms[number % len(algorithms)], other: point[other]})
+        return _different(drawn)[:count]
+
+    def _plain(self, rng: random.Random) -> Point:
+        """The point of a first program."""
+        return tuple(rng.choices(range(len(odds)), odds)[0] for odds in self._first)
 
     def _written(self, rng: random.Random, point: Point, number: int, risk: float) -> Program:
         if rng.random() >= risk:
@@ -162,6 +197,19 @@ class Proposer:
         beside = [level for level in others if abs(level - point[i]) == 1]
         level = rng.choice(beside if rng.random() < 0.7 else others)
         return (*point[:i], level, *point[i + 1 :])
+
+
+def _carried_out(point: Point, idea: Idea) -> Point:
+    return tuple(idea.get(i, level) for i, level in enumerate(point))
+
+
+def _difference(point: Point, changed: Point) -> Idea:
+    return {i: level for i, level in enumerate(changed) if level != point[i]}
+
+
+def _different(ideas: Iterable[Idea]) -> list[Idea]:
+    """Each once, in their order; those that say nothing are left out."""
+    return [dict(each) for each in dict.fromkeys(tuple(sorted(idea.items())) for idea in ideas) if each]
 
 
 def _mixed(rng: random.Random, point: Point, other: Point) -> Point:

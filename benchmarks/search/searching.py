@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.landscapes import drawn
-from benchmarks.search.proposer import Asked, Model, Program, Proposer
+from benchmarks.search.proposer import Asked, Idea, Model, Program, Proposer
 from benchmarks.search.verdicts import Verifier, problem, settings
 from kernelproof.runs.strategies import Proposal, Result, Rounds, StrategyClass, Task
-from kernelproof.types import Problem, Status
+from kernelproof.types import Plan, Problem, Status
 
 FIRST_TOKENS = 1_500
 """A problem's first question."""
@@ -20,6 +20,9 @@ EVIDENCE_TOKENS = 300
 """What a question says of an attempt beside its program."""
 THINKING_TOKENS = 2_100
 """An answer is this and a program; the thinking is never sent back."""
+
+PLANS_TOKENS = 700
+"""Plans in prose, instead of a program; a program's question shows one of them, which is not counted."""
 
 FIRST_QUESTION = FIRST_TOKENS + THINKING_TOKENS + PROGRAM_TOKENS
 """Tokens of a first question and its answer."""
@@ -134,11 +137,17 @@ class Searching:
 
     def _try(self, sample: _Sample, number: int, turn: int, proposal: Proposal, tokens: int) -> Result:
         question = len(self._tries) + 1
-        program = self._proposer.answer(sample.question(question, proposal))
+        self._spent += tokens
+        asked = sample.question(question, proposal)
+        if proposal.plans:
+            ideas = sample.ideas[turn] = self._proposer.plans(asked, proposal.plans)
+            self._tries.append(Try(number, Status.PLANS, claimed=0.0, true=0.0, tokens=tokens))
+            plans = tuple(Plan(title=str(dict(idea)), text="") for idea in ideas)
+            return Result(proposal, turn, Status.PLANS, None, plans=plans)
+        program = self._proposer.answer(asked)
         result = self._verifier.result(program, proposal, turn, question)
         sample.programs[turn] = program
         measured = result.verification.measurement if result.verification else None
-        self._spent += tokens
         self._tries.append(
             Try(
                 sample=number,
@@ -156,6 +165,8 @@ class _Sample:
 
     def __init__(self) -> None:
         self.programs: dict[int, Program] = {}
+        self.ideas: dict[int, list[Idea]] = {}
+        """By turn of a question for plans."""
         self._results: dict[int, Result] = {}
 
     def told(self, results: Sequence[Result]) -> None:
@@ -165,6 +176,10 @@ class _Sample:
     def question(self, number: int, proposal: Proposal) -> Asked:
         """A proposal as the model sees it. Raises KeyError for a turn of which the strategy was not told."""
         told = None if proposal.parent is None else self._results[proposal.parent]
+        idea = None
+        if told is not None and proposal.plan is not None:
+            idea = self.ideas[told.turn][proposal.plan - 1]
+            told = None if told.proposal.parent is None else self._results[told.proposal.parent]
         shown = [self._results[turn] for turn in proposal.shown]
         right = [self.programs[each.turn] for each in shown if each.status is Status.CORRECT]
         return Asked(
@@ -172,18 +187,23 @@ class _Sample:
             parent=None if told is None else self.programs[told.turn],
             failed=None if told is None or told.status is Status.CORRECT else told.status,
             shown=right,
-            earlier=[self.programs[turn] for turn in self._results],
+            earlier=[self.programs[turn] for turn in self._results if turn in self.programs],
+            idea=idea,
         )
 
     def tokens(self, proposal: Proposal) -> int:
         """Of a question and its answer: programs and evidence of the parents, and what else is shown."""
         parents = self._parents(proposal)
         programs = parents + len(proposal.shown)
-        return FIRST_QUESTION + programs * PROGRAM_TOKENS + parents * EVIDENCE_TOKENS
+        answered = PLANS_TOKENS if proposal.plans else PROGRAM_TOKENS
+        question = FIRST_TOKENS + programs * PROGRAM_TOKENS + parents * EVIDENCE_TOKENS
+        return question + THINKING_TOKENS + answered
 
     def _parents(self, proposal: Proposal) -> int:
         """How many attempts that led to the proposal its question shows."""
         count = 0
+        if proposal.plan is not None and proposal.parent is not None:
+            proposal = self._results[proposal.parent].proposal  # what the plans were made for is shown
         while proposal.parent is not None:
             count += 1
             if not proposal.history:

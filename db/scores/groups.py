@@ -234,6 +234,8 @@ class _Groups:
 
 def _stages(name: str) -> tuple[str, ...]:
     status = Status(name)
+    if status is Status.PLANS:
+        return ()
     if status is Status.PROVIDER_ERROR:
         return ("attempts",)
     if status.stage is Stage.EXTRACTION:

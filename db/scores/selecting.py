@@ -83,17 +83,20 @@ class Selected:
     def samples(self) -> Selected:
         """The rows that decide: of each sample and setting the fastest correct turn, else the last one.
 
+        A question that asked for plans was no attempt at a kernel, and never decides.
+
         Samples whose last turn is unfinished are left out, unless an earlier one was correct.
         """
         place = steps(*(self.rows[name] for name in ("run", "problem", "sample")), self.rule)
         if len(place) == 0:
             return self
-        rank = np.where(self.correct, self.claimed, -1.0)
+        plans = self.facts.plans[self.rows["facts"]]
+        rank = np.where(plans, -2.0, np.where(self.correct, self.claimed, -1.0))
         first = starts(place)
         best = np.maximum.reduceat(rank, first)
         last = np.where(rank == best[place], np.arange(len(place)), -1)
         deciding = np.maximum.reduceat(last, first)
-        return self.only(deciding[self.facts.finished[self.rows["facts"][deciding]]])
+        return self.only(deciding[self.facts.finished[self.rows["facts"][deciding]] & ~plans[deciding]])
 
 
 class _FactColumns:
@@ -108,6 +111,7 @@ class _FactColumns:
         self.current = column(lambda f: policy_passes(f, filters))
         self.retracted = column(lambda f: f.status == RETRACTED)
         self.finished = column(lambda f: f.status is not None)
+        self.plans = column(lambda f: f.status == Status.PLANS)
         self.judged = column(lambda f: f.status is not None and f.status not in NO_JUDGEMENT)
         self.screening = column(lambda f: f.screening)
         self.correct = column(lambda f: f.status == CORRECT)

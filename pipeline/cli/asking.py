@@ -122,7 +122,7 @@ class AskOptions:
         typer.Option(
             parser=nonempty_text,
             metavar="<name>",
-            help="sample: one question. repair: until correct. refine, beam, evolve: for speed "
+            help="sample: one question. repair: until correct. refine, beam, evolve, ideas: for speed "
             "[default: repair with --turns 2 or more].",
         ),
     ] = None

@@ -1,10 +1,13 @@
 """Finding the candidate in a text: `extract(response)`; a file's text is `Response(text=text)`.
 
+`read_plans(response)` finds the plans in an answer to a question that asks for plans.
+
 Pure: reads text with `ast`, runs nothing. docs/rationale/extraction.md says in which order it looks and why.
 """
 
 from kernelproof.extraction.extract import extract
 from kernelproof.extraction.normalise import normalise
+from kernelproof.extraction.plans import extract_plans, read_plans
 from kernelproof.extraction.remarks import WARNINGS
 
-__all__ = ["WARNINGS", "extract", "normalise"]
+__all__ = ["WARNINGS", "extract", "extract_plans", "normalise", "read_plans"]

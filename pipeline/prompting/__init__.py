@@ -1,21 +1,31 @@
 """Prompts: templates rendered for a problem and for what its last answer came to. Runs nothing."""
 
-from kernelproof.prompting.compose import first_prompt, repair_prompt
-from kernelproof.prompting.evidence import Shown, Tried
+from kernelproof.prompting.compose import first_prompt, plan_prompt, plans_prompt, repair_prompt
+from kernelproof.prompting.evidence import KnownPlan, Shown, Tried
 from kernelproof.prompting.failure import Failure
-from kernelproof.prompting.templates import Template, default_template, list_templates, open_template
+from kernelproof.prompting.templates import (
+    Template,
+    checked_for_plans,
+    default_template,
+    list_templates,
+    open_template,
+)
 from kernelproof.prompting.thinking import without_thinking
 from kernelproof.prompting.trimming import trim_log, trim_text
 
 __all__ = [
     "Failure",
+    "KnownPlan",
     "Shown",
     "Template",
     "Tried",
+    "checked_for_plans",
     "default_template",
     "first_prompt",
     "list_templates",
     "open_template",
+    "plan_prompt",
+    "plans_prompt",
     "repair_prompt",
     "trim_log",
     "trim_text",

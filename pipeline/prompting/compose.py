@@ -1,4 +1,4 @@
-"""Composes prompts: the first question about a problem, and the repair question after an answer to it."""
+"""Composes prompts: the first question about a problem, the repair question after an answer, and plans."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from kernelproof.backends import backend as plug
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_json
-from kernelproof.prompting.evidence import Shown, Tried
+from kernelproof.prompting.evidence import KnownPlan, Shown, Tried
 from kernelproof.prompting.failure import Failure
 from kernelproof.prompting.templates import (
     Template,
     checked_backend,
+    checked_for_plans,
     default_template,
     example,
     open_template,
@@ -24,6 +25,7 @@ from kernelproof.types import (
     Environment,
     Kernels,
     Launch,
+    Plan,
     Problem,
     Prompt,
     Response,
@@ -37,6 +39,8 @@ MAX_ERRORS = 12
 MAX_SHOWN = 40_000
 """Characters of all programs together that are shown beside the parent."""
 MAX_TRIED = 8
+MAX_KNOWN = 12
+"""Earlier plans that a question for new ones names."""
 MAX_KERNELS = 8
 NO_ANSWER = "[This answer held no text outside the thinking.]"
 
@@ -100,7 +104,79 @@ def repair_prompt(
     response; the newest are shown. Raises UsageError as `first_prompt` does.
     """
     chosen = open_template(template or default_template(backend))
-    variables = _common(problem, backend, size) | {
+    variables = _common(problem, backend, size) | _evidence(failure, shown, tried)
+    return _prompt(
+        chosen,
+        backend,
+        system=previous.system,
+        user=chosen.render("repair.j2", variables),
+        history=_with_answer(previous, response),
+    )
+
+
+def plans_prompt(
+    problem: Problem,
+    *,
+    backend: str,
+    size: str = "full",
+    template: str,
+    first: Prompt,
+    base: tuple[Response, Failure] | None = None,
+    count: int,
+    known: Sequence[KnownPlan] = (),
+) -> Prompt:
+    """The question for `count` plans in prose.
+
+    They are to make the program of `base` faster, an answer and what it came to; or without one to solve the
+    problem. `first` is the problem's first question, `known` are earlier plans. Raises UsageError as
+    `first_prompt` does, and for a template without plans.
+    """
+    variables = {"count": count, "known": known[-MAX_KNOWN:]}
+    return _about_plans("plans.j2", problem, backend, size, template, first, base, variables)
+
+
+def plan_prompt(
+    problem: Problem,
+    *,
+    backend: str,
+    size: str = "full",
+    template: str,
+    first: Prompt,
+    base: tuple[Response, Failure] | None = None,
+    plan: Plan,
+    tried: Sequence[Tried] = (),
+) -> Prompt:
+    """The question for a program that carries out `plan`, on the program of `base` or from nothing.
+
+    `tried` are earlier programs of the same plan. Raises UsageError as `plans_prompt` does.
+    """
+    variables = {"plan": plan, "tried": tried[-MAX_TRIED:]}
+    return _about_plans("plan.j2", problem, backend, size, template, first, base, variables)
+
+
+def _about_plans(
+    file: str,
+    problem: Problem,
+    backend: str,
+    size: str,
+    template: str,
+    first: Prompt,
+    base: tuple[Response, Failure] | None,
+    variables: dict[str, Any],
+) -> Prompt:
+    chosen = checked_for_plans(open_template(template))
+    told: dict[str, Any] = {"failure": None, "launches": [], "question": first.user}
+    history = first.history
+    if base is not None:
+        told = _evidence(base[1], (), ()) | {"question": None}
+        history = _with_answer(first, base[0])
+    user = chosen.render(file, _common(problem, backend, size) | told | variables)
+    return _prompt(chosen, backend, system=first.system, user=user, history=history)
+
+
+def _evidence(failure: Failure, shown: Sequence[Shown], tried: Sequence[Tried]) -> dict[str, Any]:
+    """The variables that say what an answer came to."""
+    return {
         "failure": failure,
         "failed_checks": [check for check in failure.checks if check.outcome is CheckOutcome.FAIL],
         "findings": [finding for finding in failure.findings if finding.severity is not Severity.NOTE],
@@ -114,14 +190,12 @@ def repair_prompt(
         "shown": _fitting(shown),
         "tried": tried[-MAX_TRIED:],
     }
+
+
+def _with_answer(previous: Prompt, response: Response) -> tuple[tuple[str, str], ...]:
+    """The conversation up to an answer, which is sent back without its thinking."""
     answer = _encodable(trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75))
-    return _prompt(
-        chosen,
-        backend,
-        system=previous.system,
-        user=chosen.render("repair.j2", variables),
-        history=(*previous.history, ("user", previous.user), ("assistant", answer or NO_ANSWER)),
-    )
+    return (*previous.history, ("user", previous.user), ("assistant", answer or NO_ANSWER))
 
 
 def _longest(kernels: Kernels) -> list[Launch]:

@@ -22,6 +22,17 @@ class Shown(FrozenRecord):
         return cls(source=source or "", measurement=verification.measurement if verification else None)
 
 
+class KnownPlan(FrozenRecord):
+    """An earlier plan, and what came of it."""
+
+    title: str
+    programs: int
+    """Answers that carried it out, or went on from such an answer."""
+    correct: int
+    best: Measurement | None
+    """Of the fastest correct one; None where none was timed."""
+
+
 class Tried(FrozenRecord):
     """An earlier answer to a question about the same parent."""
 
@@ -29,11 +40,18 @@ class Tried(FrozenRecord):
     """What the answer says before its code, on one line; empty when it says nothing."""
     status: Status
     measurement: Measurement | None
+    repeated: bool = False
+    """Whether its program was an earlier answer's."""
 
     @classmethod
     def of(cls, response: Response, failure: Failure) -> Tried:
         """An attempt, by its answer and what came of it."""
-        return cls(idea=_idea(response.text), status=failure.status, measurement=failure.measurement)
+        return cls(
+            idea=_idea(response.text),
+            status=failure.status,
+            measurement=failure.measurement,
+            repeated=failure.repeated,
+        )
 
 
 def _idea(text: str | None) -> str:

@@ -35,9 +35,11 @@ class Failure(FrozenRecord):
     """What ran in one traced call of a correct program."""
     analysis: Analysis | None = None
     """What bounds a correct program, and what its kernels take."""
+    repeated: bool = False
+    """Whether an earlier answer of the sample held the same program."""
 
     @classmethod
-    def from_verification(cls, verification: Verification) -> Failure:
+    def from_verification(cls, verification: Verification, *, repeated: bool = False) -> Failure:
         """The failure (or slow success) that a verification shows."""
         failed = [build for build in verification.builds if build.state is not BuildState.OK]
         return cls(
@@ -51,6 +53,7 @@ class Failure(FrozenRecord):
             measurement=verification.measurement,
             kernels=verification.kernels if verification.status is Status.CORRECT else None,
             analysis=analyse(verification) if verification.status is Status.CORRECT else None,
+            repeated=repeated,
         )
 
     @classmethod

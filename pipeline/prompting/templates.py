@@ -19,6 +19,8 @@ from kernelproof.prompting.filters import FILTERS
 from kernelproof.workspace import user_path
 
 REQUIRED = ("repair.j2", "system.j2", "template.toml", "user.j2")
+FOR_PLANS = ("plan.j2", "plans.j2")
+"""What a template has that can ask for plans, and for programs that carry them out."""
 _KEYS = {"name": str, "version": int, "description": str}
 
 
@@ -92,6 +94,18 @@ def example(backend: str) -> dict[str, str]:
 def default_template(name: str) -> str:
     """The template of a backend, where the user names none. Raises UsageError for an unknown backend."""
     return backend(name).template
+
+
+def checked_for_plans(template: Template) -> Template:
+    """`template`, or UsageError when it has no words for plans."""
+    missing = [name for name in FOR_PLANS if name not in template.files]
+    if missing:
+        having = [each.name for each in list_templates() if all(name in each.files for name in FOR_PLANS)]
+        raise UsageError(
+            f"template {template.name} cannot ask for plans, as strategy ideas does: it lacks "
+            f"{', '.join(missing)}; {' and '.join(having)} can"
+        )
+    return template
 
 
 def checked_backend(name: str) -> str:

@@ -9,6 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kernelproof.db.views import StoredAttempt
+from kernelproof.extraction import read_plans
 from kernelproof.report.layout import percent
 from kernelproof.report.plain import clean
 from kernelproof.report.progress import speedup_of
@@ -23,10 +24,27 @@ def print_tree(sample: Sequence[StoredAttempt], console: Console) -> None:
     tree = Tree(head(ordered, best))
     known = {attempt.id for attempt in ordered}
     branches: dict[int | None, Tree] = {None: tree}
+    plans = _plans(ordered)
     for attempt in ordered:  # a parent has an earlier turn
         parent = attempt.parent_id if attempt.parent_id in known else None
-        branches[attempt.id] = branches.get(parent, tree).add(_line(attempt, attempt is best))
+        line = _line(attempt, attempt is best, plans.get(attempt.id, ""))
+        branches[attempt.id] = branches.get(parent, tree).add(line)
     console.print(tree)
+
+
+def _plans(sample: Sequence[StoredAttempt]) -> dict[int, str]:
+    """By attempt: the plan that it carries out, or that the attempt carried out which it goes on from."""
+    answers = {attempt.id: attempt for attempt in sample if attempt.status is Status.PLANS}
+    named: dict[int, str] = {}
+    for attempt in sample:
+        holder = answers.get(attempt.parent_id or 0)
+        if attempt.plan is not None and holder is not None and holder.response is not None:
+            plans = read_plans(holder.response)
+            title = plans[attempt.plan - 1].title if attempt.plan <= len(plans) else ""
+            named[attempt.id] = f"plan {attempt.plan} of turn {holder.key.turn}: {title}"
+        elif attempt.parent_id in named and attempt.id not in answers:
+            named[attempt.id] = named[attempt.parent_id]
+    return named
 
 
 def best_of(sample: Sequence[StoredAttempt]) -> StoredAttempt | None:
@@ -70,12 +88,14 @@ def head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
     return Text(clean(words), style="bold")
 
 
-def _line(attempt: StoredAttempt, is_best: bool) -> Text:
-    """`#17 turn 3  correct  1.432 (1.421 to 1.440, faster), 61.2 % of the roofline  best`."""
+def _line(attempt: StoredAttempt, is_best: bool, plan: str) -> Text:
+    """`#17 turn 3  correct  1.432 (1.421 to 1.440, faster), 61.2 % of the roofline  best  plan 2 of ...`."""
     status, times = _status(attempt), _times(attempt)
     said = "retracted" if attempt.verifications and status is None else str(status or "in progress")
     line = Text(f"#{attempt.id} turn {attempt.key.turn}  ")
-    line.append(said, style="green" if status is Status.CORRECT else "dim" if status is None else "red")
+    line.append(said, style=_STYLES.get(status, "red"))
+    if status is Status.PLANS and attempt.extraction is not None:
+        line.append(f"  {clean(attempt.extraction.reason)}")
     if status is Status.CORRECT and attempt.verdict is not None and times is not None:
         line.append(f"  {speedup_of(attempt.verdict.verification)}")
         if times.roofline is not None:
@@ -84,8 +104,13 @@ def _line(attempt: StoredAttempt, is_best: bool) -> Text:
             line.append(f"  at {_rigor(attempt)}")
     if is_best:
         line.append("  best", style="bold green")
+    if plan:
+        line.append(f"  {clean(plan)}", style="dim")
     return line
 
 
 def _rigor(attempt: StoredAttempt) -> str:
     return str(attempt.verdict.verification.settings.rigor) if attempt.verdict else ""
+
+
+_STYLES = {Status.CORRECT: "green", Status.PLANS: "", None: "dim"}

@@ -62,6 +62,10 @@ class _Step:
     @property
     def question(self) -> str:
         """What its model was asked for."""
+        if self.attempt.status is Status.PLANS:
+            return "plans"
+        if self.attempt.plan is not None:
+            return "carry out a plan"
         if self.parent is None:
             return "first question"
         return FASTER if self.parent.status is Status.CORRECT else f"repair {self.parent.status or 'it'}"
@@ -98,7 +102,8 @@ def _steps(ordered: Sequence[StoredAttempt]) -> list[_Step]:
     best, claimed, tokens, device_s = 0.0, 0.0, 0, 0.0
     for attempt in ordered:
         tokens += _tokens(attempt)
-        device_s += sum(stored.verification.device_seconds for stored in attempt.verifications)
+        made = [stored for stored in attempt.verifications if stored.reused_from is None]
+        device_s += sum(stored.verification.device_seconds for stored in made)
         step = _Step(attempt, known.get(attempt.parent_id or 0), best, False, tokens, device_s)
         if step.times is not None and step.times.claimed > claimed:
             claimed, best = step.times.claimed, step.times.speedup

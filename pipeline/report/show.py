@@ -98,11 +98,17 @@ def _print_summary(attempt: StoredAttempt, console: Console) -> None:
         "rules": rules(run.verify),
         "problem": f"{attempt.problem.summary or attempt.problem.name} (sha256 {key.problem_sha256[:12]})",
         "parameters": _parameters(attempt),
-        "repairs": f"#{attempt.parent_id}" if attempt.parent_id else "",
+        "built on": _built_on(attempt),
         "begun": attempt.created,
         "finished": attempt.finished or "",
     }
     print_facts(console, facts, style="green" if status is Status.CORRECT else "")
+
+
+def _built_on(attempt: StoredAttempt) -> str:
+    """`#16`, or `plan 2 of #16`."""
+    plan = f"plan {attempt.plan} of " if attempt.plan is not None else ""
+    return f"{plan}#{attempt.parent_id}" if attempt.parent_id else ""
 
 
 def _parameters(attempt: StoredAttempt) -> str:
@@ -299,7 +305,8 @@ def _print_verifications(attempt: StoredAttempt, console: Console) -> None:
 def _note(attempt: StoredAttempt, stored: StoredVerification) -> str:
     if stored.retracted is not None:
         return f"retracted: {stored.retracted}"
-    return "counts" if stored == attempt.verdict else ""
+    again = f"; repeats verification {stored.reused_from}" if stored.reused_from is not None else ""
+    return f"counts{again}" if stored == attempt.verdict else again.removeprefix("; ")
 
 
 def _verification(attempt: StoredAttempt) -> Verification | None:

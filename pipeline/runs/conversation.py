@@ -12,14 +12,16 @@ import anyio.to_thread
 
 from kernelproof.db.views import Claim, StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.extraction import extract
-from kernelproof.prompting import Failure, Shown, Tried, first_prompt, repair_prompt
+from kernelproof.extraction import extract, extract_plans, read_plans
+from kernelproof.prompting import Failure
 from kernelproof.providers import cut_hint
 from kernelproof.runs.confirming import Confirming, bar
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
 from kernelproof.runs.leases import in_thread
+from kernelproof.runs.prompts import prompt_of
 from kernelproof.runs.questions import question_key
+from kernelproof.runs.repeats import repeated
 from kernelproof.runs.stages import RETRIED, Answered, Judged, Room, Stages
 from kernelproof.runs.strategies import Proposal, Result, Rounds, Task
 from kernelproof.types import (
@@ -31,6 +33,7 @@ from kernelproof.types import (
     Status,
     Verification,
 )
+from kernelproof.wording import counted
 
 
 class Conversation:
@@ -46,6 +49,8 @@ class Conversation:
         self._last = min(stages.settings.turns, limit or stages.settings.turns)
         self._judged: dict[int, Judged] = {}
         """By turn: all that the strategy was told of."""
+        self._proposals: dict[int, Proposal] = {}
+        """By turn: what the strategy asked for, the round that is at work included."""
         self._redone: set[int] = set()
         """Turns that were done again, as `again` asks."""
         self._elsewhere = False
@@ -94,6 +99,7 @@ class Conversation:
     async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn."""
         judged: dict[int, Judged] = {}
+        self._proposals |= asked
 
         async def attempt(turn: int, proposal: Proposal) -> None:
             if ended := await self._attempt(turn, proposal, wait):
@@ -107,7 +113,7 @@ class Conversation:
     async def _attempt(self, turn: int, proposal: Proposal, wait: bool) -> Judged | None:
         """One attempt, as far as it is not done; None when it came to no judgement."""
         parent = self._parent(proposal)
-        prompt = await in_thread(self._prompt, proposal)
+        prompt = await in_thread(prompt_of, self._stages, self._problem, proposal, self._judged)
         if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
             return kept
         if self._stages.again and not self._chosen(turn):
@@ -150,7 +156,7 @@ class Conversation:
                 claim = await in_thread(
                     self._stages.store.claim_attempt,
                     *(self._stages.run_id, key, prompt, parent.id if parent else None),
-                    *(question, self._stages.leases.owner),
+                    *(question, self._stages.leases.owner, self._proposals[turn].plan),
                 )
                 if claim.granted:
                     return await self._response(claim, turn, prompt, room)
@@ -196,10 +202,19 @@ class Conversation:
         return state is not None and state.status in self._stages.again and turn not in self._redone
 
     def _parent(self, proposal: Proposal) -> Judged | None:
-        """The attempt that a proposal is built on. Raises UsageError for a turn that is not done."""
+        """The attempt that a proposal is built on. Raises UsageError for a turn that is not done, and for a
+        plan that is not there."""
         for turn in proposal.shown:
             self._told(turn)
-        return None if proposal.parent is None else self._told(proposal.parent)
+        parent = None if proposal.parent is None else self._told(proposal.parent)
+        plans = parent.plans if parent else ()
+        of_plans = parent is not None and parent.failure.status is Status.PLANS
+        if (of_plans or proposal.plan is not None) and not 1 <= (proposal.plan or 0) <= len(plans):
+            raise UsageError(
+                f"the run's strategy asks for plan {proposal.plan} of turn {proposal.parent}, which holds "
+                f"{counted(len(plans), 'plan')}"
+            )
+        return parent
 
     def _told(self, turn: int) -> Judged:
         if turn not in self._judged:
@@ -210,7 +225,7 @@ class Conversation:
         judged = self._judged[turn]
         turns = {each.id: number for number, each in self._judged.items()}
         if (made_from := turns.get(judged.parent_id or 0)) != proposal.parent:
-            proposal = Proposal(made_from)
+            proposal = Proposal(made_from, plans=proposal.plans, plan=judged.plan)
         times = judged.verification.measurement if judged.verification else None
         return Result(
             proposal,
@@ -220,6 +235,7 @@ class Conversation:
             judged.source,
             interval=times.claimed_interval if times else None,
             roofline=times.roofline.fraction if times and times.roofline else None,
+            plans=judged.plans,
         )
 
     def _key(self, turn: int) -> AttemptKey:
@@ -250,41 +266,44 @@ class Conversation:
         response, extraction = stored.response, stored.extraction
         if response is None or extraction is None:
             return None
-        parent = stored.parent_id
+        origin = (stored.parent_id, stored.plan)
         if extraction.candidate is None:
-            return Judged(
-                stored.id, prompt, response, Failure.from_extraction(extraction), None, None, parent
-            )
+            return _without_program(stored.id, prompt, response, extraction, origin)
         verdict = stored.verdict_for(self._settings)
         if verdict is None or verdict.verification.status in RETRIED:
             return None
         verification = verdict.verification
-        failure = Failure.from_verification(verification)
-        return Judged(stored.id, prompt, response, failure, verification, stored.source, parent)
+        again = repeated(stored.source or "", self._judged.values()) is not None
+        failure = Failure.from_verification(verification, repeated=again)
+        return Judged(stored.id, prompt, response, failure, verification, stored.source, *origin)
 
     async def _judge(
         self, answered: Answered, turn: int, prompt: Prompt, parent: Judged | None
     ) -> Judged | None:
         """Takes an answered attempt to its end; None when it came to no judgement."""
-        made_from = answered.before.parent_id if answered.before else (parent.id if parent else None)
+        before, asked = answered.before, self._proposals[turn]
+        origin = (before.parent_id, before.plan) if before else (parent.id if parent else None, asked.plan)
         attempt_id, key, response = answered.claim.state.id, self._key(turn), answered.response
-        extraction = await in_thread(extract, response)
+        extraction = await in_thread(extract_plans if asked.plans else extract, response)
         await in_thread(self._stages.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
             status = extraction.status or Status.NO_CODE
             await self._finish(attempt_id, key, status, response, extraction, None)
-            failure = Failure.from_extraction(extraction)
-            return Judged(attempt_id, prompt, response, failure, None, None, made_from)
+            return _without_program(attempt_id, prompt, response, extraction, origin)
         source = extraction.candidate.source
-        before = answered.before.verdict_for(self._settings) if answered.before else None
-        verdict = before.verification if before and before.verification.status not in RETRIED else None
-        if verdict is None or verdict.status in self._stages.again:
-            verdict = await self._verify(attempt_id, key, source, again=before is not None)
+        same = await in_thread(repeated, source, self._judged.values())
+        stored = before.verdict_for(self._settings) if before else None
+        verdict = stored.verification if stored and stored.verification.status not in RETRIED else None
+        if verdict is None and same is not None and same.source == source and same.verification:
+            verdict = same.verification
+            await in_thread(self._stages.store.record_verification, attempt_id, verdict, "first", same.id)
+        elif verdict is None or verdict.status in self._stages.again:
+            verdict = await self._verify(attempt_id, key, source, again=stored is not None)
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
         if verdict.status in RETRIED:
             return None
-        failure = Failure.from_verification(verdict)
-        return Judged(attempt_id, prompt, response, failure, verdict, source, made_from)
+        failure = Failure.from_verification(verdict, repeated=same is not None)
+        return Judged(attempt_id, prompt, response, failure, verdict, source, *origin)
 
     async def _verify(self, attempt_id: int, key: AttemptKey, source: str, *, again: bool) -> Verification:
         def on_stage(stage: str) -> None:
@@ -334,36 +353,15 @@ class Conversation:
     def _tell(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
         self._stages.on_event(Event(self._stages.settings.model, key, phase, **facts))  # type: ignore[arg-type]
 
-    def _prompt(self, proposal: Proposal) -> Prompt:
-        """The question of an attempt: the problem's first one, or one that shows the parent's evidence."""
-        parent, first = self._parent(proposal), self._first_prompt()
-        if parent is None:
-            return first
-        return repair_prompt(
-            self._problem,
-            backend=self._settings.backend,
-            size=self._settings.size,
-            template=self._stages.settings.template or "",
-            previous=parent.prompt if proposal.history else first,
-            response=parent.response,
-            failure=parent.failure,
-            shown=[Shown.of(each.source, each.verification) for each in map(self._told, proposal.shown)],
-            tried=[
-                Tried.of(each.response, each.failure)
-                for _, each in sorted(self._judged.items())  # not as they happened to end
-                if each.parent_id == parent.id
-            ],
-        )
 
-    def _first_prompt(self) -> Prompt:
-        known = self._stages.first_prompts
-        if self._problem.sha256 not in known:
-            known[self._problem.sha256] = first_prompt(
-                self._problem,
-                backend=self._settings.backend,
-                size=self._settings.size,
-                template=self._stages.settings.template or "",
-                numerics=self._settings.numerics,
-                purity=self._settings.purity,
-            )
-        return known[self._problem.sha256]
+def _without_program(
+    attempt_id: int,
+    prompt: Prompt,
+    response: Response,
+    extraction: Extraction,
+    origin: tuple[int | None, int | None],
+) -> Judged:
+    """An answer that holds no program, and the plans in it where plans were asked for."""
+    plans = read_plans(response) if extraction.status is Status.PLANS else ()
+    failure = Failure.from_extraction(extraction)
+    return Judged(attempt_id, prompt, response, failure, None, None, *origin, plans=plans)

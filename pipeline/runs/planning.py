@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelproof.errors import ProviderFatal, UsageError
-from kernelproof.prompting import default_template, open_template
+from kernelproof.prompting import checked_for_plans, default_template, open_template
 from kernelproof.providers import (
     Provider,
     ProviderOptions,
@@ -67,7 +67,7 @@ def _plan(
 ) -> Plan:
     concurrency = model.concurrency or (MAX_QUESTIONS if model.server_batch else DEFAULTS.concurrency)
     provider = _provider(model, concurrency, ask)
-    template = config.template or _template(config, verify)
+    template = _template(config, verify)
     settings = RunSettings(
         name=config.run,
         model=provider.name,
@@ -103,9 +103,13 @@ def _races(config: BatchConfig, settings: RunSettings) -> bool:
 
 
 def _template(config: BatchConfig, verify: VerifySettings) -> str:
-    """The strategy's own, where one is chosen that has one; else the backend's."""
+    """What the user names, else the strategy's own, where one is chosen that has one; else the backend's."""
     chosen = find_strategy(config.strategy) if config.strategy is not None else None
-    return str(getattr(chosen, "template", None) or default_template(verify.backend))
+    own = getattr(chosen, "template", None)
+    template = config.template or str(own or default_template(verify.backend))
+    if getattr(chosen, "asks_for_plans", False):
+        checked_for_plans(open_template(template))
+    return template
 
 
 def _provider(model: ModelConfig, concurrency: int, ask: bool) -> Provider:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import anyio
@@ -14,8 +15,9 @@ from kernelproof.prompting import Failure
 from kernelproof.runs.asking import Asking
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.leases import LeaseKeeper
+from kernelproof.runs.likeness import likeness
 from kernelproof.runs.strategies import StrategyClass
-from kernelproof.types import AttemptKey, Prompt, Response, RunSettings, Status, Verification
+from kernelproof.types import AttemptKey, Plan, Prompt, Response, RunSettings, Status, Verification
 
 RETRIED = (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR)
 """Attempts that ended so are taken up again when the same command is run again."""
@@ -56,6 +58,15 @@ class Judged:
     source: str | None
     parent_id: int | None
     """The attempt that it was built on."""
+    plan: int | None = None
+    """Which of its parent's plans it carries out, from 1."""
+    plans: tuple[Plan, ...] = ()
+    """What the answer holds, where the question asked for plans."""
+
+    @cached_property
+    def likeness(self) -> str | None:
+        """As `Result.likeness`."""
+        return None if self.source is None else likeness(self.source)
 
 
 @dataclass(frozen=True)

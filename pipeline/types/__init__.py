@@ -17,6 +17,7 @@ from kernelproof.types.exchange import Prompt, Response, Usage
 from kernelproof.types.finding import Finding, Severity
 from kernelproof.types.kernels import Kernels, Launch, Origin
 from kernelproof.types.measurement import Against, Interval, Measurement, Pace, Replayed
+from kernelproof.types.plan import Plan
 from kernelproof.types.problem import Problem, Signature
 from kernelproof.types.reproduction import Reproduction, ReproductionFinding
 from kernelproof.types.roofline import Ceilings, Roofline
@@ -58,6 +59,7 @@ __all__ = [
     "Measurement",
     "Origin",
     "Pace",
+    "Plan",
     "Problem",
     "Prompt",
     "Quarantine",

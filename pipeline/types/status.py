@@ -21,6 +21,7 @@ class Status(StrEnum):
     """How an attempt ended. Exactly one applies; the first stage that fails decides."""
 
     PROVIDER_ERROR = "provider_error"
+    PLANS = "plans"
     REFUSED = "refused"
     FILTERED = "filtered"
     TRUNCATED = "truncated"
@@ -54,8 +55,8 @@ class Status(StrEnum):
 
     @property
     def counts_against_model(self) -> bool:
-        """False for what the model cannot help: our machine's failures and its server's."""
-        return self not in (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR, Status.BUILT_NOT_RUN)
+        """False for what the model cannot help (our machine's failures and its server's), and for plans."""
+        return self not in _NOT_COUNTED
 
     @property
     def meaning(self) -> str:
@@ -63,8 +64,13 @@ class Status(StrEnum):
         return _MEANING[self]
 
 
+_NOT_COUNTED = frozenset(
+    {Status.PROVIDER_ERROR, Status.PLANS, Status.INFRASTRUCTURE_ERROR, Status.BUILT_NOT_RUN}
+)
+
 _STAGE: dict[Status, Stage] = {
     Status.PROVIDER_ERROR: Stage.PROVIDER,
+    Status.PLANS: Stage.EXTRACTION,
     Status.REFUSED: Stage.EXTRACTION,
     Status.FILTERED: Stage.EXTRACTION,
     Status.TRUNCATED: Stage.EXTRACTION,
@@ -94,6 +100,7 @@ _STAGE: dict[Status, Stage] = {
 
 _MEANING: dict[Status, str] = {
     Status.PROVIDER_ERROR: "The model's server gave no answer; asked again when the command is run again.",
+    Status.PLANS: "The question asked for plans in prose: there is no program to judge.",
     Status.REFUSED: "The model declined to answer.",
     Status.FILTERED: "A filter of the model's server ended the answer.",
     Status.TRUNCATED: "The answer ended before the code was complete (token limit, unclosed thinking).",

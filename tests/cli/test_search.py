@@ -68,7 +68,7 @@ def test_refine_goes_on_after_a_correct_answer(program: Program, suite: Path, tm
     best = max((found[2], found[3]), key=claimed)
     assert parents(found) == {1: None, 2: 1, 3: 2, 4: best.key.turn, 5: 4}
     asked = found[4].prompt
-    assert asked is not None and asked.template == "profiled-v1"
+    assert asked is not None and asked.template == "basic-v4"
     assert "The program is correct." in asked.user and "the reference takes" in asked.user
     assert [role for role, _ in asked.history] == ["user", "assistant"]
     assert all("secret" not in text for _, text in asked.history)

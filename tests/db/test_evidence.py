@@ -97,3 +97,35 @@ def test_rows_that_make_no_sense_are_a_store_error(store: Store, attempt: int) -
     change(store, "UPDATE runs SET settings = '{\"turns\": -1}'")
     with pytest.raises(StoreError, match=f"attempt {attempt} cannot be read"):
         store.load_attempt(attempt)
+
+
+def test_a_repeated_verification_is_retracted_with_the_one_that_was_made(store: Store) -> None:
+    problem, run = samples.problem(), samples.settings()
+    first, made = samples.judge(store, problem, run, speedup=2.0)
+    verdict = samples.verification(problem, speedup=2.0)
+    copies = []
+    for turn, of in ((2, first), (3, first + 1)):
+        attempt = samples.begin(store, problem, run, turn=turn)
+        copies.append(store.record_verification(attempt, verdict, "first", of))
+    other = store.record_verification(first, samples.verification(problem, speedup=3.0), "again")
+    stored = {
+        v.id: v for number in (first, first + 1, first + 2) for v in store.load_attempt(number).verifications
+    }
+    assert {number: v.reused_from for number, v in stored.items()} == {
+        made: None,
+        copies[0]: made,
+        copies[1]: made,
+        other: None,
+    }
+    assert stored[copies[1]].verification == stored[made].verification
+
+    def retracted() -> set[int]:
+        return {
+            v.id
+            for number in (first, first + 1, first + 2)
+            for v in store.load_attempt(number).verifications
+            if v.retracted is not None
+        }
+
+    assert store.retract(copies[0], "a trick") and retracted() == {made, *copies}
+    assert store.retract(made, "it was none", counts=True) and retracted() == set()

@@ -11,6 +11,7 @@ import pytest
 
 from kernelproof.backends import names
 from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_json
 from kernelproof.prompting import Failure, first_prompt, list_templates, open_template, repair_prompt
 from kernelproof.prompting.templates import example
 from kernelproof.types import Response, Status
@@ -110,3 +111,16 @@ def test_the_worked_example_keeps_the_rules(backend: str) -> None:
 def _forward(tree: ast.Module) -> str:
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "forward")
     return ast.unparse(next(nodes).args)
+
+
+FROZEN = {
+    "basic-v1": "cee14ab41ea2cff45399898686dc0e2d06890aa6479156a56a2aaeb588f9a1c9",
+    "basic-v2": "cb30a39c88a5de4a7363937ee11b622d78791a1aef249cb8da73a560031cb3ea",
+    "basic-v3": "330165e761c62e571ce322416c26e8304befe935be330479e07e17e6c1ec7e77",
+}
+"""Templates that have results, by the SHA-256 of their files."""
+
+
+def test_a_template_that_has_results_never_changes() -> None:
+    found = {name: sha256_json(dict(open_template(name).files)) for name in FROZEN}
+    assert found == FROZEN

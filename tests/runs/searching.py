@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelproof.runs.strategies import Proposal, Result, Task, find_strategy
-from kernelproof.types import Interval, Status
+from kernelproof.types import Interval, Plan, Status
 from tests.db import samples
 
 
@@ -42,8 +42,14 @@ def task(turns: int, sample: int = 0, *, timed: bool = True) -> Task:
     return Task(samples.problem(), "cpp", sample, turns, timed)
 
 
-def search(name: str, script: Script | Sequence[Outcome], turns: int | None = None, **facts: Any) -> Search:
-    """Runs a strategy to its end, as `Conversation` does."""
+def search(
+    name: str,
+    script: Script | Sequence[Outcome],
+    turns: int | None = None,
+    given_plans: int = 9,
+    **facts: Any,
+) -> Search:
+    """Runs a strategy to its end, as `Conversation` does. `given_plans`: most plans in one answer."""
     outcomes = script if callable(script) else lambda turn: script[turn - 1]
     most = turns if turns is not None else len(script)  # type: ignore[arg-type]
     strategy, done = find_strategy(name)(task(most, **facts)), Search()
@@ -53,12 +59,24 @@ def search(name: str, script: Script | Sequence[Outcome], turns: int | None = No
             for built_on in (proposal.parent, *proposal.shown):
                 assert built_on is None or 1 <= built_on < first, "it builds on what it was not told of"
             assert proposal.parent not in proposal.shown
-        results = [result(turn, p, outcomes(turn)) for turn, p in enumerate(asked, start=first)]
+            if proposal.plan is not None:
+                assert proposal.parent is not None
+                assert 1 <= proposal.plan <= len(done.results[proposal.parent - 1].plans)
+        results = [
+            answered(turn, p, given_plans) if p.plans else result(turn, p, outcomes(turn))
+            for turn, p in enumerate(asked, start=first)
+        ]
         done.rounds.append(asked)
         done.results += results
         strategy.tell(results)
     done.note = str(getattr(strategy, "note", ""))
     return done
+
+
+def answered(turn: int, proposal: Proposal, given: int) -> Result:
+    """An answer with as many plans as were asked for, at most `given`."""
+    plans = tuple(Plan(title=f"Plan {n}", text="") for n in range(min(proposal.plans, given)))
+    return Result(proposal, turn, Status.PLANS, None, plans=plans)
 
 
 def result(turn: int, proposal: Proposal, outcome: Outcome) -> Result:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernelproof.types import Status
 from tests.runs.searching import FAILED, Outcome, search
 
-SEARCHES = ["refine", "beam", "evolve"]
+SEARCHES = ["refine", "beam", "evolve", "ideas"]
 outcomes = st.one_of(
     st.builds(Outcome, speedup=st.floats(0.2, 4.0), source=st.sampled_from("abcdefgh")),
     st.builds(

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kernelproof.hashing import sha256_json
 from kernelproof.runs.likeness import likeness
-from kernelproof.types import Interval, Problem, Status, Verification
+from kernelproof.types import Interval, Plan, Problem, Status, Verification
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class Proposal:
     not grow with the number of turns."""
     shown: tuple[int, ...] = ()
     """Turns whose programs the question shows beside the parent, with their speedups, in this order."""
+    plans: int = 0
+    """So many plans in prose are asked for, to make the parent faster, or for the problem without a parent.
+    0: a program is asked for."""
+    plan: int | None = None
+    """The program carries out this plan of the parent's answer, from 1; the parent holds plans."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Result:
     turn: int
     """The attempt's number within the sample, from 1, in the order of the proposals."""
     status: Status
-    """Never a failure of the provider or the machine: these stop a sample until the command is run again."""
+    """Never a failure of the provider or the machine: these stop a sample until the command is run again.
+    `plans` where the question asked for plans."""
     verification: Verification | None
     """Errors, times and checks. None when the answer held no program."""
     source: str | None = None
@@ -61,6 +67,8 @@ class Result:
     """Of the speedup; its ends are 1 at most where the pace is unresolved. None when it was not timed."""
     roofline: float | None = None
     """The share of its roofline that it reaches, from 0 to about 1. None where no roofline was computed."""
+    plans: tuple[Plan, ...] = ()
+    """The plans in the answer, where the question asked for plans."""
 
     @property
     def correct(self) -> bool:
@@ -84,9 +92,9 @@ class Strategy(Protocol):
     `ask` and `tell` take turns. Both run between questions and must neither block nor read the clock: equal
     results must lead to equal proposals, because a run that goes on plays the stored results again.
     Randomness comes from `Task.generator`. A class may have an attribute `template`: the template of its
-    questions, where the user names none; and `races = True`: its attempts are screened, and the best is
-    verified once more, unless the user says otherwise. An object may have an attribute `note`: why it asks
-    nothing more.
+    questions, where the user names none; `asks_for_plans = True`, where it does; and `races = True`: its
+    attempts are screened, and the best is verified once more, unless the user says otherwise. An object may
+    have an attribute `note`: why it asks nothing more.
     """
 
     def ask(self) -> Sequence[Proposal]:

@@ -18,7 +18,7 @@ PATIENCE = 6 * WIDTH
 class Beam:
     """Begins with as many first questions as the beam is wide."""
 
-    template = "profiled-v1"
+    template = "basic-v4"
     races = True
 
     def __init__(self, task: Task) -> None:

@@ -22,7 +22,7 @@ PATIENCE = 20
 class Evolve:
     """Two islands, each with an archive of its own. They begin with first questions."""
 
-    template = "profiled-v1"
+    template = "basic-v4"
     races = True
 
     def __init__(self, task: Task) -> None:

@@ -18,7 +18,7 @@ PATIENCE = 10
 class Refine:
     """One line of attempts that goes back to the best one when an idea fails."""
 
-    template = "profiled-v1"
+    template = "basic-v4"
     races = True
 
     def __init__(self, task: Task) -> None:

@@ -333,3 +333,27 @@ def test_filters_narrow_problems_and_models_alike(
     board = varied.scores.leaderboard(Filters.model_validate(filters))
     assert sorted(p.best.speedup for p in board.problems if p.best) == speedups
     assert sum(m.correct.part for m in board.models) == len(speedups)
+
+
+def test_a_question_for_plans_is_no_attempt_at_a_kernel_and_its_tokens_are_spent(store: Store) -> None:
+    def plans(sample: int, turn: int) -> None:
+        attempt = samples.begin(store, P1, RUN, sample, turn)
+        store.record_response(attempt, samples.response("## 1. Fuse"))
+        store.finish_attempt(attempt, Status.PLANS)
+
+    plans(0, 1)
+    samples.judge(store, P1, RUN, Status.WRONG_OUTPUT, sample=0, turn=2)
+    plans(0, 3)
+    plans(1, 1)
+    samples.judge(store, P1, RUN, speedup=2.0, sample=1, turn=2)
+    plans(2, 1)
+    m = only_model(store)
+    assert (m.attempts, m.samples, m.correct.whole, m.correct.part, m.errors) == (2, 2, 2, 1, 0)
+    assert Status.PLANS not in m.statuses and m.tokens == 6 * 30
+    assert m.tokens_per_correct.value == 6 * 30
+    with closing(sqlite3.connect(store.path)) as connection:
+        found = connection.execute("SELECT sample, turn, status FROM samples_flat ORDER BY sample").fetchall()
+        assert found == [(0, 2, "wrong_output"), (1, 2, "correct")]
+        assert connection.execute("SELECT judged, correct FROM model_scores").fetchall() == [(2, 1)]
+        judged = "SELECT DISTINCT judged, built FROM attempts_flat WHERE status = 'plans'"
+        assert connection.execute(judged).fetchall() == [(0, 0)]

@@ -1,0 +1,113 @@
+"""The questions of one sample: what a proposal becomes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelproof.prompting import (
+    KnownPlan,
+    Shown,
+    Tried,
+    first_prompt,
+    plan_prompt,
+    plans_prompt,
+    repair_prompt,
+)
+from kernelproof.runs.stages import Judged, Stages
+from kernelproof.runs.strategies import Proposal
+from kernelproof.types import Problem, Prompt, Status
+
+
+def prompt_of(stages: Stages, problem: Problem, proposal: Proposal, judged: Mapping[int, Judged]) -> Prompt:
+    """The question of a proposal. `judged`: by turn, the attempts that it may build on."""
+    parent, first = _at(judged, proposal.parent), _first(stages, problem)
+    verify, template = stages.settings.verify, stages.settings.template or ""
+    tried = [
+        Tried.of(each.response, each.failure)
+        for _, each in sorted(judged.items())  # not as they happened to end
+        if parent is not None
+        and (each.parent_id, each.plan) == (parent.id, proposal.plan)
+        and each.failure.status is not Status.PLANS
+    ]
+    if proposal.plans:
+        return plans_prompt(
+            problem,
+            backend=verify.backend,
+            size=verify.size,
+            template=template,
+            first=first,
+            base=None if parent is None else (parent.response, parent.failure),
+            count=proposal.plans,
+            known=_known(judged),
+        )
+    if parent is None:
+        return first
+    if proposal.plan is not None:
+        base = next((each for each in judged.values() if each.id == parent.parent_id), None)
+        return plan_prompt(
+            problem,
+            backend=verify.backend,
+            size=verify.size,
+            template=template,
+            first=first,
+            base=None if base is None else (base.response, base.failure),
+            plan=parent.plans[proposal.plan - 1],
+            tried=tried,
+        )
+    return repair_prompt(
+        problem,
+        backend=verify.backend,
+        size=verify.size,
+        template=template,
+        previous=parent.prompt if proposal.history else first,
+        response=parent.response,
+        failure=parent.failure,
+        shown=[Shown.of(each.source, each.verification) for each in map(judged.__getitem__, proposal.shown)],
+        tried=tried,
+    )
+
+
+def _at(judged: Mapping[int, Judged], turn: int | None) -> Judged | None:
+    return None if turn is None else judged[turn]
+
+
+def _first(stages: Stages, problem: Problem) -> Prompt:
+    known, verify = stages.first_prompts, stages.settings.verify
+    if problem.sha256 not in known:
+        known[problem.sha256] = first_prompt(
+            problem,
+            backend=verify.backend,
+            size=verify.size,
+            template=stages.settings.template or "",
+            numerics=verify.numerics,
+            purity=verify.purity,
+        )
+    return known[problem.sha256]
+
+
+def _known(judged: Mapping[int, Judged]) -> list[KnownPlan]:
+    """All plans of the sample so far, each with what came of it."""
+    origin: dict[int, tuple[int, int]] = {}
+    """By attempt: the answer with plans and the plan's number, from which it comes."""
+    made: dict[tuple[int, int], list[Judged]] = {}
+    for _, each in sorted(judged.items()):
+        if each.failure.status is Status.PLANS:
+            made |= {(each.id, number): [] for number in range(1, len(each.plans) + 1)}
+            continue
+        plan = (each.parent_id or 0, each.plan) if each.plan else origin.get(each.parent_id or 0)
+        if plan in made:
+            origin[each.id] = plan
+            made[plan].append(each)
+    titles = {(each.id, n): p.title for each in judged.values() for n, p in enumerate(each.plans, start=1)}
+    return [_outcome(titles[plan], programs) for plan, programs in made.items()]
+
+
+def _outcome(title: str, programs: list[Judged]) -> KnownPlan:
+    correct = [each.failure for each in programs if each.failure.status is Status.CORRECT]
+    timed = [each.measurement for each in correct if each.measurement is not None]
+    return KnownPlan(
+        title=title,
+        programs=len(programs),
+        correct=len(correct),
+        best=max(timed, key=lambda each: each.claimed, default=None),
+    )
