@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from kernelproof.backends import backend
 from kernelproof.db.store import Store
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
@@ -39,9 +40,10 @@ from kernelproof.types import (
     VerifySettings,
 )
 
-AHEAD = 3
+AHEAD, AHEAD_ON_GPU = 3, 8
 """Trials between build and verdict. A proposal knows what came of all but the AHEAD - 1 before it. Another
-number here leads to other proposals."""
+number here leads to other proposals. On a GPU a trial takes 3 s and its build 11 s on a core of its own; on a
+CPU the cores that build are those that measure."""
 CONFIRMED = 3
 """So many of the best are verified again until one is correct."""
 TUNE_MODEL = "tune"
@@ -279,11 +281,12 @@ class _Search:
         """The trials. Results are told in the order of the proposals, whichever is over first."""
         judge = _Judge(self._plan, self._plan.trials_run, self._engine, self._store)
         window: deque[_Pending] = deque()
+        ahead = AHEAD_ON_GPU if backend(self._plan.trial.backend).on_gpu else AHEAD
         asked, more = 0, True
         async with anyio.create_task_group() as group:
             while True:
                 # The original comes alone: where it fails, all others are left out.
-                while more and asked < trials and len(window) < (AHEAD if outcome.trials else 1):
+                while more and asked < trials and len(window) < (ahead if outcome.trials else 1):
                     late = deadline is not None and time.monotonic() >= deadline
                     values = None if asked and late else self._proposer.ask()
                     if values is None:
