@@ -148,7 +148,7 @@ def test_it_holds_one_package_with_every_file(wheel: Path) -> None:
     } < held
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_verify_works_beside_a_pipeline_and_a_db_of_the_users(installed: Installed) -> None:
     said = installed.run(installed.python, "use.py").splitlines()
     assert said == ["correct every check passed", "kernelproof.api.verifier False"]
@@ -166,7 +166,7 @@ def test_the_command_and_its_texts_are_there(installed: Installed) -> None:
     assert "ModelNew" in installed.kernelproof("prompt", "level1/1", "--backend", "cpp")
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_recorded_answers_become_a_leaderboard(installed: Installed) -> None:
     """The workspace is the project: its database is written into the user's own `db/`."""
     command = ("generate", "level1/1", "--model", "replay:demo", "--samples", "1", "--seconds", "1")

@@ -47,7 +47,7 @@ def models(status: int) -> Iterator[tuple[str, list[str | None]]]:
         thread.join()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_this_machine_works(program: Program) -> None:
     found = findings(program)
     for name in ("kernelproof", "torch", "c++", "sandbox", "database", "noise"):

@@ -217,7 +217,7 @@ def test_generate(program: Program, tmp_path: Path, suite: Path, finish_reason: 
     assert dict(zip(SOURCES, map(as_stored, by_sample), strict=True)) == EXPECTED
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_program_that_runs(program: Program, tmp_path: Path, suite: Path) -> None:
     """The same through all doors, with a build and a referee."""
     right = sha256_text(material.right())

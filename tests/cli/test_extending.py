@@ -37,7 +37,7 @@ def extended(program: Program, tmp_path: Path) -> Program:
     return program
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_provider_of_the_walk(extended: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "answer.md").write_text(fenced(material.right()))
     command = ("generate", "level1/1", "--suite", suite, *QUICK, "--record", tmp_path / "recorded.jsonl")
@@ -55,7 +55,7 @@ def test_the_provider_of_the_walk(extended: Program, suite: Path, tmp_path: Path
     assert "have no effect on it" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_strategy_of_the_walk_repairs_the_better_answer(
     extended: Program, suite: Path, tmp_path: Path
 ) -> None:
@@ -90,7 +90,7 @@ def test_the_strategy_of_the_walk_repairs_the_better_answer(
     assert {attempt.key.turn: attempt for attempt in extended.attempts()} == attempts
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite: Path) -> None:
     program.extra = {"OPENAI_API_KEY": "none"}
     with serve(Step(answer("no code today"))) as server:

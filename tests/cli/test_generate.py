@@ -71,7 +71,7 @@ def model(program: Program, url: str) -> tuple[object, ...]:
     return ("--model", "openai:test", "--base-url", url, *QUICK)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_no_question_is_asked_twice(program: Program, suite: Path) -> None:
     with serve(Step(answer("no code today"))) as server:
         command = ("generate", "level1/1", "--suite", suite, *model(program, server.url))
@@ -104,7 +104,7 @@ def test_a_server_that_failed_is_asked_again(program: Program, suite: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "status, hint", [(401, "OPENAI_API_KEY"), pytest.param(404, "model's name", marks=pytest.mark.slow)]
+    "status, hint", [(401, "OPENAI_API_KEY"), pytest.param(404, "model's name", marks=pytest.mark.ci)]
 )
 def test_a_server_that_refuses_ends_the_run_and_what_was_stored_stays(
     program: Program, suite: Path, status: int, hint: str
@@ -122,7 +122,7 @@ def test_a_server_that_refuses_ends_the_run_and_what_was_stored_stays(
         assert len(server.requests) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_recorded_answers_play_again_as_the_same(program: Program, suite: Path, tmp_path: Path) -> None:
     file = tmp_path / "recorded.jsonl"
     with serve(Step(answer(fenced(material.right())))) as server:

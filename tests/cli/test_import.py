@@ -143,7 +143,7 @@ def test_stored_first_and_judged_later(program: Program, suite: Path, run: Path)
     assert {a.run.model for a in program.attempts()} == {"tiny-model_level1"}
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_measured_programs_have_both_speedups(program: Program, suite: Path, tmp_path: Path) -> None:
     lines = tmp_path / "given.jsonl"
     claimed = {"correct": True, "runtime_ms": 0.01, "baseline_ms": 10.0, "device": "NVIDIA A100"}
@@ -162,7 +162,7 @@ def test_measured_programs_have_both_speedups(program: Program, suite: Path, tmp
     assert "Geometric mean of 1 speedup: 1000.000 claimed, " in board
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_killed_and_interrupted_it_goes_on(program: Program, suite: Path, run: Path) -> None:
     slow = material.slow_to_compile("import_slow", 2_000_000)
     (run / "level_1_problem_1_sample_8_kernel.py").write_text(slow)
@@ -181,7 +181,7 @@ def test_killed_and_interrupted_it_goes_on(program: Program, suite: Path, run: P
     assert all(len(a.verifications) <= 1 for a in program.attempts())
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_two_at_once_store_and_judge_each_program_once(program: Program, suite: Path, run: Path) -> None:
     command = ("import", run, "--suite", suite, *QUICK)
     processes = [program.start(*command) for _ in range(2)]

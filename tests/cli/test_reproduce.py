@@ -35,7 +35,7 @@ def verified(program: Program, measured: Path) -> Program:
     return program
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_same_machine_finds_the_same(verified: Program) -> None:
     found = json.loads(verified.run("reproduce", "1", "--json", code=None).stdout)
     # On a machine that others use at this moment the time may differ; what is right stays right.
@@ -63,7 +63,7 @@ def test_same_five_times_out_of_five(program: Program, suite: Path, tmp_path: Pa
     assert [first for first, _ in findings] == ["attempt 1: same"] * 5
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_an_altered_source_is_said_and_nothing_is_run(verified: Program) -> None:
     with sqlite3.connect(verified.workspace / "db" / "attempts.sqlite") as connection:
         changed = connection.execute(
@@ -76,7 +76,7 @@ def test_an_altered_source_is_said_and_nothing_is_run(verified: Program) -> None
     assert len(verified.attempts()[0].verifications) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_another_environment_is_not_comparable(verified: Program) -> None:
     """The stored result is replaced by one that claims to come from another CPU and torch."""
     with verified.store() as store:
@@ -93,7 +93,7 @@ def test_another_environment_is_not_comparable(verified: Program) -> None:
     assert "cpu: Another CPU then" in done.stdout and "torch: 2.11.0 then" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_failure_that_fails_again_is_the_same(program: Program, suite: Path, tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text(material.wrong())

@@ -36,7 +36,7 @@ def test_a_correct_candidate(program: Program, relu: tuple[object, ...], tmp_pat
     assert program.left_after() == {} and program.scratch() == []
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_file_that_never_ends(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     cut = material.right()[: material.right().index("y[i] = value")]
     for text in (cut, f"```python\n{cut}"):
@@ -65,7 +65,7 @@ def test_a_wrong_candidate_as_json(program: Program, relu: tuple[object, ...], t
     assert [check.name for check in stored.checks] == list(checks)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_every_check_of_a_measured_candidate_is_in_the_json(
     program: Program, relu: tuple[object, ...], tmp_path: Path
 ) -> None:
@@ -83,7 +83,7 @@ def test_every_check_of_a_measured_candidate_is_in_the_json(
     assert list(program.workspace.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_raw_response_is_a_file_too(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     file = written(tmp_path / "answer.md", material.fenced(material.right()))
     done = program.run("verify", file, *relu, *QUICK)
@@ -177,7 +177,7 @@ def test_a_users_mistake_is_one_clear_message(program: Program, suite: Path, nam
     assert not (program.workspace / "db").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_two_at_once_are_both_kept(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     files = [
         written(tmp_path / "right.py", material.right()),
