@@ -14,6 +14,8 @@ from tests.cli.conftest import working_in
 from tests.cli.material import answer, fenced
 from tests.cli.program import Program
 
+pytestmark = pytest.mark.ci
+
 QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 
 

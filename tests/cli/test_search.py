@@ -87,6 +87,7 @@ def test_refine_goes_on_after_a_correct_answer(program: Program, suite: Path, tm
     assert [problem["best"]["attempt_id"] for problem in board["problems"]] == [again[0].id]
 
 
+@pytest.mark.ci
 def test_a_sample_that_is_good_enough_ends(program: Program, suite: Path, tmp_path: Path) -> None:
     answers: material.Answers = {("level1/1", 0, n): answer(fenced(material.right(f"r{n}"))) for n in (1, 2)}
     file = material.recording(tmp_path / "good.jsonl", answers)

@@ -13,6 +13,8 @@ from kernelproof.compile import Builder
 from kernelproof.types import Build, BuildRequest, BuildState
 from tests.compile.calling import call
 
+pytestmark = pytest.mark.ci
+
 EXTENSION = BuildRequest(
     name="scale_ext",
     cpp_sources=(
@@ -31,7 +33,6 @@ def built(builder: Builder) -> Build:
     return builder.build(EXTENSION)
 
 
-@pytest.mark.ci
 def test_the_module_computes_and_documents_what_its_source_says(built: Build) -> None:
     assert built.state is BuildState.OK, built.log
     assert not built.cached
@@ -69,7 +70,6 @@ def test_the_record_of_a_build_says_how_it_was_made(built: Build) -> None:
     assert built.duration_s > 1.0
 
 
-@pytest.mark.ci
 def test_a_function_without_a_prototype_is_a_compile_error_that_names_it(builder: Builder) -> None:
     request = BuildRequest(name="no_prototype", functions={"forgotten_kernel": "forgotten_kernel"})
     build = builder.build(request)
@@ -78,7 +78,6 @@ def test_a_function_without_a_prototype_is_a_compile_error_that_names_it(builder
     assert build.library is None
 
 
-@pytest.mark.ci
 def test_a_library_of_operators_registers_them_with_torch(builder: Builder) -> None:
     source = """
 #include <torch/library.h>

@@ -41,6 +41,8 @@ from tests.referee.snapshots import (
     windows,
 )
 
+pytestmark = pytest.mark.ci
+
 HERE = Path(__file__).parent / "traced"
 MINE = "candidate-marker-58c1d0e7"
 OTHER = "other-attempt-marker-91f3aa02"

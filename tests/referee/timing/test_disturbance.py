@@ -213,6 +213,7 @@ def test_what_lies_around_the_block_dilutes_nothing() -> None:
         assert watch.after() is not None
 
 
+@pytest.mark.ci
 def test_the_record_says_how_many_blocks_were_kept_repeated_and_capped(court: Court) -> None:
     right = next(member for member in members("cpu") if member.id == "honest/relu_where")
     verdict = court.judge(right.request)
