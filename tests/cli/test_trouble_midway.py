@@ -21,6 +21,8 @@ from tests.faultserver import FaultServer, start
 
 QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
 COMMANDS = ("generate", "import", "rejudge")
+JUDGING = [pytest.param(name, marks=pytest.mark.ci) for name in ("import", "rejudge")]
+"""They wait for builds as well, and that takes long."""
 SMALL = 'mount -t tmpfs -o size=3m none "$0" && exec "$@"'
 READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
@@ -120,7 +122,7 @@ def locked(program: Program) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["generate", *JUDGING])
 def test_a_locked_database_is_waited_for_with_one_line(
     program: Program, server: FaultServer, suite: Path, given: Path, name: str
 ) -> None:
