@@ -1,8 +1,9 @@
 """How long `kernelproof leaderboard` takes over many attempts: ``python -m benchmarks.leaderboard``.
 
 Fills a database in a temporary directory with synthetic attempts (invented models named `synthetic-N`,
-invented times), as wide as real ones: response, source, build log, checks, raw samples. Then measures the
-wall time of whole processes. Measures; asserts nothing.
+invented times), as wide as real ones: response, source, build log, checks, raw samples. Those after the first
+2,000 are copies of these with other times; they share texts, and with `--narrow` have no raw samples. Then
+measures packing, each question within a process, and whole processes. Measures; asserts nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +12,20 @@ import argparse
 import random
 import tempfile
 import time
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
+from typing import get_args
 
 from sqlalchemy.orm import Session
 
-from benchmarks.measuring import kernelproof, print_timings, time_process, write_result
+from benchmarks.measuring import Timing, kernelproof, print_timings, time_process, write_result
 from kernelproof.db import models, records
+from kernelproof.db.base import Base
 from kernelproof.db.connection import Database, open_database
+from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.records import ViewName
+from kernelproof.db.store import open_store
 from kernelproof.hashing import sha256_text
 from kernelproof.types import (
     Build,
@@ -40,6 +48,8 @@ from kernelproof.types import (
 from kernelproof.version import VERIFIER
 
 MODELS, PROBLEMS = 5, 100
+ORIGINALS = 2_000
+"""Attempts that are written one by one; a multiple of the outcomes."""
 SETTINGS = VerifySettings(size="small")
 ENVIRONMENT = Environment(
     kernelproof="synthetic",
@@ -150,26 +160,107 @@ def synthetic_measurement(dice: random.Random) -> Measurement:
     )
 
 
+COPIES = """
+WITH RECURSIVE series(n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM series WHERE n + 1 < {last}),
+     copied AS (
+       SELECT n, 1 + n % {originals} AS source, 0.5 + (n * 7919 % 1000) / 1000.0 AS factor FROM series
+     )
+"""
+"""New attempts by number, from 0; each is a copy of an original, `factor` times as fast."""
+VARIED = {
+    "attempts": {
+        "id": "n + 1",
+        "run_id": f"1 + n % {MODELS}",
+        "problem": f"1 + n / {MODELS} % {PROBLEMS}",
+        "sample": f"n / {MODELS * PROBLEMS}",
+    },
+    "responses": {"id": "NULL", "attempt_id": "n + 1"},
+    "verifications": {"id": "100000 + n", "attempt_id": "n + 1"},
+    "measurements": {
+        "verification_id": "100000 + n",
+        "speedup": "t.speedup * factor",
+        "speedup_low": "t.speedup_low * factor",
+        "speedup_high": "t.speedup_high * factor",
+    },
+}
+OF_ATTEMPT = {
+    "attempts": "t.id = source",
+    "responses": "t.attempt_id = source",
+    "verifications": "t.attempt_id = source",
+    "measurements": "t.verification_id = (SELECT v.id FROM verifications v WHERE v.attempt_id = source)",
+}
+SAMPLES = {"candidate_samples_ms": "'[]'", "baseline_samples_ms": "'[]'", "host_samples_ms": "'[]'"}
+
+
+def multiply(database: Database, attempts: int, narrow: bool) -> None:
+    """Copies the originals until there are `attempts` attempts."""
+    for first in range(ORIGINALS, attempts, 50_000):
+        last = min(first + 50_000, attempts)
+        series = COPIES.format(first=first, last=last, originals=ORIGINALS)
+        for name, varied in VARIED.items():
+            table = Base.metadata.tables[name]
+            left_out = SAMPLES if narrow and name == "measurements" else {}
+            columns = {f'"{c.name}"': (varied | left_out).get(c.name, f't."{c.name}"') for c in table.columns}
+            statement = (
+                f"INSERT INTO {name} ({', '.join(columns)}) {series} SELECT {', '.join(columns.values())} "
+                f"FROM copied JOIN {name} t ON {OF_ATTEMPT[name]}"
+            )
+            database.write(lambda session, s=statement: session.connection().exec_driver_sql(s).close())
+
+
+def questions(path: Path, runs: int) -> list[Timing]:
+    """Seconds within a process: packing once, then each question in the median."""
+    timings = []
+    with open_store(path) as store:
+        scores = store.scores
+        asked: dict[str, Callable[[], object]] = {
+            "packing and the first question": lambda: scores.leaderboard(Filters(level=1)),
+            **{
+                f"by {view}": lambda v=view: scores.leaderboard(views=(v,), top=20)
+                for view in get_args(ViewName)
+            },
+            "two tables, one level": lambda: scores.leaderboard(Filters(level=1)),
+            "by model, first turn, since a day": lambda: scores.leaderboard(
+                Filters(turns=1, since=date(2026, 1, 1)), views=("model",)
+            ),
+            "compare two models": lambda: scores.comparison("synthetic-0", "synthetic-1"),
+        }
+        for name, ask in asked.items():
+            wall, cpu = [], []
+            for _ in range(1 if name.startswith("packing") else runs):
+                began, before = time.perf_counter(), time.process_time()
+                ask()
+                wall.append(time.perf_counter() - began)
+                cpu.append(time.process_time() - before)
+            timings.append(Timing(name, (), tuple(wall), tuple(cpu)))
+    return timings
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--attempts", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--narrow", action="store_true", help="copies without raw samples")
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/leaderboard.json"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "db" / "attempts.sqlite"
         begun = time.perf_counter()
         database = open_database(path, create=True)
-        fill(database, options.attempts, random.Random(0))
+        fill(database, min(options.attempts, ORIGINALS), random.Random(0))
+        multiply(database, options.attempts, options.narrow)
         database.close()
         size_mb = path.stat().st_size / 1e6
         seconds = time.perf_counter() - begun
         print(f"{options.attempts} synthetic attempts, {size_mb:.0f} MB, written in {seconds:.0f} s")
+        asked = questions(path, options.runs)
         command = kernelproof("leaderboard", "--workspace", folder)
         timings = [
+            *asked,
             time_process("kernelproof leaderboard", command, options.runs),
             time_process("kernelproof leaderboard --json", (*command, "--json"), options.runs),
             time_process("kernelproof leaderboard --level 1", (*command, "--level", "1"), options.runs),
+            time_process("kernelproof leaderboard --by model", (*command, "--by", "model"), options.runs),
         ]
     print_timings(timings)
     write_result(options.output, timings, attempts=options.attempts, database_mb=size_mb)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
+from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from rich.console import Console
 
 from kernelproof.db.scores.records import Leaderboard
 from kernelproof.db.store import Store
-from kernelproof.errors import UsageError
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.report.board_columns import FIELDS
 from kernelproof.report.leaderboard import print_leaderboard
 from kernelproof.types import ErrorClass, Flag, Status, VerifySettings
 from tests.db import samples
@@ -227,3 +231,86 @@ def test_a_wide_screen_shows_every_column(filled: Store) -> None:
     assert "baseline" in problems and "interval" in problems
     assert "fast_0.5 fast_0.8 fast_1 fast_1.5 fast_2 geo. mean" in models and models.endswith("samples")
     assert funnel == "model attempts answered extracted built tokens/correct statuses of samples"
+
+
+@pytest.mark.parametrize("view", ["model", "problem", "kernel", "run", "template", "strategy"])
+def test_every_view_is_a_table_and_csv_with_its_columns(filled: Store, command: Command, view: str) -> None:
+    assert "2.000" in command("leaderboard", "--by", view)
+    rows = list(csv.DictReader(io.StringIO(command("leaderboard", "--by", view, "--csv"))))
+    assert rows and list(rows[0]) == [field.name for field in FIELDS[view]]  # type: ignore[index]
+
+
+def test_a_funnel_and_intervals_stand_in_the_csv_of_models(filled: Store, command: Command) -> None:
+    (row,) = csv.DictReader(io.StringIO(command("leaderboard", "--csv", "--by", "model")))
+    funnel = [row[name] for name in ("attempts", "answered", "extracted", "built", "right")]
+    assert funnel == ["3", "3", "3", "2", "1"]
+    assert float(row["rate_low"]) < 1 / 3 < float(row["rate_high"])
+    assert (row["tokens"], row["tokens_per_correct"], row["cost_per_correct"]) == ("90", "90.0", "")
+    assert (row["fast_1_sure"], row["fast_2_sure"], row["unresolved"]) == ("1", "0", "0")
+
+
+def test_markdown_is_a_table_in_which_a_name_is_text(filled: Store, command: Command) -> None:
+    head, rule, row = command("leaderboard", "--by", "model", "--markdown").splitlines()
+    assert head.count("|") == rule.count("|") == row.count("|")
+    assert "replay:&#91;bold&#93;odd model&#91;/bold&#93;" in row
+
+
+def test_parquet_has_the_columns_with_their_meanings(filled: Store, command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "board.parquet"
+    assert command("leaderboard", "--by", "problem", "--parquet", str(file)) == ""
+    table = parquet.read_table(file)
+    assert table.column_names == [field.name for field in FIELDS["problem"]]
+    assert table["speedup"].to_pylist() == [2.0, None]
+    assert table["level"].to_pylist() == [1, 1]
+    assert table.schema.field("headroom").metadata[b"meaning"] == b"How many times faster the roofline is."
+
+
+def test_without_pyarrow_the_remedy_is_named(
+    filled: Store, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MachineError, match=r"pip install 'kernelproof\[parquet\]'"):
+        command("leaderboard", "--parquet", str(tmp_path / "board.parquet"))
+
+
+def test_a_comparison_says_who_wins_where(filled: Store, command: Command) -> None:
+    samples.judge(filled, samples.problem(1), samples.settings("openai:b"), speedup=1.5)
+    samples.judge(filled, samples.problem(2), samples.settings("openai:b"), speedup=1.2)
+    printed = command("leaderboard", "--compare", MODEL, "openai:b")
+    first, second = (line.split() for line in printed.splitlines() if line.startswith("level1/"))
+    assert (first[1:4], first[-3:]) == (["1/2", "1/1", "B"], ["A", "#1", "#4"])
+    assert second[1:4] == ["0/1", "1/1", "B"]
+    assert "A is right more often on 0, B on 2: p = 0.5 (exact sign test)" in printed
+    assert "A's best is 1.333 times as fast as B's" in printed
+    rows = csv.DictReader(io.StringIO(command("leaderboard", "--compare", MODEL, "openai:b", "--csv")))
+    assert [(row["more_correct"], row["faster"]) for row in rows] == [("b", "a"), ("b", "b")]
+    (found,) = json.loads(command("leaderboard", "--compare", MODEL, "openai:b", "--json"))
+    assert found["correct_p"] == 0.5
+
+
+def test_stale_results_are_named_with_what_judges_them_again(filled: Store, command: Command) -> None:
+    old = samples.verification(samples.problem(3), speedup=5.0)
+    attempt = samples.begin(filled, samples.problem(3), samples.settings(MODEL))
+    filled.record_verification(attempt, old.model_copy(update={"verifier": "0.1.0"}))
+    printed = command("leaderboard")
+    assert "level1/3" not in printed
+    assert "1 attempt stale, judged under another policy: 1 sample left out" in printed
+    assert "kernelproof rejudge --stale" in printed
+    assert "level1/3" in command("leaderboard", "--policy", "any")
+
+
+def test_an_empty_answer_lists_what_the_filters_could_be(filled: Store, command: Command) -> None:
+    printed = command("leaderboard", "--model", "gpt", "--since", "2999-01-01")
+    assert "--model gpt matches nothing; there are: replay:[bold]odd model[/bold]" in printed
+    assert "\x1b" not in printed
+
+
+def test_what_excludes_each_other_is_said(filled: Store, command: Command) -> None:
+    for arguments, words in (
+        (("--csv", "--markdown"), "--csv and --markdown exclude"),
+        (("--claims", "--compare", "a", "b"), "--claims and --compare exclude"),
+        (("--claims", "--markdown"), "--claims and --markdown exclude"),
+        (("--compare", "a", "b", "--by", "kernel"), "--compare pairs by problem"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            command("leaderboard", *arguments)
