@@ -20,7 +20,9 @@ from kernelproof.cli.options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kernelproof.db.store import Store
     from kernelproof.runs.rejudge import Rejudged
+    from kernelproof.types import RunSettings
 
 
 @takes_options
@@ -55,7 +57,7 @@ def rejudge(
             "rejudge needs a run, as kernelproof status lists them; or --stale for all that is stale"
         )
     done = _run(run, given, open_workspace(workspace).database, again, stale, as_json)
-    _print_json(done) if as_json else _say(done)
+    _print_json(done) if as_json else _say(done, stale)
     if done.missing:
         raise typer.Exit(INTERRUPTED)
 
@@ -72,13 +74,14 @@ def _run(
     from kernelproof.db.views import StoredAttempt
     from kernelproof.engine.engine import Engine
     from kernelproof.errors import UsageError
+    from kernelproof.runs.rejudge import Rejudged
     from kernelproof.runs.rejudge import rejudge as judge
-    from kernelproof.types import RunSettings, VerifySettings
+    from kernelproof.types import VerifySettings
 
     def settings(of: RunSettings, attempt: StoredAttempt) -> VerifySettings:
-        judged = attempt.verdict if stale else None
-        stored = judged.verification.settings if judged else of.verify
-        return settings_over(stored, given, [attempt.problem])
+        then = attempt.verdict.verification.settings if stale and attempt.verdict else of.verify
+        # A screening is verified as its run says: its bar was that of a search that is over.
+        return settings_over(then if then.bar is None else of.verify, given, [attempt.problem])
 
     if "backend" in given:
         raise UsageError("a program is for the backend that it was asked for; leave out --backend")
@@ -86,33 +89,45 @@ def _run(
         open_store(database, create=False) as store,
         Engine(unsafe=bool(given.get("unsafe")), many=True) as engine,
     ):
-        only = store.scores.stale() if stale else None
-        runs = (
-            store.runs_named(run)
-            if run
-            else {n: s for k in only or () for n, s in store.runs_named(str(k)).items()}
-        )
-        chosen = None if only is None else {number for each in runs for number in only.get(each, ())}
+        runs, only = _chosen(store, run, stale)
         for stored in runs.values():
             settings_over(stored.verify, given, [])  # what makes no sense is said before anything runs
+        if only == set():
+            return Rejudged({}, 0, 0, 0, {})
         sizes = [
-            (stored.model, len(store.attempts_of(number) if only is None else only.get(number, ())), 1)
-            for number, stored in runs.items()
+            (stored.model, sum(only is None or each.id in only for each in store.attempts_of(n).values()), 1)
+            for n, stored in runs.items()
         ]
         form: Form = "json" if as_json else "live"
         with BatchDisplay(sizes, form, lambda: engine.busy_share) as display:
             told = {name: str(value) for name, value in given.items()} | ({"stale": "True"} if stale else {})
-            work = partial(judge, list(runs), settings, store, engine, again=again, only=chosen, config=told)
+            work = partial(judge, list(runs), settings, store, engine, again=again, only=only, config=told)
             heard = {"on_event": display.on_event, "progress": display.snapshot}
             return anyio.run(partial(work, **heard, unread=lambda: display.unread))
 
 
-def _say(done: Rejudged) -> None:
+def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSettings], set[int] | None]:
+    """The runs that are meant, and those of their attempts; None for all of them."""
+    if not stale:
+        assert run is not None
+        return store.runs_named(run), None
+    found = store.scores.stale()
+    named = (
+        store.runs_named(run) if run else {n: s for k in found for n, s in store.runs_named(str(k)).items()}
+    )
+    runs = {number: settings for number, settings in named.items() if number in found}
+    return runs, {attempt for number in runs for attempt in found[number]}
+
+
+def _say(done: Rejudged, stale: bool) -> None:
     from kernelproof.cli.progress import print_counts
     from kernelproof.report.plain import screen
     from kernelproof.wording import counted
 
     console = screen()
+    if stale and not done.statuses and not done.missing:
+        console.print("nothing is stale: everything was judged under the current policy")
+        return
     kept = f"; {done.kept} of them this version had judged so before" if done.kept else ""
     console.print(f"{counted(len(done.statuses), 'attempt')} judged{kept}", soft_wrap=True)
     print_counts(console, list(done.statuses.values()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,21 @@ def test_what_makes_no_sense_is_said_before_anything_runs(night: Program) -> Non
     assert "leave out --backend" in night.run("rejudge", "night", "--backend", "cuda", code=2).stderr
     assert "--trials" in night.run("rejudge", "night", "--trials", 0, code=2).stderr
     assert sum(len(a.verifications) for a in night.attempts()) == 2
+
+
+def test_what_is_stale_is_judged_again_as_it_was(night: Program) -> None:
+    with closing(sqlite3.connect(night.workspace / "db" / "attempts.sqlite")) as connection, connection:
+        connection.execute("DROP TRIGGER verifications_no_update")
+        connection.execute("UPDATE verifications SET policy = 'old', verifier = '0.1 policy:old'")
+        connection.execute("UPDATE score_cells SET packed = NULL")
+    assert "2 attempts stale" in night.run("leaderboard").stdout
+    assert "needs a run" in night.run("rejudge", code=2).stderr
+    assert "2 attempts judged" in night.run("rejudge", "--stale").stdout
+    for attempt in night.attempts():
+        trials = [v.verification.settings.trials for v in attempt.verifications]
+        assert trials == ([] if attempt.status is Status.NO_CODE else [1, 1])
+    assert "stale" not in night.run("leaderboard").stdout
+    assert "nothing is stale" in night.run("rejudge", "night", "--stale").stdout
 
 
 def test_a_retraction_and_its_end(night: Program) -> None:
