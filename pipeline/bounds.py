@@ -114,6 +114,8 @@ ROW = Bounds(1, 2**63 - 1)
 """Of a table in the database."""
 TOP = Bounds(1, 100_000_000)
 """Kernels that a leaderboard lists."""
+KERNELS = Bounds(0, 1000)
+"""Kernels that have a section in a report."""
 
 FIELDS = {
     "temperature": TEMPERATURE,

@@ -25,6 +25,7 @@ from kernelproof.cli.options import INTERRUPTED
 from kernelproof.cli.problems import problems_app
 from kernelproof.cli.prompt import prompt
 from kernelproof.cli.rejudge import rejudge
+from kernelproof.cli.report import report
 from kernelproof.cli.reproduce import reproduce
 from kernelproof.cli.retract import retract
 from kernelproof.cli.show import show
@@ -62,6 +63,7 @@ app.command()(generate)
 app.command()(verify)
 app.command("import")(import_)
 app.command()(leaderboard)
+app.command()(report)
 app.command()(show)
 app.command()(status)
 app.command()(reproduce)

@@ -26,47 +26,50 @@ from kernelproof.types import Pace
 from kernelproof.wording import counted
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
-_SOURCES: dict[Source, str] = {
+SOURCES: dict[Source, str] = {
     "model": "",
     "file": "candidates given as files · ",
     "tuner": "what a tuner tried · ",
 }
+"""What stands before a table's setting."""
 Row = list[Text | str]
 Place = tuple[Source, Setting]
 
 
 def print_leaderboard(board: Leaderboard, console: Console) -> None:
     """The tables of each source and setting: those of the views that were asked for."""
-    places = _places(board)
-    if not places:
+    found = places(board)
+    if not found:
         _print_empty(board, console)
-    for place in places:
-        console.print(Text(_SOURCES[place[0]] + setting_line(place[1]), style="bold"))
-        _print_problems([p for p in board.problems if _place(p) == place], console)
-        _print_kernels([k for k in board.kernels if _place(k) == place], console)
+    for place in found:
+        console.print(Text(SOURCES[place[0]] + setting_line(place[1]), style="bold"))
+        _print_problems([p for p in board.problems if place_of(p) == place], console)
+        _print_kernels([k for k in board.kernels if place_of(k) == place], console)
         for scores, owners in (
             (board.models, _MODEL),
             (board.runs, _RUN),
             (board.templates, _TEMPLATE),
             (board.strategies, _STRATEGY),
         ):
-            _print_scores([s for s in scores if _place(s) == place], owners, console)
-    for line in _remarks(board):
+            _print_scores([s for s in scores if place_of(s) == place], owners, console)
+    for line in remarks(board):
         console.print(line, soft_wrap=True)
 
 
-def _place(row: Scores | ProblemScores | KernelScores) -> Place:
+def place_of(row: Scores | ProblemScores | KernelScores) -> Place:
+    """The table that a row stands in."""
     return row.source, row.setting
 
 
-def _places(board: Leaderboard) -> list[Place]:
+def places(board: Leaderboard) -> list[Place]:
+    """The tables of a leaderboard: each setting, files, and what a tuner tried have their own."""
     scores = (*board.models, *board.runs, *board.templates, *board.strategies)
-    places = [*map(_place, scores), *map(_place, board.problems), *map(_place, board.kernels)]
-    order = list(_SOURCES)
-    return sorted(dict.fromkeys(places), key=lambda place: order.index(place[0]))
+    found = [*map(place_of, scores), *map(place_of, board.problems), *map(place_of, board.kernels)]
+    order = list(SOURCES)
+    return sorted(dict.fromkeys(found), key=lambda place: order.index(place[0]))
 
 
-def _remarks(board: Leaderboard) -> list[str]:
+def remarks(board: Leaderboard) -> list[str]:
     """What is left out, and what to do about it."""
     counts, said = board.counts, []
     if board.kernels and len(board.kernels) < counts.kernels:

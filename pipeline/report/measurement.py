@@ -17,7 +17,12 @@ REASONS = 3
 
 def print_measurement(m: Measurement, console: Console) -> None:
     """One line a fact; a fact that was not measured has none."""
-    facts = {
+    print_facts(console, measurement_facts(m))
+
+
+def measurement_facts(m: Measurement) -> dict[str, str]:
+    """Name and fact; empty where it was not measured."""
+    return {
         "speedup": _speedup(m.speedup, m.speedup_interval, m.pace),
         "candidate": f"{m.candidate_ms:.6g} ms" + (", launch-bound" if m.launch_bound else ""),
         m.baseline: f"{m.baseline_ms:.6g} ms",
@@ -33,7 +38,6 @@ def print_measurement(m: Measurement, console: Console) -> None:
         "clocks before": pairs(m.clocks_before),
         "clocks after": pairs(m.clocks_after),
     }
-    print_facts(console, facts)
 
 
 def _speedup(speedup: float, interval: Interval, pace: Pace) -> str:

@@ -38,6 +38,21 @@ def clean(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
+def visible(text: str) -> str:
+    """`text` with a sign for each character that `clean` takes out, so that a reader of a page sees it.
+
+    A control character becomes its picture (ESC: `␛`), another one its number (`⟨U+202E⟩`).
+    """
+    return _SURROGATES.sub("\ufffd", _CONTROLS.sub(_sign, text.replace("\r\n", "\n")))
+
+
+def _sign(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    if number < 0x20:
+        return chr(0x2400 + number)
+    return "␡" if number == 0x7F else f"⟨U+{number:04X}⟩"
+
+
 def say(text: str, *, err: bool = False) -> None:
     """Prints a line that may quote a name, a file, a problem or a server."""
     print(clean(text), file=sys.stderr if err else sys.stdout, flush=True)

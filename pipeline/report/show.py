@@ -73,7 +73,7 @@ def _source_text(attempt: StoredAttempt) -> str | None:
 
 def _log_text(attempt: StoredAttempt) -> str | None:
     told = []
-    for head, commands, log in _builds(attempt):
+    for head, commands, log in builds_of(_verification(attempt)):
         told += [head, *(f"$ {command}" for command in commands), log, ""]
     return "\n".join(told) or None
 
@@ -226,7 +226,7 @@ def _print_extraction(attempt: StoredAttempt, console: Console) -> None:
 
 
 def _print_log(attempt: StoredAttempt, console: Console) -> None:
-    found = _builds(attempt)
+    found = builds_of(_verification(attempt))
     if not found:
         print_words(console, "Nothing was built.")
     for head, commands, log in found:
@@ -236,9 +236,8 @@ def _print_log(attempt: StoredAttempt, console: Console) -> None:
         _print_long(console, log, attempt, "--log")
 
 
-def _builds(attempt: StoredAttempt) -> list[tuple[str, tuple[str, ...], str]]:
+def builds_of(verification: Verification | None) -> list[tuple[str, tuple[str, ...], str]]:
     """Each build that differs from the others: its state, its commands and their output."""
-    verification = _verification(attempt)
     if verification is None:
         return []
     once = {(build.key, build.state, build.log): build for build in reversed(verification.builds)}
@@ -259,7 +258,7 @@ def _print_environment(attempt: StoredAttempt, console: Console) -> None:
     if verification is None or verification.environment is None:
         print_words(console, "No process was started.")
     else:
-        print_facts(console, _environment_facts(verification.environment))
+        print_facts(console, environment_facts(verification.environment))
     if verification is not None:
         sandbox = verification.sandbox
         facts = {
@@ -272,7 +271,8 @@ def _print_environment(attempt: StoredAttempt, console: Console) -> None:
         print_facts(console, facts)
 
 
-def _environment_facts(environment: Environment) -> dict[str, str]:
+def environment_facts(environment: Environment) -> dict[str, str]:
+    """What the record says of the machine, name and fact."""
     facts = environment.model_dump(exclude={"gpu"}, exclude_none=True)
     if environment.gpu:
         gpu = environment.gpu.model_dump(exclude_none=True)

@@ -1,0 +1,104 @@
+"""Charts as SVG text: Vega-Lite draws them, and what it wrote is rebuilt from the few parts a page may hold.
+
+An element or attribute that no chart of ours needs is left out. Colours stay as they were chosen; the page's
+style replaces them by its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup, escape
+
+from kernelproof.errors import MachineError
+from kernelproof.report.plain import visible
+
+INK, FAINT, NONE = "#111111", "#dddddd", "transparent"
+"""Stand-ins for text and axes, for grid lines; style.css gives them their colours, in light and dark."""
+SERIES = ("#4477aa", "#cc6677", "#228833", "#aa7700", "#66aacc", "#aa4499", "#777777", "#882255")
+"""One colour for each of up to eight models."""
+WIDTH, HEIGHT = 340, 200
+"""Pixels of the space between the axes: narrow enough for a phone."""
+
+_NAMESPACE = "{http://www.w3.org/2000/svg}"
+_ELEMENTS = {"svg", "g", "path", "line", "rect", "text", "tspan", "circle"}
+_PLACE = {"viewBox", "d", "x", "y", "x1", "x2", "y1", "y2", "width", "height", "cx", "cy", "r", "dx", "dy"}
+_LOOK = {
+    "transform",
+    "fill",
+    "stroke",
+    "stroke-width",
+    "opacity",
+    "fill-opacity",
+    "stroke-opacity",
+    "text-anchor",
+}
+_ATTRIBUTES = _PLACE | _LOOK
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
+
+def require() -> None:
+    """Raises MachineError when the packages of the extra `report` are missing."""
+    try:
+        import pygments  # noqa: F401
+        import vl_convert  # noqa: F401
+    except ImportError as error:
+        raise MachineError(
+            f"the package {(error.name or 'vl_convert').replace('_', '-')} is missing; "
+            "install what reports need: pip install 'kernelproof[report]'"
+        ) from None
+
+
+def draw(spec: dict[str, Any], title: str) -> Markup:
+    """The SVG of a Vega-Lite chart. `title`: what a screen reader says of it, in a sentence."""
+    import vl_convert
+
+    whole = {"background": NONE, "width": WIDTH, "height": HEIGHT, "config": _CONFIG, **spec}
+    text = vl_convert.vegalite_to_svg(whole, allowed_base_urls=[])
+    root = ElementTree.fromstring(text)
+    box = re.sub(r"[^\d. -]", "", root.get("viewBox", ""))
+    inside = "".join(_written(child) for child in root)
+    return Markup('<svg role="img" viewBox="{}" width="{}" aria-label="{}">{}</svg>').format(
+        box, box.split()[2], visible(title), Markup(inside)
+    )
+
+
+def _written(element: ElementTree.Element) -> str:
+    """An element, if a chart may hold it, with all that is within."""
+    name = element.tag.removeprefix(_NAMESPACE)
+    if name not in _ELEMENTS or element.get("display") == "none":
+        return ""
+    inside = "".join(map(_written, element)) or escape(element.text or "")
+    if name == "g" and not inside.strip():
+        return ""
+    kept = "".join(
+        f' {key}="{escape(_NUMBER.sub(_rounded, value))}"'
+        for key, value in element.attrib.items()
+        if key in _ATTRIBUTES and value != "none"
+    )
+    fill = ' fill="none"' if element.get("fill") in ("none", NONE) else ""
+    kept = kept.replace(f' fill="{NONE}"', "")
+    return f"<{name}{kept}{fill}>{inside}</{name}>"
+
+
+def _rounded(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.2f}"
+
+
+_CONFIG: dict[str, Any] = {
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "domainColor": INK,
+        "tickColor": INK,
+        "gridColor": FAINT,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelLimit": 180,
+    },
+}

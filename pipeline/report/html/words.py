@@ -1,0 +1,89 @@
+"""The summary: plain sentences that say what the figures of a board are."""
+
+from __future__ import annotations
+
+from kernelproof.db.scores.records import Mean, Rate, Scores
+from kernelproof.report.html.gathering import Board
+from kernelproof.types import Interval, Pace
+from kernelproof.wording import counted
+
+MOST_MODELS = 8
+"""Models that have a sentence: the others stand in the table."""
+
+
+def summary(board: Board) -> list[str]:
+    """Sentences, the most important first."""
+    said = [_models(board)]
+    said += [_model(scores) for scores in board.models[:MOST_MODELS]]
+    if len(board.models) > MOST_MODELS:
+        said.append(f"The table has {counted(len(board.models) - MOST_MODELS, 'more model')}.")
+    return [*said, *_problems(board)]
+
+
+def _models(board: Board) -> str:
+    asked = sum(scores.attempts for scores in board.models)
+    return (
+        f"{counted(len(board.models), 'model')}, {counted(len(board.problems), 'problem')}, "
+        f"{counted(asked, 'finished attempt')}."
+    )
+
+
+def _model(s: Scores) -> str:
+    if not s.correct.whole:
+        return f"{s.model}: none of {counted(s.samples, 'sample')} could be judged."
+    faster = s.fast_p(1.0).rate
+    judged = counted(s.correct.whole, "sample")
+    first = f"{s.model} is correct in {s.correct.part} of {judged} ({rate(s.correct)})"
+    if not s.correct.part:
+        return f"{first}."
+    if faster.share is None:
+        return f"{first}; nothing was timed."
+    over = s.geometric_mean_all
+    kept = (
+        f" Over all {counted(s.problems, 'problem')} its best kernels give a speedup of {mean(over)}, "
+        "where the reference is kept for a problem without a correct kernel."
+        if over.value is not None and s.source == "model"
+        else ""
+    )
+    return f"{first}, and faster than the reference in {faster.part}.{kept}"
+
+
+def _problems(board: Board) -> list[str]:
+    measured = [(p, p.best) for p in board.problems if p.best is not None]
+    if not measured:
+        return ["No correct kernel was timed."]
+    paces = [best.pace for _, best in measured]
+    counts = ", ".join(f"{paces.count(pace)} {pace}" for pace in Pace if pace in paces)
+    said = [f"The best kernels of {counted(len(measured), 'problem')} against the reference: {counts}."]
+    faster = [(p, best) for p, best in measured if best.pace is Pace.FASTER]
+    if faster:
+        problem, best = max(faster, key=lambda found: found[1].interval.low)
+        said.append(
+            f"The highest claim is on {problem.problem_id}: {best.speedup:.2f} times as fast "
+            f"({between(best.interval)}), by {best.model} (attempt #{best.attempt_id})."
+        )
+    return said
+
+
+def rate(found: Rate) -> str:
+    """`10.0 %, 95 % interval 6 to 17 %`."""
+    if found.share is None:
+        return "-"
+    said = f"{100 * found.share:.1f} %"
+    return said + (f", 95 % interval {between(found.interval, 100)} %" if found.interval else "")
+
+
+def mean(found: Mean) -> str:
+    """`1.24 (95 % interval 1.10 to 1.40)`."""
+    if found.value is None:
+        return "-"
+    said = f"{found.value:.3f}"
+    return said + (f" (95 % interval {between(found.interval)})" if found.interval else "")
+
+
+def between(found: Interval | None, factor: int = 1) -> str:
+    """`1.20 to 1.40`; with `factor` 100 in whole percent, `6 to 17`."""
+    if found is None:
+        return ""
+    digits = 2 if factor == 1 else 0
+    return f"{factor * found.low:.{digits}f} to {factor * found.high:.{digits}f}"

@@ -1,0 +1,145 @@
+"""The report as text: what it says, and that nothing a candidate wrote is more than text in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kernelproof.db.scores.filters import Filters
+from kernelproof.db.store import Store
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.report.html.drawing import require
+from kernelproof.report.html.gathering import gather
+from kernelproof.report.html.page import page
+from kernelproof.report.html.writing import write
+from kernelproof.report.plain import clean, visible
+from tests.cli.test_hostile import HARMFUL
+from tests.report.html.hostile import RUN, TEXTS
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, and the text outside style and script."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.within: dict[str, str] = {}
+        self._current = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._current = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._current = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._current in ("style", "script"):
+            self.within[self._current] = data
+        else:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def test_figures_stand_in_words_and_tables(good: str) -> None:
+    text = Parsed(good).text
+    assert "2 models, 6 problems, 11 finished attempts." in text
+    assert "vendor:good is correct in 5 of 5 samples (100.0 %, 95 % interval 57 to 100 %)" in text
+    assert "The highest claim is on level1/3: 10.50 times as fast (10.39 to 10.61), by vendor:good" in text
+    assert "10.395 to 10.605" in text
+
+
+def test_kernels_come_by_their_claims_and_differ_from_their_parents(good: str) -> None:
+    kernels = re.findall(r'<details class="kernel" id="kernel-(\d+)">\n<summary><h3>(level1/\d+)', good)
+    assert [problem for _, problem in kernels] == [f"level1/{n}" for n in (3, 1, 5, 10, 2)]
+    text = Parsed(good).text
+    assert "Difference to its parent, attempt #10" in text
+    assert "+class ModelNew: mended = True" in text
+    assert "Difference to the reference" in text
+    assert f"kernelproof reproduce {kernels[0][0]}" in text
+
+
+def test_fewer_kernels_are_said(filled: Store) -> None:
+    found = page(gather(filled, Filters(), 2), "2026-01-31")
+    assert found.count('class="kernel"') == 2
+    assert "3 more kernels left out" in Parsed(found).text
+
+
+def test_filters_are_the_leaderboards(filled: Store) -> None:
+    found = Parsed(page(gather(filled, Filters(model="poor"), 0), "2026-01-31")).text
+    assert "model poor" in found
+    assert "vendor:good" not in found
+    with pytest.raises(UsageError, match="there are: vendor:good, vendor:poor"):
+        gather(filled, Filters(model="nobody"), 0)
+
+
+@pytest.mark.parametrize("which", ["good", "hostile"])
+def test_the_policy_lets_nothing_but_our_own_texts_in(which: str, request: pytest.FixtureRequest) -> None:
+    parsed = Parsed(request.getfixturevalue(which))
+    (policy,) = (a["content"] or "" for t, a in parsed.elements if t == "meta" and "http-equiv" in a)
+    hashes = {
+        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for name, text in parsed.within.items()
+    }
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    names = [tag for tag, _ in parsed.elements]
+    assert (names.count("script"), names.count("style"), names.count("meta")) == (1, 1, 5)
+    assert not {"iframe", "img", "base", "object", "embed", "image", "use"} & set(names)
+    for _, attributes in parsed.elements:
+        assert not [name for name in attributes if name.startswith("on") or name in ("style", "src")]
+        assert re.match("#|data:,$", attributes.get("href") or "#")
+
+
+def test_hostile_texts_are_seen_and_are_text(hostile: str) -> None:
+    assert HARMFUL.search(hostile) is None
+    parsed = Parsed(hostile)
+    for text in TEXTS:
+        shown = visible(text.replace("\x00", "\x01"))
+        assert parsed.text.count(shown) >= 7, shown
+    assert "␛]0;owned␇␛[2J" in parsed.text
+    assert "⟨U+202E⟩gnirts⟨U+202C⟩" in parsed.text
+    assert all(RUN not in text for text in parsed.within.values())
+
+
+def test_visible_characters_are_those_that_clean_takes_out() -> None:
+    for number in (*range(0x3000), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0080)):
+        character = chr(number)
+        if character != "\x1b" and not 0xD800 <= number < 0xE000:
+            assert (clean(character) == character) is (visible(character) == character), hex(number)
+    assert visible("a\r\nb\tc\n") == "a\nb\tc\n"
+
+
+def test_charts_name_their_axes_and_colours_follow_the_page(good: str) -> None:
+    charts = re.findall(r'<svg role="img".*?</svg>', good)
+    assert len(charts) == 9, "four of the board, and one of each kernel"
+    assert all(re.search(r'aria-label="[^"]{20,}"', chart) for chart in charts)
+    assert "p (speedup)" in charts[0]
+    style = Parsed(good).within["style"]
+    for chart in charts:
+        for colour in re.findall(r'(?:fill|stroke)="(#\w+)"', chart):
+            assert f'"{colour}"' in style or colour == "#000", colour
+
+
+def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(MachineError, match=r"vl-convert.* is missing; .*pip install 'kernelproof\[report\]'"):
+        require()
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="cannot be written: No such file"):
+        write("x", tmp_path / "none" / "report.html")
