@@ -12,13 +12,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from benchmarks.search.editor import Editor, able, question, served
 from benchmarks.search.kernels import KERNELS, LEVELS, MISTAKES, points, read
 from benchmarks.search.on_kernels import compared
 from benchmarks.search.proposer import MODELS, STRONG, Program
-from kernelproof import Scorer, backends
+from kernelproof import Submission, Verifier, backends
 from kernelproof.extraction import extract
 from kernelproof.policy import review
 from kernelproof.problems import open_suite
@@ -57,16 +58,22 @@ def test_a_program_passes_the_policy_and_a_mistake_is_in_its_code(problem_id: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem_id", KERNELS)
-def test_programs_are_judged_as_they_are_written(problem_id: str, tmp_path: Path, cache: Path) -> None:
-    kernel = KERNELS[problem_id]
-    with Scorer(
-        problem_id, backend=BACKEND, workspace=tmp_path, cache=cache, trials=1, measure_seconds=0.2
-    ) as scorer:
-        for form in range(LEVELS[0]):
-            found = scorer.score(kernel.source(Program((form, 1, 1, form, form % 2), 1)))
-            assert found.status is Status.CORRECT, found.feedback
-        for mistake in MISTAKES:
-            assert scorer.score(kernel.source(Program(POINT, 1, mistake))).status is mistake
+def test_programs_are_judged_as_they_are_written(problem_id: str, cache: Path) -> None:
+    kernel, forms = KERNELS[problem_id], range(LEVELS[0])
+    right = [Program((form, 1, 1, form, form % 2), 1) for form in forms]
+    broken = [Program(POINT, 1, mistake) for mistake in MISTAKES]
+
+    async def main() -> dict[str, Status]:
+        given = [Submission(kernel.source(each), problem_id) for each in (*right, *broken)]
+        async with Verifier(backend=BACKEND, cache=cache, trials=1, measure=False) as verifier:
+            return {
+                str(result.candidate.source): result.verification.status
+                async for result in verifier.verify_many(given)
+            }
+
+    found = anyio.run(main)
+    for each in (*right, *broken):
+        assert found[kernel.source(each)] is (each.mistake or Status.CORRECT)
 
 
 def messages(prompt: Prompt) -> list[dict[str, Any]]:
