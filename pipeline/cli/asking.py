@@ -236,6 +236,14 @@ class AskOptions:
     max_attempts: Annotated[
         int | None, number(ATTEMPTS, "Stop asking when the runs have so many answers.")
     ] = None
+    divide: Annotated[
+        str | None,
+        choice(
+            ("order", "gain"),
+            "Which sample asks next: in order, or where another question is expected to gain most "
+            "[default: order].",
+        ),
+    ] = None
     stop_after_errors: Annotated[
         int | None,
         number(EQUAL_ERRORS, "Stop asking a model after so many equal errors.", show_default="10"),

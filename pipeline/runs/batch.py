@@ -18,6 +18,7 @@ from kernelproof.errors import ProviderFatal, StoreError
 from kernelproof.providers import KeepsBatches, Provider
 from kernelproof.runs.asking import Asking
 from kernelproof.runs.conversation import Conversation
+from kernelproof.runs.dividing import Division
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.leases import LeaseKeeper, in_thread
@@ -59,6 +60,8 @@ class Terms:
     """Only attempts that ended so are done again; empty: all that is left is done."""
     config: dict[str, Any] = field(default_factory=dict)
     """Everything the command was told, for `status` and `--like`."""
+    divides: bool = False
+    """Whether the next question goes where most is expected of it; else samples ask in their order."""
     generated: Path | None = None
     """Where answers and sources are written for people to read."""
 
@@ -153,6 +156,8 @@ class _Batch:
         self._budget = Budget(terms.limits, lambda: store.spent(self._runs))
         verifications, room = anyio.CapacityLimiter(places()), anyio.CapacityLimiter(AHEAD * places())
         self._asking = [self._asked(plan, terms, on_event, room) for plan in plans]
+        places_at_once = sum(plan.questions for plan in plans)
+        self._division = Division(places_at_once) if terms.divides else None
         self._stages = [
             Stages(
                 store=store,
@@ -166,6 +171,7 @@ class _Batch:
                 verifications=verifications,
                 room=room,
                 on_event=on_event,
+                division=self._division,
                 again=terms.again,
                 known=store.attempts_of(run_id),
             )
@@ -215,6 +221,11 @@ class _Batch:
 
         total = sum(len(plan.problems) * plan.samples for plan in self._plans)
         workers = min(total, sum(plan.questions for plan in self._plans) + AHEAD * places())
+        if self._division is not None:  # all of them wait for their turn, none asks before all have told
+            every = [*todo]
+            for conversation in every:
+                self._division.expect(conversation)
+            workers, todo = total, iter(every)
         for work in (first, rest):
             async with anyio.create_task_group() as group:
                 for _ in range(workers):

@@ -155,6 +155,8 @@ class BatchConfig(ModelOptions):
     max_device_time: Annotated[Real | None, Field(**TIME_S.field)] = None
     """Seconds in which verifications hold the device."""
     max_attempts: Annotated[Whole | None, Field(**ATTEMPTS.field)] = None
+    divide: Literal["order", "gain"] = "order"
+    """How questions are divided over samples: in their order, or by what another one is expected to gain."""
     stop_after_errors: Annotated[Whole, Field(**EQUAL_ERRORS.field)] = 10
     """Equal errors of a model in a row that end its questions."""
 

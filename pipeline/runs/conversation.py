@@ -7,6 +7,8 @@ two commands at once share the work.
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager, nullcontext
+
 import anyio
 import anyio.to_thread
 
@@ -16,6 +18,7 @@ from kernelproof.extraction import extract, extract_plans, read_plans
 from kernelproof.prompting import Failure
 from kernelproof.providers import cut_hint
 from kernelproof.runs.confirming import Confirming, bar
+from kernelproof.runs.dividing import gain_of
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
 from kernelproof.runs.leases import in_thread
@@ -61,7 +64,14 @@ class Conversation:
         With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
         """
         self._elsewhere, self._judged = False, {}
-        over, note = await self._rounds(wait)
+        division = self._stages.division
+        if division is not None:
+            division.expect(self)
+        try:
+            over, note = await self._rounds(wait)
+        finally:
+            if division is not None:
+                division.leave(self)
         ended = over or self._stages.asking.is_spent
         if self._stages.settings.race and ended and not self._elsewhere:
             self._elsewhere = not await self._confirming.best(self._judged.values(), wait=wait)
@@ -82,7 +92,8 @@ class Conversation:
             if rounds.is_last and all(map(self._settled, asked)) and not self._stages.settings.race:
                 self._tell_kept(asked)
                 return True, ""  # the turns are used up, and nothing of this round is left to do
-            judged = await self._round(asked, wait)
+            async with self._place(asked):
+                judged = await self._round(asked, wait)
             if len(judged) < len(asked):
                 return False, ""  # the same command takes up what the provider or the machine failed at
             self._judged |= judged
@@ -95,6 +106,13 @@ class Conversation:
             if enough:
                 return True, enough
         return True, str(getattr(strategy, "note", ""))
+
+    def _place(self, asked: dict[int, Proposal]) -> AbstractAsyncContextManager[None]:
+        """Waits for this sample's place among all, where questions are divided and one is to be asked."""
+        division = self._stages.division
+        if division is None or all(map(self._settled, asked)):
+            return nullcontext()
+        return division.place(self, gain_of(each for _, each in sorted(self._judged.items())))
 
     async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn."""

@@ -54,7 +54,9 @@ def terms_of(config: BatchConfig, generated: Path | None, again: frozenset[Statu
         equal_errors=config.stop_after_errors,
     )
     written = config.model_dump(mode="json", exclude_defaults=True)
-    return Terms(limits=limits, again=again, config=written, generated=generated)
+    return Terms(
+        limits=limits, again=again, config=written, generated=generated, divides=config.divide == "gain"
+    )
 
 
 def _plan(

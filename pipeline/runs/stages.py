@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -18,6 +19,9 @@ from kernelproof.runs.leases import LeaseKeeper
 from kernelproof.runs.likeness import likeness
 from kernelproof.runs.strategies import StrategyClass
 from kernelproof.types import AttemptKey, Plan, Prompt, Response, RunSettings, Status, Verification
+
+if TYPE_CHECKING:
+    from kernelproof.runs.dividing import Division
 
 RETRIED = (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR)
 """Attempts that ended so are taken up again when the same command is run again."""
@@ -39,6 +43,8 @@ class Stages:
     room: anyio.CapacityLimiter
     """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
     on_event: OnEvent
+    division: Division | None = None
+    """Who asks next, where questions are divided by expected gain; None: each sample as it likes."""
     again: frozenset[Status] = frozenset()
     """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""
     known: dict[AttemptKey, AttemptState] = field(default_factory=dict)

@@ -135,7 +135,7 @@ def kill(program: Program, command: tuple[object, ...], kills: int, longest_s: f
             process.wait(generator.uniform(1.0, longest_s))
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-    program.run(*command)
+    program.run(*command, seconds=1800)
 
 
 @pytest.mark.ci
@@ -166,7 +166,7 @@ def test_a_killed_evolve_run_makes_the_attempts_that_it_would_have_made(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_a_killed_search_for_speed_has_asked_what_its_results_lead_to(
     program: Program, suite: Path, tmp_path: Path
 ) -> None:
@@ -174,7 +174,7 @@ def test_a_killed_search_for_speed_has_asked_what_its_results_lead_to(
     text.write_text(fenced(material.right("right_@KEY@")))
     program.extra = {"OPENAI_API_KEY": "none"}
     with start(answer=text, delay_s=0.2) as server:
-        kill(program, evolve(suite, server.url, 12, *TIMED), 4, 15.0)
+        kill(program, evolve(suite, server.url, 12, *TIMED), 10, 40.0)
         asked = server.counts()["asked"]
     asked.pop("", None)  # long prompts: the server was asked how long its model's context is
     found = by_turn(program)
@@ -182,7 +182,9 @@ def test_a_killed_search_for_speed_has_asked_what_its_results_lead_to(
     assert all(len(each.responses) == 1 for each in found.values())
     # Each is screened once, and the best is verified once more.
     assert sorted(len(each.verifications) for each in found.values()) == [1] * 11 + [2]
-    assert len(asked) == 12 and sum(asked.values()) <= 12 + 2 * 4
+    assert len(asked) == 12 and sum(asked.values()) <= 12 + 2 * 10
+    (best,) = (each for each in found.values() if len(each.verifications) == 2)
+    assert best.id == max(found.values(), key=rank).id, "what the search went by decides, killed or not"
     first = found[1]
     task = Task(first.problem, "cpp", 0, 12)
     rounds = Rounds(find_strategy("evolve")(task), 12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 
@@ -41,6 +41,7 @@ class Model(Provider):
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+        self.problems: list[str] = []
 
     @property
     def name(self) -> str:
@@ -48,6 +49,7 @@ class Model(Provider):
 
     async def ask(self, question: Question) -> Response:
         self.asked.append(question.turn)
+        self.problems.append(question.problem_id)
         source = f"from torch import nn\n\n\nclass ModelNew(nn.Module):  # program {question.turn}\n"
         source += "    def forward(self, x):\n        return x\n"
         return Response(text=f"```python\n{source}```", raw={"turn": question.turn})
@@ -76,7 +78,7 @@ class Machine(Engine):
             raise MachineError("killed")
         number = int(source.split("program ")[1].split()[0])
         self.verified.append((number, settings.bar))
-        speedup = (self._true if settings.bar is None else self._screened)[number - 1]
+        speedup = self.speedup(problem, number, settings)
         if speedup is None:
             return samples.verification(problem, Status.WRONG_OUTPUT, verify=settings)
         made = samples.verification(problem, speedup=speedup, verify=settings)
@@ -89,10 +91,18 @@ class Machine(Engine):
             memory_ms=0.1,
             compute_ms=0.0,
             needed_ms=0.1,
-            fraction=speedup / 10,
+            fraction=speedup / self.roofs[problem.id],
             ceilings=CEILINGS,
         )
         return made.model_copy(update={"measurement": made.measurement.model_copy(update={"roofline": roof})})
+
+    roofs: ClassVar[dict[str, float]] = {"level1/1": 10.0, "level1/2": 100.0}
+    """The speedup at the roofline, by problem."""
+
+    def speedup(self, problem: ProblemRecord, number: int, settings: VerifySettings) -> float | None:
+        """Of program `number`."""
+        del problem
+        return (self._true if settings.bar is None else self._screened)[number - 1]
 
 
 class Searching:
@@ -100,7 +110,7 @@ class Searching:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self._folder, self.model, self.events = folder, Model(), list[Event]()
-        self.problem = samples.problem()
+        self.problems = [samples.problem()]
         facts = {"turns": 6, "strategy": "refine", "race": True, "template": "basic-v3", **settings}
         self.settings = RunSettings(model="scripted", verify=SETTINGS, **facts)
         find_strategy(self.settings.strategy_name)
@@ -112,14 +122,15 @@ class Searching:
         *,
         dies_at: int | None = None,
         limits: Limits | None = None,
+        divides: bool = False,
         change: Callable[[Any], None] = lambda _: None,
     ) -> tuple[Outcome | None, list[tuple[int, float | None]]]:
         """How the batch ended, None where the machine failed, and what was verified."""
         machine = Machine(self._folder / "cache", screened, true, dies_at)
-        plan = Plan(self.settings, self.model, [self.problem], samples=1, questions=1)
+        plan = Plan(self.settings, self.model, self.problems, samples=1, questions=1)
         with open_store(self._folder / "attempts.sqlite") as store:
             change(store)
-            work = partial(run_batch, [plan], store, machine, Terms(limits or Limits()))
+            work = partial(run_batch, [plan], store, machine, Terms(limits or Limits(), divides=divides))
             try:
                 return anyio.run(partial(work, on_event=self.events.append)), machine.verified
             except MachineError:

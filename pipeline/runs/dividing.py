@@ -1,0 +1,84 @@
+"""Questions divided over samples by what another one is expected to gain.
+
+All samples are at work at once. Before each round that asks something a sample waits for a place here, and a
+place goes to the sample with the highest expected gain. Rounds whose results are stored need none, so that a
+batch that goes on has replayed them before anything is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from kernelproof.runs.stages import Judged
+from kernelproof.runs.strategies.expected_gain import expected_gain
+from kernelproof.types import Status
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    gain: float
+    order: int
+    go: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Division:
+    """Gives out places. A place is given when all samples that are expected wait, hold one, or left."""
+
+    def __init__(self, places: int) -> None:
+        """`places`: rounds that may be at work at the same time."""
+        self._free = places
+        self._busy: set[object] = set()
+        self._waiting: dict[object, _Waiting] = {}
+        self._order: dict[object, int] = {}
+
+    def expect(self, sample: object) -> None:
+        """A sample begins: nobody gets a place before it waits for one, or leaves."""
+        self._order.setdefault(sample, len(self._order))
+        self._busy.add(sample)
+
+    def leave(self, sample: object) -> None:
+        """It asks nothing more."""
+        self._busy.discard(sample)
+        self._grant()
+
+    @asynccontextmanager
+    async def place(self, sample: object, gain: float) -> AsyncIterator[None]:
+        """Waits for a place and holds it inside. `gain`: what another round is expected to gain."""
+        waiting = self._waiting[sample] = _Waiting(gain, self._order[sample])
+        self._busy.discard(sample)
+        self._grant()
+        try:
+            await waiting.go.wait()
+        except BaseException:
+            self._free += waiting.go.is_set()
+            self._waiting.pop(sample, None)
+            raise
+        try:
+            yield
+        finally:
+            self._free += 1
+            self._busy.add(sample)
+
+    def _grant(self) -> None:
+        while self._waiting and self._free and not self._busy:
+            # Of equal ones the first, however they came: so it is the same one after an interruption.
+            sample, best = max(self._waiting.items(), key=lambda one: (one[1].gain, -one[1].order))
+            del self._waiting[sample]
+            self._free -= 1
+            best.go.set()
+
+
+def gain_of(judged: Iterable[Judged]) -> float:
+    """The expected gain of a sample whose attempts, in the order of their turns, are these."""
+    reached, roofline = [0.0], None
+    for each in judged:
+        verdict = each.verification
+        times = verdict.measurement if verdict and verdict.status is Status.CORRECT else None
+        if times is not None and times.claimed > max(reached):
+            roofline = times.roofline.fraction if times.roofline else None
+        reached.append(times.claimed if times is not None else 0.0)
+    return expected_gain(reached[1:], roofline)
