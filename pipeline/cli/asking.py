@@ -135,7 +135,7 @@ class AskOptions:
         typer.Option(
             "--race/--no-race",
             help="Time attempts at rigor quick, and verify the best of a sample again at --rigor "
-            "[default: race with refine, beam, evolve].",
+            "[default: race with refine, beam, evolve, ideas].",
             show_default=False,
         ),
     ] = None
