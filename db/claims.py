@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from sqlalchemy import Connection, RowMapping, func, select
 
 from kernelproof.db.reported import Reported
@@ -102,10 +103,10 @@ def claims(connection: Connection, filters: Filters) -> Claims:
     rows = connection.execute(_REPORTS.where(Reported.id.in_(newest))).mappings()
     reports = {row["attempt_id"]: row for row in rows}
     found = selected(connection, filters)
+    imported = found.only(np.isin(found.rows["attempt"], list(reports)))
     results = [
-        _result(found, row, reports[attempt])
-        for row, attempt in enumerate(found.rows["attempt"].tolist())
-        if attempt in reports
+        _result(imported, row, reports[attempt])
+        for row, attempt in enumerate(imported.rows["attempt"].tolist())
     ]
     results.sort(key=lambda r: (setting_order(r.setting), natural(r.problem_id), r.attempt_id))
     groups: defaultdict[Setting, list[ClaimedResult]] = defaultdict(list)
@@ -116,7 +117,7 @@ def claims(connection: Connection, filters: Filters) -> Claims:
 
 
 def _result(found: Selected, row: int, report: RowMapping) -> ClaimedResult:
-    turn = found.rows[row]
+    turn = found.rows.record(row)
     facts = found.facts.all[turn["facts"]]
     problem, run = found.book.problems[int(turn["problem"])], found.book.runs[int(turn["run"])]
     times = kernel(found, row) if found.measured[row] else None

@@ -18,7 +18,7 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from kernelproof.db.scores.filters import Facts
-from kernelproof.db.scores.layout import ROW, Rows
+from kernelproof.db.scores.layout import ROW, Records
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
@@ -116,7 +116,9 @@ def pack_some(connection: Connection) -> bool:
     return any_empty(connection)
 
 
-def unpacked(connection: Connection, book: FactBook, most: int | None = None) -> Iterator[tuple[Cell, Rows]]:
+def unpacked(
+    connection: Connection, book: FactBook, most: int | None = None
+) -> Iterator[tuple[Cell, Records]]:
     """The rows of cells that are empty, read from the tables; of the first `most` of them."""
     limit = {"most": -1 if most is None else most}
     reader = _Reader(connection, book, limit)
@@ -138,7 +140,7 @@ class _Reader:
             number: json.loads(row.settings)["verify"].get("rigor") for number, row in self._runs.items()
         }
 
-    def packed(self, rows: Iterable[Any]) -> Rows:
+    def packed(self, rows: Iterable[Any]) -> Records:
         """Records of a cell's rows, which come by attempt."""
         records: list[tuple[Any, ...]] = []
         for _, group in groupby(rows, key=lambda row: row.attempt):

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from kernelproof.db.scores.boards import SOURCES, firsts, natural, setting_order, source_of
+from kernelproof.db.scores.boards import SOURCES, by_run_column, firsts, natural, setting_order, source_of
 from kernelproof.db.scores.filters import RunFacts
 from kernelproof.db.scores.layout import Ints
 from kernelproof.db.scores.records import Mean, Setting, Source
@@ -148,7 +148,8 @@ class _Side:
         own = np.array([number for number, run in samples.book.runs.items() if belongs(run)], np.int64)
         self._of = samples.only(np.isin(samples.rows["run"], own))
         self._source = _sources(self._of)
-        self.places = set(zip(self._source.tolist(), self._of.rule.tolist(), strict=True))
+        pairs = np.unique(np.stack((self._source, self._of.rule)), axis=1)
+        self.places = set(zip(*pairs.tolist(), strict=True))
 
     def problems(self, source: int, rule: int) -> dict[int, Side]:
         """The judged problems under one setting."""
@@ -177,8 +178,7 @@ class _Side:
 
 
 def _sources(of: Selected) -> Ints:
-    sources = {number: source_of(run) for number, run in of.book.runs.items()}
-    return np.array([sources[number] for number in of.rows["run"].tolist()], np.int64)
+    return by_run_column(of, {number: source_of(run) for number, run in of.book.runs.items()})
 
 
 def _compared(samples: Selected, number: int, a: Side, b: Side) -> ComparedProblem:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, text
+import numpy as np
+from sqlalchemy import Connection
 
 from kernelproof.db.scores.boards import natural
 from kernelproof.db.scores.filters import (
@@ -37,7 +38,7 @@ def hints(connection: Connection, filters: Filters, book: Book) -> tuple[str, ..
     `book`: what is there without any filter.
     """
     runs, problems = read_runs(connection), read_problems(connection)
-    used = set(book.rows["run"].tolist()), set(book.rows["problem"].tolist())
+    used = [set(np.unique(book.rows[name]).tolist()) for name in ("run", "problem")]
     runs = {number: run for number, run in runs.items() if number in used[0]}
     problems = {number: problem for number, problem in problems.items() if number in used[1]}
     lines = []
@@ -56,7 +57,9 @@ def hints(connection: Connection, filters: Filters, book: Book) -> tuple[str, ..
 
 
 def _only_stale(book: Book) -> bool:
-    verified = [book.facts[code] for code in set(book.rows["facts"].tolist()) if book.facts[code].verified]
+    verified = [
+        book.facts[code] for code in np.unique(book.rows["facts"]).tolist() if book.facts[code].verified
+    ]
     return bool(verified) and all(facts.policy != POLICY for facts in verified)
 
 
@@ -86,10 +89,10 @@ def _values(
         column = "problem_id" if name == "problem" else name
         found = (getattr(problem, column) for problem in problems.values())
     elif name in _VERDICT:
-        codes = set(book.rows["facts"].tolist())
+        codes = np.unique(book.rows["facts"]).tolist()
         found = (getattr(book.facts[code], name) for code in codes)
     elif name == "turns":
-        found = set(book.rows["turn"].tolist())
+        found = np.unique(book.rows["turn"]).tolist()
     elif name in ("since", "until"):
         days = [_day(moment) for moment in (book.rows["created"].min(), book.rows["created"].max())]
         found = [" to ".join(dict.fromkeys(days))]
@@ -106,8 +109,3 @@ def _listed(values: list[str]) -> str:
     shown = [re.sub(r"\s+", " ", value) for value in values[:MOST]]
     more = f" and {len(values) - MOST} more" if len(values) > MOST else ""
     return ", ".join(shown) + more if values else "none"
-
-
-def any_attempt(connection: Connection) -> bool:
-    """Whether anything is stored."""
-    return connection.execute(text("SELECT id FROM attempts LIMIT 1")).first() is not None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[Any]
+Records = NDArray[Any]
 """Records of the type ROW, by run, problem, sample, turn and verification."""
 Ints = NDArray[Any]
 Floats = NDArray[Any]
@@ -44,6 +44,36 @@ ROW = np.dtype(
 
 CHUNK = 1024
 """Samples of a run's problem that are kept together."""
+
+
+class Rows:
+    """Some of the records, in some order. Columns are copied out when they are asked for, records never."""
+
+    def __init__(self, records: Records, at: Ints | None = None) -> None:
+        """`at`: the places of these rows; None for all records in their order."""
+        self._records, self._at = records, at
+        self._columns: dict[str, NDArray[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._records) if self._at is None else len(self._at)
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        if column not in self._columns:
+            found = self._records[column]
+            self._columns[column] = np.ascontiguousarray(found) if self._at is None else found[self._at]
+        return self._columns[column]
+
+    def record(self, row: int) -> Any:
+        """One of the records."""
+        return self._records[row if self._at is None else self._at[row]]
+
+    def only(self, chosen: Truths | Ints) -> Rows:
+        """Those that are true, or the numbered ones."""
+        if chosen.dtype == bool:
+            if chosen.all():
+                return self
+            chosen = np.flatnonzero(chosen)
+        return Rows(self._records, chosen if self._at is None else self._at[chosen])
 
 
 def steps(*columns: NDArray[Any]) -> Ints:

@@ -17,7 +17,7 @@ from kernelproof.db.scores.filters import (
     problem_passes,
     run_passes,
 )
-from kernelproof.db.scores.layout import ROW, Rows, steps
+from kernelproof.db.scores.layout import ROW, Records, Rows, steps
 
 _RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id")
 _TAGS = text("SELECT run_id, tag FROM run_tags")
@@ -55,7 +55,7 @@ def read_book(connection: Connection, filters: Filters) -> Book:
     runs = {n: run for n, run in read_runs(connection).items() if run_passes(run, filters)}
     problems = {n: p for n, p in read_problems(connection).items() if problem_passes(p, filters)}
     book = FactBook(connection)
-    parts: list[Rows] = []
+    parts: list[Records] = []
     if any_empty(connection):
         parts += [
             rows for cell, rows in unpacked(connection, book) if cell.run in runs and cell.problem in problems
@@ -63,11 +63,12 @@ def read_book(connection: Connection, filters: Filters) -> Book:
     packed = [
         row[2] for row in connection.execute(_PACKED) if row[2] and row[0] in runs and row[1] in problems
     ]
-    rows = np.frombuffer(b"".join(packed), ROW)
+    records: Records = np.frombuffer(b"".join(packed), ROW)
     if parts:
-        rows = np.concatenate([rows, *parts])
-        rows = rows[np.lexsort([rows[name] for name in ("verification", "turn", "sample", "problem", "run")])]
-    return Book(runs, problems, book.facts, rows)
+        records = np.concatenate([records, *parts])
+        order = ("verification", "turn", "sample", "problem", "run")
+        records = records[np.lexsort([records[name] for name in order])]
+    return Book(runs, problems, book.facts, Rows(records))
 
 
 def distinct_attempts(rows: Rows) -> int:

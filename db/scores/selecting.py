@@ -75,8 +75,10 @@ class Selected:
 
     def only(self, chosen: Truths | Ints) -> Selected:
         """The same with some of the rows."""
+        if chosen.dtype == bool and chosen.all():
+            return self
         return Selected(
-            *(self.book, self.rows[chosen], self.rule[chosen], self.settings, self.facts),
+            *(self.book, self.rows.only(chosen), self.rule[chosen], self.settings, self.facts),
             *(self.retracted, self.stale, self.stale_samples),
         )
 
@@ -138,11 +140,11 @@ def select(book: Book, filters: Filters) -> Selected:
     """The attempts that pass the filters, each with the verification that counts under each setting."""
     facts = _FactColumns(book.facts, filters)
     rows = book.rows
-    rows = rows[facts.passes[rows["facts"]] & _in_time(rows, filters)]
+    rows = rows.only(facts.passes[rows["facts"]] & _in_time(rows, filters))
     gone = facts.retracted[rows["facts"]]
-    retracted, rows = int(gone.sum()), rows[~gone]
+    retracted, rows = int(gone.sum()), rows.only(~gone)
     rows, stale, stale_samples = _without_stale(rows, facts)
-    rows = rows[_counting(rows, facts)]
+    rows = rows.only(_counting(rows, facts))
     rows, device = _placed(rows, facts)
     names = [None, *facts.devices]
     base = facts.base[rows["facts"]]
@@ -151,7 +153,7 @@ def select(book: Book, filters: Filters) -> Selected:
     passing = np.array([wanted in (s.device or "").casefold() for s in settings], bool)
     keep = passing[rule] if len(rule) else np.zeros(0, bool)
     chosen = Selected(book, rows, rule, settings, facts, retracted, stale, stale_samples).only(keep)
-    return chosen.only(_order(chosen))
+    return _ordered(chosen)
 
 
 def _in_time(rows: Rows, filters: Filters) -> Truths:
@@ -183,8 +185,8 @@ def _without_stale(rows: Rows, facts: _FactColumns) -> tuple[Rows, int, int]:
     fresh = np.bincount(attempt, weights=~old) > 0
     stale = ~fresh[attempt]
     stale_sample = np.bincount(sample, weights=stale) > 0
-    kept = rows[~old & ~stale_sample[sample]]
-    return kept, distinct_attempts(rows[stale]), int(stale_sample.sum())
+    kept = rows.only(~old & ~stale_sample[sample])
+    return kept, distinct_attempts(rows.only(stale)), int(stale_sample.sum())
 
 
 def _counting(rows: Rows, facts: _FactColumns) -> Truths:
@@ -233,20 +235,24 @@ def _placed(rows: Rows, facts: _FactColumns) -> tuple[Rows, Ints]:
     usual = _usual(rows["run"], device, len(facts.devices))
     sample = steps(*(rows[name] for name in ("run", "problem", "sample")))
     key = sample * len(facts.bases) + facts.base[code]
-    reached = np.unique(np.stack((key[~nowhere], device[~nowhere])), axis=1)
-    left = np.searchsorted(reached[0], key[nowhere], "left")
-    found = np.searchsorted(reached[0], key[nowhere], "right") - left
-    times = np.maximum(found, 1)
-    which = np.repeat(np.flatnonzero(nowhere), times)
+    beside = ~nowhere & (np.bincount(sample, weights=nowhere) > 0)[sample]
+    reached = np.unique(key[beside] * len(facts.devices) + device[beside])
+    keys, devices = reached // len(facts.devices), reached % len(facts.devices)
+    left = np.searchsorted(keys, key[nowhere], "left")
+    found = np.searchsorted(keys, key[nowhere], "right") - left
+    times = np.ones(len(rows), np.int64)
+    times[nowhere] = np.maximum(found, 1)
+    several = np.repeat(np.arange(len(rows)), times)  # a row for each device
+    new = nowhere[several]
+    times, which = times[nowhere], several[new]
     offset = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
     somewhere = np.repeat(found > 0, times)
-    at = np.minimum(np.repeat(left, times) + offset, max(reached.shape[1] - 1, 0))
-    chosen = reached[1][at] if reached.shape[1] else np.full(len(which), -1)
+    at = np.minimum(np.repeat(left, times) + offset, max(len(keys) - 1, 0))
+    chosen = devices[at] if len(keys) else np.full(len(which), -1)
     theirs = np.where(somewhere, chosen, usual[rows["run"][which]])
-    return (
-        np.concatenate((rows[~nowhere], rows[which])),
-        np.concatenate((device[~nowhere], theirs)),
-    )
+    placed = device[several]
+    placed[new] = theirs
+    return (rows if len(several) == len(rows) else rows.only(several)), placed
 
 
 def _usual(run: Ints, device: Ints, devices: int) -> Ints:
@@ -283,14 +289,11 @@ def _settings(
     return number[code], settings
 
 
-def _order(chosen: Selected) -> Ints:
+def _ordered(chosen: Selected) -> Selected:
     """By run, problem, sample, setting and turn."""
     rows = chosen.rows
-    columns = [rows["turn"], chosen.rule, rows["sample"], rows["problem"], rows["run"]]
-    key = rows["run"].astype(np.int64)
-    for column in reversed(columns[:-1]):
-        span = int(column.max()) + 1 if len(column) else 1
-        if len(key) and int(key.max()) > (1 << 62) // span:
-            return np.lexsort(columns)
-        key = key * span + column
-    return np.argsort(key, kind="stable")
+    sample = steps(*(rows[name] for name in ("run", "problem", "sample")))
+    place = sample * len(chosen.settings) + chosen.rule  # rows came by run, problem, sample and turn
+    if (place[1:] >= place[:-1]).all():
+        return chosen
+    return chosen.only(np.argsort(place, kind="stable"))

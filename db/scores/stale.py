@@ -20,11 +20,13 @@ def stale_attempts(connection: Connection, filters: Filters) -> dict[int, list[i
     book = read_book(connection, filters)
     facts, rows = book.facts, book.rows
     verified = np.array([each.verified for each in facts], bool)[rows["facts"]]
-    rows = rows[verified]
+    rows = rows.only(verified)
     current = np.array([policy_passes(each, filters) for each in facts], bool)[rows["facts"]]
     attempt = steps(rows["attempt"])
     stale = np.bincount(attempt, weights=current) == 0
     found: defaultdict[int, list[int]] = defaultdict(list)
-    for run, number in np.unique(rows[stale[attempt]][["run", "attempt"]]).tolist():
-        found[run].append(number)
+    old = rows.only(stale[attempt])
+    for run, number in zip(old["run"].tolist(), old["attempt"].tolist(), strict=True):
+        if number not in found[run][-1:]:
+            found[run].append(number)
     return dict(found)
