@@ -8,8 +8,10 @@ each search is then measured again, and that speedup is its gain: a lucky measur
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -26,6 +28,7 @@ from kernelproof import Scorer, __version__, backends
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
+from kernelproof.runs.likeness import likeness
 from kernelproof.types import Status
 from kernelproof.wording import counted
 from kernelproof.workspace import open_workspace
@@ -47,6 +50,7 @@ def main() -> None:
         write(options, records)
         print(f"seed {seed} is done", flush=True)
     print(shown(records))
+    print(noise(options))
     print(f"every search is in {options.json}")
 
 
@@ -135,6 +139,12 @@ def claimed(attempt: StoredAttempt) -> float:
     return measured.claimed if measured and attempt.status is Status.CORRECT else 0.0
 
 
+def speedup(attempt: StoredAttempt) -> float:
+    """The measured speedup of an attempt that was timed."""
+    assert attempt.verdict is not None and attempt.verdict.verification.measurement is not None
+    return attempt.verdict.verification.measurement.speedup
+
+
 def best(attempts: Sequence[StoredAttempt]) -> StoredAttempt | None:
     """The one with the highest claim; None where nothing is correct."""
     winner = max(attempts, key=claimed, default=None)
@@ -215,6 +225,27 @@ def compared(ours: Sequence[float], theirs: Sequence[float]) -> str:
     found, pairs = ratio(ours, theirs), len(ours)
     interval = f"[{found.low:.3f}, {found.high:.3f}]" if pairs >= FEWEST else f"from {counted(pairs, 'pair')}"
     return f"{found.ratio:.3f} {interval}, {found.won} won, {found.lost} lost"
+
+
+def noise(options: argparse.Namespace) -> str:
+    """How far measurements of one program are apart, over all searches: what a gain has to exceed."""
+    found: dict[tuple[str, str], list[float]] = {}
+    with open_store(open_workspace(options.workspace).database) as store:
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
+            for strategy, problem in itertools.product(options.strategies, options.problems):
+                for attempt in tried(store, run_name(strategy, seed), problem):
+                    if attempt.source is not None and claimed(attempt) > 0:
+                        found.setdefault((problem, likeness(attempt.source)), []).append(speedup(attempt))
+    return apart([max(each) / min(each) for each in found.values() if len(each) > 1])
+
+
+def apart(factors: Sequence[float]) -> str:
+    """The sentence about the factors between the highest and the lowest speedup of programs."""
+    if not factors:
+        return "No program was measured more than once"
+    middle, most = statistics.median(factors), max(factors)
+    programs = counted(len(factors), "program")
+    return f"Speedups of the same program: up to {most:.2f} times apart, median {middle:.2f} ({programs})"
 
 
 def write(options: argparse.Namespace, records: Sequence[Record]) -> None:

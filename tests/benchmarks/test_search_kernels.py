@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.search.editor import Editor, able, question, served
 from benchmarks.search.kernels import KERNELS, LEVELS, MISTAKES, points, read
-from benchmarks.search.on_kernels import compared
+from benchmarks.search.on_kernels import apart, compared
 from benchmarks.search.proposer import MODELS, STRONG, Program
 from kernelproof import Submission, Verifier, backends
 from kernelproof.extraction import extract
@@ -149,6 +149,12 @@ def test_another_editor_goes_on_where_one_stopped() -> None:
 @pytest.mark.parametrize(("pairs", "said"), [(5, "2.000 from 5 pairs, 5 won, 0 lost"), (6, "2.000 [2.000, ")])
 def test_few_pairs_have_no_interval(pairs: int, said: str) -> None:
     assert compared([2.0 * n for n in range(1, pairs + 1)], list(range(1, pairs + 1))).startswith(said)
+
+
+def test_noise_is_said_of_programs_that_were_measured_again() -> None:
+    assert apart([]) == "No program was measured more than once"
+    said = "Speedups of the same program: up to 4.00 times apart, median 1.50 (3 programs)"
+    assert apart([4.0, 1.1, 1.5]) == said
 
 
 @pytest.mark.slow
