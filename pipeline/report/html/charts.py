@@ -7,6 +7,7 @@ a server's or a candidate's never reaches the drawing program, which is native c
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def fast_p(models: Sequence[Scores], speedups: dict[str, list[float]]) -> Spec:
         found = sorted(speedups.get(scores.model, []))
         for step in range(_STEPS + 1):
             p = low * (high / low) ** (step / _STEPS)
-            faster = sum(speedup > p for speedup in found)
+            faster = len(found) - bisect_right(found, p)
             values.append({"series": series, "p": p, "share": faster / max(scores.correct.whole, 1)})
     return {
         "data": {"values": values},
@@ -52,6 +53,7 @@ def fast_p(models: Sequence[Scores], speedups: dict[str, list[float]]) -> Spec:
                 "field": "share",
                 "type": "quantitative",
                 "title": "samples faster than p",
+                "scale": {"nice": 5},
                 "axis": {"format": "%", "tickCount": 5},
             },
             **_coloured(len(charted(models))),
@@ -169,7 +171,7 @@ def samples(m: Measurement) -> Spec:
     return {
         "data": {"values": values},
         "height": 150,
-        "mark": {"type": "circle", "size": 9, "opacity": 0.8},
+        "mark": {"type": "circle", "size": 14, "opacity": 0.8},
         "encoding": {
             "x": {"field": "call", "type": "quantitative", "title": "call", "axis": {"tickCount": 5}},
             "y": {

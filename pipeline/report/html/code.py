@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from difflib import unified_diff
+from io import StringIO
+from itertools import groupby
+from typing import Any
 
 from markupsafe import Markup
 
@@ -13,19 +18,38 @@ MOST_CODE = 60_000
 """Characters of one program that are shown."""
 MOST_LOG = 20_000
 """Characters of the compilers' words."""
+_EXACT = {"stripnl": False, "ensurenl": False}
+_CPP = re.compile(r"^\s*#include\b|__global__|\btorch::Tensor\b", re.MULTILINE)
+Token = tuple[Any, str]
+"""Its kind and its text, as Pygments has them."""
 _MOST_DIFFED = 4_000
 """Lines of a program that is compared: comparing takes the square of them."""
 
 
 def coloured(source: str, language: str = "python") -> Markup:
     """A program, or a diff, as spans whose classes style.css colours."""
-    from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import DiffLexer, PythonLexer
 
-    lexer = {"python": PythonLexer, "diff": DiffLexer}[language](stripnl=False, ensurenl=False)
-    text = highlight(visible(cut(source, MOST_CODE)), lexer, HtmlFormatter(nowrap=True))
-    return Markup(text)
+    lexer = {"python": PythonLexer, "diff": DiffLexer}[language](**_EXACT)
+    tokens = lexer.get_tokens(visible(cut(source, MOST_CODE)))
+    written = StringIO()
+    HtmlFormatter(nowrap=True).format(_with_kernels(tokens), written)
+    return Markup(written.getvalue())
+
+
+def _with_kernels(tokens: Iterable[Token]) -> Iterator[Token]:
+    """The tokens of a Python program; strings that hold C++ or CUDA become the tokens of that."""
+    from pygments.lexers import CppLexer
+    from pygments.token import String
+
+    for is_string, run in groupby(tokens, lambda token: token[0] in String):
+        found = list(run)
+        text = "".join(part for _, part in found)
+        if is_string and _CPP.search(text):
+            yield from CppLexer(**_EXACT).get_tokens(text)
+        else:
+            yield from found
 
 
 def cut(text: str, most: int) -> str:

@@ -22,10 +22,10 @@ def summary(board: Board) -> list[str]:
 
 def _models(board: Board) -> str:
     asked = sum(scores.attempts for scores in board.models)
-    return (
-        f"{counted(len(board.models), 'model')}, {counted(len(board.problems), 'problem')}, "
-        f"{counted(asked, 'finished attempt')}."
-    )
+    said = [counted(len(board.problems), "problem"), counted(asked, "finished attempt")]
+    if board.models[0].source == "model":  # else it is a file, or a tuner
+        said.insert(0, counted(len(board.models), "model"))
+    return f"{', '.join(said)}."
 
 
 def _model(s: Scores) -> str:
