@@ -67,7 +67,7 @@ evidence: .venv/test.installed
 
 # All at once, since pip looks at every package each time.
 .venv/test.installed: pyproject.toml constraints.txt scripts/install.sh
-	scripts/system_packages.sh
+	scripts/system_packages.sh test
 	scripts/install.sh test lint
 	touch .venv/demo.installed $@
 

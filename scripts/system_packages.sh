@@ -1,10 +1,15 @@
 #!/bin/sh
-# What pip cannot bring: a C++ compiler, and bubblewrap for the strongest sandbox. Installed where this is
-# Debian (or Ubuntu) and we are root; elsewhere it says what to ask for, and kernelproof uses what is there.
+# What pip cannot bring: a C++ compiler, and bubblewrap for the strongest sandbox; with `test` also Chromium,
+# in which the report is tested. Installed where this is Debian (or Ubuntu) and we are root; elsewhere it says
+# what to ask for, and kernelproof uses what is there.
 set -eu
 missing=""
 command -v c++ >/dev/null || missing="$missing g++"
 command -v bwrap >/dev/null || [ -x "${KERNELPROOF_BWRAP:-}" ] || missing="$missing bubblewrap"
+if [ "${1:-}" = test ]; then
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+        missing="$missing chromium"
+fi
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     # shellcheck disable=SC2086 # several package names

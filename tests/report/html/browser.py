@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,6 +83,14 @@ class Tab:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    def until(self, expression: str) -> None:
+        """Returns when an expression is true: a page hears of events a little later. Fails after 20 s."""
+        for _ in range(400):
+            if self.ask(expression):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"never true: {expression}")
 
     def press(self, key: str) -> None:
         """Presses a key, as a person without a mouse does."""

@@ -79,8 +79,8 @@ def test_a_link_opens_its_kernel(tab: Tab, place: Path) -> None:
     tab.open(place / "good.html")
     tab.ask("document.querySelector('#problems-1 a[href^=\"#kernel\"]').focus()")
     tab.press("Enter")
-    assert tab.ask("document.querySelector('details.kernel:target').open") is True
-    assert tab.ask("document.activeElement.tagName") == "SUMMARY"
+    tab.until("document.querySelector('details.kernel:target')?.open")
+    tab.until("document.activeElement.tagName === 'SUMMARY'")
     assert tab.complaints == []
 
 
