@@ -39,12 +39,9 @@ def _model(s: Scores) -> str:
     if faster.share is None:
         return f"{first}; nothing was timed."
     over = s.geometric_mean_all
-    kept = (
-        f" Over all {counted(s.problems, 'problem')} its best kernels give a speedup of {mean(over)}, "
-        "where the reference is kept for a problem without a correct kernel."
-        if over.value is not None and s.source == "model"
-        else ""
-    )
+    kept = ""
+    if over.value is not None and s.source == "model":
+        kept = f" Its speedup over all {counted(s.problems, 'problem')} is {mean(over)}."
     return f"{first}, and faster than the reference in {faster.part}.{kept}"
 
 
