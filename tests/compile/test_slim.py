@@ -83,7 +83,7 @@ def slim(builder: Builder) -> Build:
     return builder.build(EXTENSION)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_plain_extension_takes_the_slim_route(slim: Build) -> None:
     assert slim.state is BuildState.OK, slim.log
     assert slim.route is Route.SLIM and slim.fallback == ""
@@ -92,7 +92,7 @@ def test_a_plain_extension_takes_the_slim_route(slim: Build) -> None:
     assert "n must be positive" in call(slim, CALLS)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_it_takes_gives_and_raises_what_the_full_one_does(
     slim: Build, fresh_cache: Path, toolchain: Toolchain
 ) -> None:
@@ -103,7 +103,7 @@ def test_it_takes_gives_and_raises_what_the_full_one_does(
     assert len(told.splitlines()) > EXPECTED_LINES
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_the_slim_headers_lack_is_compiled_in_full(builder: Builder) -> None:
     source = "bool deterministic() { return at::globalContext().deterministicAlgorithms(); }"
     request = BuildRequest(
@@ -159,7 +159,7 @@ def test_a_torch_with_other_headers_is_compiled_against_in_full(toolchain: Toolc
     assert slim_route(EXTENSION, strange) is None
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_glue_that_does_not_compile_costs_only_time(
     fresh_cache: Path, toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +173,7 @@ def test_a_glue_that_does_not_compile_costs_only_time(
     assert build.route is Route.FULL and build.fallback == ""
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_only_the_linker_waits_for_the_glue(fresh: Builder) -> None:
     """The first build of a cache is compiled beside the glue; the library is the one that others get."""
     first = fresh.build(EXTENSION)
