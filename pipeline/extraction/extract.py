@@ -13,6 +13,7 @@ from dataclasses import replace
 from kernelproof.extraction.blocks import begins_as_program
 from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.completeness import LABEL, NAME
+from kernelproof.extraction.edits import Edited, edited
 from kernelproof.extraction.normalise import normalise
 from kernelproof.extraction.reasons import declined, reason_of
 from kernelproof.extraction.remarks import remark
@@ -29,8 +30,11 @@ _LONE_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[ \t]*(?:python3?|py)?[ \t]*\n")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
-def extract(response: Response) -> Extraction:
+def extract(response: Response, base: str | None = None) -> Extraction:
     """The program that a text means. Total and deterministic; bounded work for any text.
+
+    `base` is the program that the question showed. An answer without a program of its own may be a diff of it
+    (`edits.py`).
 
     A text that a user gives is `Response(text=text)`, without a finish reason. Only the finish reason makes a
     difference. When the server cut the answer off, a program that runs to the end is `truncated`. Otherwise
@@ -40,6 +44,13 @@ def extract(response: Response) -> Extraction:
     found = _found(response) if status is None else Found(None, status=status)
     if (response.finish_reason or "").lower() in LIMITED | FILTERED | REFUSED:
         found = replace(found, warnings=(*found.warnings, remark("finish_reason", response.finish_reason)))
+    lacking = found.status is Status.NO_CODE or remark("does_not_parse") in found.warnings
+    changed = _edited(response, base) if status is None and lacking else None
+    if changed is not None and changed.code is not None:
+        found = Found(changed.code, "diff")
+    elif changed is not None:
+        none = _none(response, Status.NO_CODE, found.warnings)
+        return none.model_copy(update={"reason": changed.reason})
     if found.code is None:
         return _none(response, found.status or Status.NO_CODE, found.warnings)
     start = (response.text or "").rfind(found.code)
@@ -49,6 +60,15 @@ def extract(response: Response) -> Extraction:
         warnings=tuple(dict.fromkeys(found.warnings)),
         span=(start, start + len(found.code)) if start >= 0 else None,
     )
+
+
+def _edited(response: Response, base: str | None) -> Edited | None:
+    """The edits of an answer that has no program of its own; None where it has none."""
+    raw = response.text or ""
+    if len(raw) > MAX_TEXT:
+        return None
+    answer = set_thinking_aside(normalise(raw)[0], Budget())
+    return None if answer.unclosed else edited(answer.text, base)
 
 
 def _found(response: Response) -> Found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kernelproof.extraction.remarks import WARNINGS
 from kernelproof.types import Response, Status
 from kernelproof.types.exchange import FILTERED, LIMITED, REFUSED
@@ -33,11 +35,32 @@ def reason_of(status: Status, response: Response, warnings: tuple[str, ...]) -> 
                 "its thinking never ends" if "unclosed_thinking" in warnings else "it ends inside a program"
             )
         case Status.EMPTY:
-            return _joined(_only_reasoning(response) or "there is no text", _finish(response))
+            asked = _tools(response)
+            return asked or _joined(_only_reasoning(response) or "there is no text", _finish(response))
     said = [
         f"{WARNINGS[name].rstrip('.')}{detail}" for name, detail in map(_split, warnings) if name in _EXPLAIN
     ]
     return "; ".join(said) or "no part of it is a program that defines ModelNew"
+
+
+def _tools(response: Response) -> str:
+    """What is said of an answer that calls tools, in a body of Chat Completions or of Responses."""
+    choices, output = response.raw.get("choices"), response.raw.get("output")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    called = message.get("tool_calls") if isinstance(message, dict) else None
+    calls = [each.get("function") for each in _dicts(called)]
+    calls += [each for each in _dicts(output) if each.get("type") == "function_call"]
+    if not calls:
+        return ""
+    names = [str(each.get("name")) for each in calls if isinstance(each, dict) and each.get("name")]
+    told = ", ".join(" ".join(name.split())[:60] for name in dict.fromkeys(names[:3]))
+    named = f"the tool {told}" if told else "a tool"
+    return f"it asks for {named}, and no tools are offered: the answer has to be the program itself"
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _refusal(response: Response) -> str:

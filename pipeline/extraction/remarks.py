@@ -19,7 +19,7 @@ WARNINGS: dict[str, str] = {
     "reference_echoed": "The program, or another block, also defines the reference's class Model.",
     "placeholder_skipped": "A block whose ModelNew is only a placeholder was passed over.",
     "split_over_blocks": "A block needs names that only other blocks define; blocks are never joined.",
-    "diff_skipped": "A diff was passed over: only whole programs are taken.",
+    "diff_skipped": "A diff was passed over: it does not fit, or a whole program stands beside it.",
     "does_not_parse": "The program is complete but not valid Python; the syntax error is reported later.",
     "model_new_not_top_level": "ModelNew is defined where importing the program does not reach it.",
     "no_model_new": "The text is Python and does not define ModelNew.",

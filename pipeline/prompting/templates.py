@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -124,11 +125,27 @@ def _read(folder: Traversable) -> Template:
                 texts[entry.name] = entry.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise UsageError(f"template {where}: {entry.name} cannot be read: {error}") from error
+    texts = _extended(texts, where)
     missing = [name for name in REQUIRED if name not in texts]
     if missing:
         raise UsageError(f"template {where} lacks {', '.join(missing)}; see docs/reference/prompts.md")
     facts = _facts(texts["template.toml"], where)
     return Template(f"{facts['name']}-v{facts['version']}", facts["description"], texts, where)
+
+
+def _extended(texts: dict[str, str], where: str) -> dict[str, str]:
+    """The files with those of the template that `extends` names, of which a file's own version goes before.
+
+    `{% include 'basic-v4/system.j2' %}` then still reaches the other one.
+    """
+    base = _facts(texts["template.toml"], where).get("extends") if "template.toml" in texts else None
+    if base is None:
+        return texts
+    folder = files("kernelproof.prompts").joinpath(str(base))
+    if not re.fullmatch(r"[\w-]+", str(base)) or not folder.joinpath("template.toml").is_file():
+        raise UsageError(f"template {where}: it extends {base!r}, which is no packaged template")
+    theirs = {name: text for name, text in _read(folder).files.items() if name != "template.toml"}
+    return theirs | {f"{base}/{name}": text for name, text in theirs.items() if name in texts} | texts
 
 
 def _facts(text: str, where: str) -> dict[str, Any]:

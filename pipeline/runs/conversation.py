@@ -22,7 +22,7 @@ from kernelproof.runs.dividing import gain_of
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
 from kernelproof.runs.leases import in_thread
-from kernelproof.runs.prompts import prompt_of
+from kernelproof.runs.prompts import prompt_of, shown_program
 from kernelproof.runs.questions import question_key
 from kernelproof.runs.repeats import repeated
 from kernelproof.runs.stages import RETRIED, Answered, Judged, Room, Stages
@@ -302,7 +302,10 @@ class Conversation:
         before, asked = answered.before, self._proposals[turn]
         origin = (before.parent_id, before.plan) if before else (parent.id if parent else None, asked.plan)
         attempt_id, key, response = answered.claim.state.id, self._key(turn), answered.response
-        extraction = await in_thread(extract_plans if asked.plans else extract, response)
+        base = shown_program(asked, self._judged)
+        extraction = await (
+            in_thread(extract_plans, response) if asked.plans else in_thread(extract, response, base)
+        )
         await in_thread(self._stages.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
             status = extraction.status or Status.NO_CODE

@@ -67,6 +67,14 @@ def prompt_of(stages: Stages, problem: Problem, proposal: Proposal, judged: Mapp
     )
 
 
+def shown_program(proposal: Proposal, judged: Mapping[int, Judged]) -> str | None:
+    """The program that the question of a proposal is about; None where it shows none."""
+    parent = _at(judged, proposal.parent)
+    if parent is not None and proposal.plan is not None:
+        parent = next((each for each in judged.values() if each.id == parent.parent_id), None)
+    return parent.source if parent is not None else None
+
+
 def _at(judged: Mapping[int, Judged], turn: int | None) -> Judged | None:
     return None if turn is None else judged[turn]
 

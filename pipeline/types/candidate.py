@@ -25,8 +25,9 @@ class Extraction(FrozenRecord):
     """The same in words, the server's own among them: its refusal, its finish reason. Empty when a candidate
     was found, and in what earlier versions stored."""
     method: str
-    """How it was found: `whole` (the text is the program), `fence`, `lenient_fence`, `bare` or `json`; `none`
-    when it was not. Earlier versions said `file` for `whole`."""
+    """How it was found: `whole` (the text is the program), `fence`, `lenient_fence`, `bare` or `json`; `diff`
+    (changes of the program that the question showed); `none` when there is none.
+    Earlier versions said `file` for `whole`."""
     warnings: tuple[str, ...] = ()
     """What was odd about the response: `unclosed_fence` ...; docs/rationale/extraction.md lists them."""
     span: tuple[int, int] | None = None

@@ -122,3 +122,25 @@ def test_a_response_in_a_file_is_still_a_response() -> None:
     assert found.candidate is not None and found.candidate.source == GOOD
     found = given_text(f"import torch\nx = first(thing\n\n{fence(GOOD)}")
     assert found.candidate is not None and found.candidate.source == GOOD
+
+
+TOOL = {"type": "function", "function": {"name": "web_search\n\x1b[31m", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        ({"choices": [{"message": {"content": None, "tool_calls": [TOOL]}}]}, "the tool web_search"),
+        ({"output": [{"type": "function_call", "name": "python"}]}, "the tool python"),
+        ({"choices": [{"message": {"tool_calls": [{"function": None}, "x"]}}]}, "a tool"),
+    ],
+)
+def test_an_answer_that_asks_for_tools_says_so(raw: dict[str, object], named: str) -> None:
+    found = extract(Response(text=None, finish_reason="tool_calls", raw=raw))
+    assert found.status is Status.EMPTY and found.reason.startswith(f"it asks for {named}")
+    assert found.reason.endswith("no tools are offered: the answer has to be the program itself")
+
+
+@pytest.mark.parametrize("raw", [{}, {"choices": "x", "output": 3}, {"choices": [{"message": 1}]}])
+def test_an_empty_answer_without_tools_says_what_the_server_said(raw: dict[str, object]) -> None:
+    assert extract(Response(text=None, finish_reason="stop", raw=raw)).reason.startswith("there is no text")

@@ -14,6 +14,7 @@ from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_json
 from kernelproof.prompting import Failure, first_prompt, list_templates, open_template, repair_prompt
 from kernelproof.prompting.templates import example
+from kernelproof.runs.tuning.template import read_template
 from kernelproof.types import Response, Status
 from tests.prompting.material import problem
 
@@ -124,3 +125,25 @@ FROZEN = {
 def test_a_template_that_has_results_never_changes() -> None:
     found = {name: sha256_json(dict(open_template(name).files)) for name in FROZEN}
     assert found == FROZEN
+
+
+def test_a_template_may_extend_a_packaged_one(tmp_path: Path) -> None:
+    facts = 'name = "mine"\nversion = 1\ndescription = "short"\nextends = "basic-v4"\n'
+    (tmp_path / "template.toml").write_text(facts)
+    (tmp_path / "system.j2").write_text("{% include 'basic-v4/system.j2' %}\n\nOne rule more.")
+    mine = first_prompt(problem(), backend="cpp", template=str(tmp_path))
+    theirs = first_prompt(problem(), backend="cpp", template="basic-v4")
+    assert mine.user == theirs.user
+    assert mine.system.split() == [*theirs.system.split(), "One", "rule", "more."]
+    assert mine.template == "mine-v1" and mine.template_sha256 != theirs.template_sha256
+    (tmp_path / "template.toml").write_text(facts.replace("basic-v4", "../examples"))
+    with pytest.raises(UsageError, match=r"extends '\.\./examples', which is no packaged template"):
+        open_template(str(tmp_path))
+
+
+def test_tunable_asks_for_declarations_that_tune_reads() -> None:
+    system = first_prompt(problem(), backend="cuda", template="tunable-v1").system
+    source = system.partition("```\n")[2].partition("```")[0]
+    tunable = read_template(f'SOURCE = """\n{source}"""\n')
+    assert tunable.named(tunable.original) == {"TILE": 32, "THREADS": 256}
+    assert {"plan.j2", "plans.j2"} <= set(open_template("tunable-v1").files)

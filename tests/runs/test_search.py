@@ -45,6 +45,13 @@ def test_a_landscape_without_improvement_ends_the_search_and_says_so(name: str) 
 
 
 @pytest.mark.parametrize("name", SEARCHES)
+def test_a_model_that_only_breaks_what_worked_ends_the_search_which_goes_back_to_the_best(name: str) -> None:
+    done = search(name, lambda turn: Outcome(1.5) if turn == 2 else FAILED, turns=200)
+    assert len(done.results) < 50 and done.note.startswith("no improvement in ")
+    assert done.parents.count(2) > 1
+
+
+@pytest.mark.parametrize("name", SEARCHES)
 def test_the_turns_are_used_up_as_long_as_it_gets_faster(name: str) -> None:
     climbing = search(name, lambda turn: Outcome(1.0 + turn / 10), turns=50)
     assert len(climbing.results) == 50 and climbing.note == ""
