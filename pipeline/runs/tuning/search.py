@@ -302,6 +302,7 @@ class _Search:
                 assert head.trial is not None
                 self._proposer.tell(head.values, head.trial.score)
                 outcome.trials.append(head.trial)
+                judge.bar = max(judge.bar, head.trial.rank[0])
                 self._hear(head.trial)
                 more = more and outcome.trials[0].correct
 
@@ -333,6 +334,8 @@ class _Judge:
 
     def __init__(self, plan: Plan, run: RunSettings, engine: Engine, store: Store) -> None:
         self._plan, self._run, self._engine, self._store = plan, run, engine, store
+        self.bar = 0.0
+        """What the best trial so far surely reaches: one that is surely slower is timed for less long."""
         found = store.attempts_by_content(store.begin_run(run))
         self._ids = {
             content.text_sha256: ids
@@ -354,7 +357,10 @@ class _Judge:
     def _verified(self, values: Values, source: str) -> Trial:
         given = self._given(values, source)
         program = given.extraction.candidate.source if given.extraction.candidate else source
-        verdict = verify_persistently(self._engine, program, self._plan.problem, self._run.verify)
+        settings = self._run.verify
+        if self.bar:
+            settings = settings.model_copy(update={"bar": self.bar})
+        verdict = verify_persistently(self._engine, program, self._plan.problem, settings)
         number = self._store.add_finished(
             self._run,
             self._plan.problem,
