@@ -122,7 +122,7 @@ def _given(option: Any, words: Sequence[str]) -> list[str]:
         if option.is_flag:
             found.append(name)
         else:
-            found.append(value if equals else "".join(words[number + 1 : number + 2]))
+            found.append(value if equals else " ".join(words[number + 1 : number + 1 + option.nargs]))
     return found
 
 

@@ -108,10 +108,12 @@ def _print_empty(board: Leaderboard, console: Console) -> None:
         console.print("No finished attempt passes these filters; kernelproof leaderboard shows them all.")
         for hint in board.hints:
             console.print(f"  {clean(hint)}", soft_wrap=True)
+    elif board.counts.stale or board.counts.retracted:
+        console.print("No result counts under the current policy.")
     elif board.counts.unfinished:
         stored = counted(board.counts.unfinished, "attempt")
         console.print(f"{stored} stored, none finished; the same generate command continues.")
-    elif not board.counts.stale and not board.counts.retracted:
+    else:
         console.print(
             "No attempts yet. Make some: kernelproof generate, or kernelproof verify FILE --problem PROBLEM."
         )

@@ -75,6 +75,8 @@ def test_an_option_is_given_once_unless_it_may_be_repeated(words: tuple[str, ...
     name = option_name(option)
     if option.is_flag:
         given, told_of = [name, name], ""
+    elif option.nargs > 1:
+        given, told_of = [name, "2", "3", name, "4", "5"], " (2 3 and 4 5)"
     else:
         given, told_of = [name, "2", f"{name}=3"], " (2 and 3)"
     said = parsed(words, given)
