@@ -25,7 +25,7 @@ from tests.db.scores.reference import Turn
 RUN = samples.settings()
 OTHER = samples.settings("openai:other")
 ALIKE = settings(
-    max_examples=25,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelproof.referee.correctness import comparing, tolerance
 from kernelproof.types import ErrorClass, ErrorStatistics
+from kernelproof.version import POLICY
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 seeds = st.integers(0, 2**32 - 1)
@@ -295,3 +296,9 @@ def test_errors_in_proportion_are_surely_within_where_few_elements_are_large(see
     native = (3 * torch.randn(1000, generator=source)).exp()
     mine = native * (1 + 4e-5 * (2 * torch.rand(1000, generator=source) - 1))
     assert comparing.surely_within(mine, native, tolerance.timed_floor(torch.float32, 1e-7))
+
+
+def test_other_tolerances_are_another_policy() -> None:
+    """Where this fails, raise POLICY: results under other tolerances are not ranked together. Then its hash
+    belongs here."""
+    assert (POLICY, tolerance.policy_sha256()[:12]) == ("1", "b9844fe89582")
