@@ -45,7 +45,7 @@ def forecast(plan: Plan, store: Store | None) -> Forecast:
     run_id = store.run_id(plan.settings) if store else None
     known = store.attempts_of(run_id) if store and run_id is not None else {}
     usage = store.usage_of(plan.settings.model) if store else None
-    prompts = {problem.sha256: _prompt(plan, problem) for problem in plan.problems}
+    prompts = {problem.sha256: question_of(plan, problem) for problem in plan.problems}
     samples = [
         _Sample(plan, p, n, known, prompts[p.sha256]) for p in plan.problems for n in range(plan.samples)
     ]
@@ -70,7 +70,8 @@ def forecast(plan: Plan, store: Store | None) -> Forecast:
     )
 
 
-def _prompt(plan: Plan, problem: Problem) -> Prompt:
+def question_of(plan: Plan, problem: Problem) -> Prompt:
+    """The first question about a problem."""
     verify = plan.settings.verify
     return first_prompt(
         problem,

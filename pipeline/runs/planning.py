@@ -14,9 +14,11 @@ from kernelproof.providers import (
     RecordingProvider,
     open_provider,
 )
+from kernelproof.providers.context import cannot_fit
 from kernelproof.providers.server_batches import MAX_QUESTIONS
 from kernelproof.runs.batch import Plan, Terms
 from kernelproof.runs.config import BatchConfig, ModelConfig
+from kernelproof.runs.forecast import question_of
 from kernelproof.runs.limits import Limits
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.types import Problem, Response, RunSettings, Status, VerifySettings
@@ -40,7 +42,28 @@ def plans_of(
     models = config.all_models
     if not models:
         raise UsageError("no model; give --model openai:MODEL, or [[models]] in the configuration")
-    return [_plan(config, model, problems, verify, record, ask) for model in models]
+    plans = [_plan(config, model, problems, verify, record, ask) for model in models]
+    if ask:
+        for plan in plans:
+            _check_budget(config, plan)
+    return plans
+
+
+def _check_budget(config: BatchConfig, plan: Plan) -> None:
+    """Raises UsageError where a limit of the command does not even pay one question of this model."""
+    limits: list[tuple[str, int]] = []
+    if config.max_tokens_total is not None:
+        limits.append((f"--max-tokens-total {config.max_tokens_total}", config.max_tokens_total))
+    price = plan.price
+    dollars = min(price.input, price.input if price.cached is None else price.cached) if price else 0.0
+    if config.max_cost is not None and dollars > 0:
+        limits.append((f"--max-cost {config.max_cost:g}", int(config.max_cost / dollars * 1e6)))
+    for said, tokens in limits:
+        if plan.problems and all(cannot_fit(question_of(plan, each), tokens) for each in plan.problems):
+            raise UsageError(
+                f"{said} is less than one question to {plan.settings.model} takes, of any of the problems, "
+                "without its answer; give more"
+            )
 
 
 def terms_of(config: BatchConfig, generated: Path | None, again: frozenset[Status] = frozenset()) -> Terms:

@@ -68,10 +68,16 @@ def prompt_of(stages: Stages, problem: Problem, proposal: Proposal, judged: Mapp
 
 
 def shown_program(proposal: Proposal, judged: Mapping[int, Judged]) -> str | None:
-    """The program that the question of a proposal is about; None where it shows none."""
+    """The program that the question of a proposal is about; None where it shows none.
+
+    Where the parent's answer held none, and the whole conversation is shown, it is the last one in that.
+    """
+    by_id = {each.id: each for each in judged.values()}
     parent = _at(judged, proposal.parent)
     if parent is not None and proposal.plan is not None:
-        parent = next((each for each in judged.values() if each.id == parent.parent_id), None)
+        parent = by_id.get(parent.parent_id or 0)
+    while parent is not None and parent.source is None and proposal.history:
+        parent = by_id.get(parent.parent_id or 0)
     return parent.source if parent is not None else None
 
 

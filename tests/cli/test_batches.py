@@ -120,7 +120,7 @@ def test_a_prompt_that_cannot_fit_ends_as_a_refused_one_and_is_not_sent(night: P
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "answers"), [("--max-attempts", 5, 5), ("--max-tokens-total", 600, 4)]
+    ("option", "value", "answers"), [("--max-attempts", 5, 5), ("--max-tokens-total", 1800, 12)]
 )
 def test_a_limit_ends_the_run_cleanly(
     night: Program, suite: Path, option: str, value: int, answers: int
@@ -133,6 +133,19 @@ def test_a_limit_ends_the_run_cleanly(
         before = server.counts()["requests"]
         night.run(*asked(suite, server, *command))
         assert server.counts()["requests"] == before
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [("--max-tokens-total", 300), ("--max-cost", "0.0001", "--price", "1,10")],
+)
+def test_a_budget_smaller_than_one_question_is_said_at_once(
+    night: Program, suite: Path, limit: tuple[object, ...]
+) -> None:
+    with start() as server:
+        done = night.run(*asked(suite, server, *limit), code=2)
+        assert server.counts()["requests"] == 0
+    assert f"{limit[0]} {limit[1]} is less than one question to openai:" in done.stderr
 
 
 def test_a_price_makes_a_cost_and_a_limit(night: Program, suite: Path) -> None:

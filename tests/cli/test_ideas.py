@@ -105,3 +105,30 @@ def test_a_killed_search_asks_what_it_would_have_asked(program: Program, suite: 
     assert parents(found) == {1: None, 2: 1, 3: 1, 4: 2, 5: 4, 6: 1, 7: 3, 8: 7, 9: 1}
     assert [found[turn].plan for turn in sorted(found)] == [None, 1, 2, None, None, 1, None, None, 2]
     assert all(len(attempt.responses) == 1 for attempt in found.values())
+
+
+@pytest.mark.ci
+def test_an_answer_may_be_a_diff_of_the_program_that_its_question_showed(
+    program: Program, suite: Path, tmp_path: Path
+) -> None:
+    broken = material.uncompilable("first")
+    line = next(line for line in broken.splitlines() if line.startswith("import torch"))
+    diff = f"```diff\n@@ -1,1 +1,1 @@\n-{line}\n+{line}  # changed\n```"
+    answers: material.Answers = {
+        ("level1/1", 0, 1): answer(fenced(broken)),
+        ("level1/1", 0, 2): answer(diff.replace(f"-{line}", "-import tensorflow")),
+        ("level1/1", 0, 3): answer(f"Once more.\n{diff}"),
+    }
+    file = material.recording(tmp_path / "diff.jsonl", answers)
+    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", "--backend", "cpp")
+    program.run(*command, "--no-measure", "--turns", 3)
+    first, unfit, fit = program.attempts()
+    reason = (
+        "the answer is a diff that does not fit: hunk 1: the line 'import tensorflow' is not in the program"
+    )
+    assert unfit.status is Status.NO_CODE and unfit.extraction is not None
+    assert unfit.extraction.reason == reason
+    assert fit.prompt is not None and f"What was seen: {reason}" in fit.prompt.user
+    assert fit.extraction is not None and fit.extraction.method == "diff"
+    assert fit.source == broken.replace(line, f"{line}  # changed", 1)
+    assert (first.status, fit.status) == (Status.BUILD_ERROR, Status.BUILD_ERROR)
