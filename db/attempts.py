@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, exists, func, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from kernelproof.db import leases, models, records
+from kernelproof.db.retraction import Retraction
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import AttemptState, Claim, ModelUsage, Spent
 from kernelproof.types import AttemptKey, Prompt, Status
@@ -162,7 +163,7 @@ def final_error() -> ColumnElement[bool]:
 
 def retracted(verification_id: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElement[bool]:
     """Whether the newest word on a verification is that it no longer counts."""
-    t = models.Retraction
+    t = Retraction
     newest = (
         select(t.counts)
         .where(t.verification_id == verification_id)

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import models, reported
 from kernelproof.db.base import Base
+from kernelproof.db.retraction import Retraction
 from kernelproof.db.texts import Library
 from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification, VerificationKind
 from kernelproof.errors import StoreError, UsageError
@@ -178,7 +179,7 @@ def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
 
 
 def _stored_verification(session: Session, row: models.Verification, texts: Library) -> StoredVerification:
-    t = models.Retraction
+    t = Retraction
     newest = select(t).where(t.verification_id == row.id).order_by(t.id.desc()).limit(1)
     retraction = session.scalars(newest).first()
     return StoredVerification(

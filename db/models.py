@@ -397,17 +397,3 @@ class Measurement(Base):
     compile_speedup_low: Mapped[float | None] = number("Lower end of its 95 % interval.")
     compile_speedup_high: Mapped[float | None] = number("Upper end of its 95 % interval.")
     roofline_fraction: Mapped[float | None] = number("The fraction reached, as in `roofline`.")
-
-
-class Retraction(Base):
-    """Verifications that no longer count, or count again, and why; the newest row decides. Append-only."""
-
-    __tablename__ = "retractions"
-
-    id: Mapped[int] = row_id()
-    verification_id: Mapped[int] = mapped_column(
-        ForeignKey("verifications.id"), index=True, comment="The verification."
-    )
-    counts: Mapped[bool] = truth("False: retracted. True: the retraction was taken back.")
-    reason: Mapped[str] = words("Why, in the words of the person who did it.")
-    created: Mapped[str] = created_at()

@@ -17,6 +17,7 @@ from kernelproof.db.batches import Batches, runs_named
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.leases import Leases
 from kernelproof.db.reported import Imported, Kept
+from kernelproof.db.retraction import Retraction
 from kernelproof.db.scores.queries import ScoreQueries
 from kernelproof.db.server_batches import ServerBatchJournal
 from kernelproof.db.tags import Tags
@@ -360,7 +361,7 @@ class Store:
                 return False
             said = {"counts": counts, "reason": reason, "created": utc_now()}
             for number in records.alike(session, verification_id):
-                session.add(models.Retraction(verification_id=number, **said))
+                session.add(Retraction(verification_id=number, **said))
             return True
 
         return self._database.write(retract)

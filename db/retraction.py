@@ -1,0 +1,23 @@
+"""The table of retractions: verifications that no longer count."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from kernelproof.db.base import Base
+from kernelproof.db.columns import created_at, row_id, truth, words
+
+
+class Retraction(Base):
+    """Verifications that no longer count, or count again, and why; the newest row decides. Append-only."""
+
+    __tablename__ = "retractions"
+
+    id: Mapped[int] = row_id()
+    verification_id: Mapped[int] = mapped_column(
+        ForeignKey("verifications.id"), index=True, comment="The verification."
+    )
+    counts: Mapped[bool] = truth("False: retracted. True: the retraction was taken back.")
+    reason: Mapped[str] = words("Why, in the words of the person who did it.")
+    created: Mapped[str] = created_at()
