@@ -102,8 +102,11 @@ def counted(asked: Sequence[str], answered: str) -> dict[str, int]:
 
 
 @contextmanager
-def served(editor: Editor) -> Iterator[str]:
-    """The base URL of a Chat Completions server whose only model is the editor, until the block ends."""
+def served(editor: Editor, port: int = 0) -> Iterator[str]:
+    """The base URL of a Chat Completions server whose only model is the editor, until the block ends.
+
+    `port`: 0 takes a free one.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -131,7 +134,7 @@ def served(editor: Editor) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Nothing: the benchmark prints its own lines."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from benchmarks.evidence import table
 from benchmarks.search.comparing import Record, Table, marks, mean, ratio
@@ -82,7 +83,11 @@ def asked(options: argparse.Namespace, strategy: str, seed: int) -> None:
     single, run = strategy == AGAINST, run_name(strategy, seed)
     with open_store(open_workspace(options.workspace).database) as store:
         before = {problem: len(tried(store, run, problem)) for problem in options.problems}
-    with served(Editor(MODELS[options.model], seed, before)) as url:
+    # A run is known by its server's address too: one that goes on needs the port that it began with.
+    kept = options.workspace / f"{run}.port"
+    port = int(kept.read_text()) if kept.exists() else 0
+    with served(Editor(MODELS[options.model], seed, before), port) as url:
+        kept.write_text(str(urlsplit(url).port))
         command = [
             *(sys.executable, "-m", "kernelproof", "generate", *options.problems),
             *("--model", f"openai:editor-{options.model}-{seed}", "--base-url", url, "--no-stream"),
