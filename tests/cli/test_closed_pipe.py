@@ -30,6 +30,7 @@ SHORT: list[tuple[str, ...]] = [
     ("rejudge", "1"),
     ("rejudge", "1", "--json"),
     ("retract", "1", "--reason", "none"),
+    ("tag", "1", "mine"),
     ("problems", "list"),
     ("problems", "list", "--json"),
     ("problems", "show", "relu"),
@@ -94,7 +95,7 @@ def test_nobody_reads_a_tuning(program: Program, suite: Path, tmp_path: Path, fo
 
 def test_every_command_is_tried() -> None:
     tried = {command[0] for command in SHORT} | {"verify", "import", "tune"}
-    silent = {"reproduce"}  # prints once, when all is done
+    silent = {"reproduce", "report"}  # they print once, when all is done
     assert {one.name or one.callback.__name__ for one in app.registered_commands if one.callback} <= (
         tried | silent
     )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kernelproof.compile import learn_toolchain
+from kernelproof.compile.cache import open_cache
+from kernelproof.compile.glue import Glue
+from kernelproof.sandbox import Group
 from tests.devices.conftest import place as place
 from tests.devices.conftest import start as start
 from tests.referee.court import Court
@@ -19,9 +24,18 @@ def holding_court(factory: pytest.TempPathFactory, cache: Path) -> Iterator[Cour
     with pytest.MonkeyPatch.context() as patch:
         scratch = factory.mktemp("scratch")
         scratch.chmod(0o755)
+        glue_made(
+            cache
+        )  # else the first build makes it in the background, which looks like something left over
         patch.setenv("TMPDIR", str(scratch))
         with Court(cache, scratch) as court:
             yield court
+
+
+def glue_made(cache: Path) -> None:
+    """Compiles what all C++ extensions are linked with, once for all processes of a run."""
+    with contextlib.closing(Group(())) as jobs:
+        assert Glue(learn_toolchain(cache), open_cache(cache), jobs, unsafe=False).object() is not None
 
 
 @pytest.fixture(scope="session")
