@@ -35,7 +35,6 @@ def built(builder: Builder) -> Build:
 
 def test_the_module_computes_and_documents_what_its_source_says(built: Build) -> None:
     assert built.state is BuildState.OK, built.log
-    assert not built.cached
     printed = call(
         built, "print(module.doubled(torch.arange(3.)).tolist(), module.answer(), module.__name__)"
     )
