@@ -8,13 +8,12 @@ from pathlib import Path
 MAX_LOG_CHARS = 200_000
 _TAIL_CHARS = 40_000
 
-_TEMPORARY_NAMES = (
+_VARYING = (
     (re.compile(r"\btmpxft_[0-9a-f]+_[0-9a-f]+-\d+_"), "tmpxft_"),  # nvcc
     (re.compile(r"\bcc[A-Za-z0-9]{6}\.(?=(?:o|s|ii|i|res|cdtor|ltrans)\b)"), "cc."),  # gcc
+    (re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE), ""),
 )
-
-_TIMES = re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE)
-"""They differ from run to run."""
+"""What differs from run to run, each with what stands for it: temporary names, and times."""
 _FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(\S+)", re.MULTILINE)
 _ERROR = re.compile(r"\berror\b(?!\S*/)")
 """Not in the path of a command."""
@@ -23,13 +22,14 @@ _ERROR = re.compile(r"\berror\b(?!\S*/)")
 def clean_log(text: str, scratch: Path) -> str:
     """`text`, which holds no control characters (the sandbox removes them), the same from run to run.
 
-    Paths below `scratch` become relative and the compilers' temporary names lose their random part. Over
-    MAX_LOG_CHARS the middle is left out: the first errors matter most, the last lines say how it ended.
+    Paths below `scratch` become relative. The compilers' temporary names lose their random part, and their
+    times are left out. Over MAX_LOG_CHARS the middle is left out: the first errors matter most, the last
+    lines say how it ended.
     """
     text = text.replace(f"{scratch}/", "").replace(str(scratch), ".")
-    for pattern, replacement in _TEMPORARY_NAMES:
+    for pattern, replacement in _VARYING:
         text = pattern.sub(replacement, text)
-    return shorten(_TIMES.sub("", text))
+    return shorten(text)
 
 
 def failures(log: str) -> set[str]:

@@ -57,8 +57,8 @@ _ALLOCATIONS = re.compile(
     r"|cuMem(?:Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap|Address|Pool)\w*"
 )
 _OF_CUDA = re.compile(r"cu(?:da)?[A-Z]\w*$")
-Launched = tuple[str, int, int, list[int] | None]
-"""A kernel's name, its nanoseconds, what launched it, and its `launch_shape`."""
+Launched = tuple[str, int, int, Any]
+"""A kernel's name, its nanoseconds, what launched it, and Kineto's event."""
 _VERSION = re.compile(r"(?:_v\d+)?(?:_pt[sd][zs])?$")
 """What CUPTI appends to the names of CUDA's functions."""
 
@@ -146,17 +146,19 @@ class Watched:
         operators = {span.correlation: span.name for span in spans if "::" in span.name}
         kernels: Totals = {}
         spent: Totals = {}
-        shapes: dict[str, tuple[int, list[int]]] = {}
-        for name, ns, launcher, shape in launched:
-            if shape is not None and ns >= shapes.get(name, (0, shape))[0]:
-                shapes[name] = (ns, shape)
+        longest: dict[str, tuple[int, Any]] = {}
+        for name, ns, launcher, event in launched:
+            if ns >= longest.get(name, (0, event))[0]:
+                longest[name] = (ns, event)
             by_torch = operators.get(launcher, "").partition("::")[0] in LIBRARY_NAMESPACES
             add(kernels, (BY_TORCH if by_torch else "kernel", name), 1, ns)
             if (owner := seen.owners.get(launcher)) is not None:
                 add(spent, owner, 0, ns)
         self.report["device"] = self._listed(kernels)
         self.report["shapes"] = [
-            [name[:MAX_NAME], *shape] for name, (_, shape) in list(shapes.items())[:MAX_ENTRIES]
+            [name[:MAX_NAME], *shape]
+            for name, (_, event) in list(longest.items())[:MAX_ENTRIES]
+            if (shape := _shape(event)) is not None
         ]
         self.report["spent"] = self._listed(
             {key: (seen.totals[key][0], ns) for key, (_, ns) in spent.items()}
@@ -302,7 +304,7 @@ def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[Launched], Counter[
         if event.is_user_annotation() and not name.startswith(MARK):
             continue
         if event.device_type() == DeviceType.CUDA:
-            launched.append((name, event.duration_ns(), event.linked_correlation_id(), _shape(event)))
+            launched.append((name, event.duration_ns(), event.linked_correlation_id(), event))
         elif event.device_type() == DeviceType.CPU:
             if _OF_CUDA.match(name):  # numbered by CUPTI, and so like operators, which count for themselves
                 allocations.update(allocation(name))

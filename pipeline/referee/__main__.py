@@ -33,9 +33,10 @@ from kernelproof.referee.sides.starting import gpus
 from kernelproof.referee.warm_state import WarmState
 from kernelproof.sandbox import Group, on_cores
 from kernelproof.types import Build, CoreShares
+from kernelproof.types.verification import WHILE_HELD
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.workers.client import NeedsBuild
-from kernelproof.workers.ready_builds import WHILE_HELD, ReadyBuilds
+from kernelproof.workers.ready_builds import ReadyBuilds
 
 SWITCH_SECONDS = 0.0002
 """No thread waits longer than this for another to give way; Python's own 5 ms are as long as a block."""

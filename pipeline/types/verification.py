@@ -21,7 +21,9 @@ from kernelproof.types.measurement import Measurement
 from kernelproof.types.status import Status
 from kernelproof.wording import counted
 
-OFF_DEVICE = ("build", "builds_while_held")
+WHILE_HELD = "builds_while_held"
+"""The stage whose seconds are those of compilers that ran while the device was held."""
+OFF_DEVICE = ("build", WHILE_HELD)
 """Stages of a record whose seconds are not, or not once more, the device's."""
 
 

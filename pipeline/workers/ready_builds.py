@@ -9,9 +9,6 @@ from kernelproof.compile import Builder
 from kernelproof.types import Build, BuildRequest, BuildState
 from kernelproof.workers.client import NeedsBuild
 
-WHILE_HELD = "builds_while_held"
-"""The stage whose seconds are those of compilers that ran while the device was held."""
-
 
 class ReadyBuilds:
     """Serves builds from the cache. A build that is not there the orchestrator makes, while another candidate

@@ -46,6 +46,11 @@ class SharedSlot:
     """Where the baseline's process puts its outputs; the candidate never sees this memory."""
     baseline_specs: tuple[dict[str, Any], ...]
 
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of the input tensors."""
+        return sum(view.nbytes for view in self.views)
+
     def values(self) -> list[Any]:
         """The arguments as they lie in shared memory now: a contestant may have changed them."""
         views = iter(self.views)

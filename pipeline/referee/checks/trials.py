@@ -162,7 +162,7 @@ class Trials:
                 )
 
     def _call(self, slot: SharedSlot, seed: int, **more: Any) -> dict[str, Any]:
-        starting.make_room(self._device, sum(view.nbytes for view in slot.views))
+        starting.make_room(self._device, slot.input_bytes)
         message = {"op": "call", "seed": seed, **slot.message(), **more}
         return self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
 

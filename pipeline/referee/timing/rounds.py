@@ -260,7 +260,7 @@ class Stopwatch:
         for place in places:
             place.poison()
         index, kept = self._random.randrange(len(slots)), {}
-        room = PRIVATE_BYTES // max(1, sum(view.nbytes for view in slots[0].views))
+        room = PRIVATE_BYTES // max(1, slots[0].input_bytes)
         private = {index, *self._random.sample(range(len(slots)), min(room, len(slots)))}
         for number, (slot, draw) in enumerate(zip(slots, draws, strict=True)):
             arguments = draw()
@@ -268,7 +268,7 @@ class Stopwatch:
             if number in private:
                 kept[number] = arguments
             del arguments
-        starting.make_room(self._device, sum(view.nbytes for view in slots[0].views))
+        starting.make_room(self._device, slots[0].input_bytes)
         return _Watched(index, kept.pop(index), kept, self._seeds(slots))
 
     def _seeds(self, slots: Sequence[SharedSlot]) -> list[int]:
