@@ -14,16 +14,15 @@ from statistics import median
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.proposer import Program
-from benchmarks.search.verdicts import RESOLUTION, Verifier, pace
+from benchmarks.search.verdicts import Verifier, measurement
 from kernelproof.choices import Rigor
+from kernelproof.referee.timing.claim import CLEARLY_SLOWER
+from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.runs.strategies import Proposal, Result
 from kernelproof.types import Interval, Measurement, Pace, Problem
 
 MEDIAN = 1.96 * 1.2533
 """Half-width of the median's 95 % interval, in standard deviations of one value over sqrt(n)."""
-LEAST, LEAST_BELOW = 8, 4
-"""Rounds; and those that show that a candidate is below the bar, or slower than CLEARLY_SLOWER."""
-CLEARLY_SLOWER, CLOSE_CALL = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -99,14 +98,15 @@ class Stopwatch:
         rounds: list[float] = []
         while True:
             rounds += [rng.gauss(centre, machine.round_sd) for _ in range(2)]
-            if len(rounds) < LEAST_BELOW:
+            if len(rounds) < StoppingRule.late_rounds:
                 continue
             half = MEDIAN * machine.round_sd / math.sqrt(len(rounds))
             whole, middle = math.hypot(half, machine.share), median(rounds)
             slower = max(rounds) < math.log(CLEARLY_SLOWER)
             below = bar > 0 and middle + whole < math.log(bar)
             late = len(rounds) * machine.round_s > rigor.seconds
-            if slower or below or (len(rounds) >= LEAST and half < rigor.half_width) or late:
+            narrow = len(rounds) >= StoppingRule.min_rounds and half < rigor.half_width
+            if slower or below or narrow or late:
                 decoys = 1 if slower or below else max(2.0, len(rounds) / 8)
                 found = Interval(low=math.exp(middle - whole), high=math.exp(middle + whole))
                 return len(rounds) + decoys + 2.5, found
@@ -114,27 +114,13 @@ class Stopwatch:
 
 def _told(intervals: list[Interval]) -> Measurement:
     low, high = min(each.low for each in intervals), max(each.high for each in intervals)
-    speedup = median(math.sqrt(each.low * each.high) for each in intervals)
-    interval = Interval.model_construct(low=low, high=high)
-    return Measurement.model_construct(
-        candidate_ms=1.0 / speedup,
-        baseline_ms=1.0,
-        speedup=speedup,
-        speedup_interval=interval,
-        pace=pace(interval),
-        resolution=RESOLUTION,
-        aa_spread=RESOLUTION / 3,
-        host_ms=1.0 / speedup,
-        overhead_ms=0.0,
-        flush_bytes=0,
-        slots=1,
-    )
+    return measurement(median(math.sqrt(each.low * each.high) for each in intervals), low, high)
 
 
 def _is_close(told: Measurement) -> bool:
     if told.pace is Pace.FASTER:
-        return math.log(told.speedup_interval.low) < CLOSE_CALL
-    return told.pace is Pace.SLOWER and math.log(told.speedup_interval.high) > -CLOSE_CALL
+        return math.log(told.speedup_interval.low) < StoppingRule.close_call
+    return told.pace is Pace.SLOWER and math.log(told.speedup_interval.high) > -StoppingRule.close_call
 
 
 class TimedVerifier(Verifier):

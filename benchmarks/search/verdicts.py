@@ -59,21 +59,7 @@ class Verifier:
         off = random.Random(f"{self._problem.source}/{number}/measured").gauss(0.0, self._noise)
         speedup = self._landscape.speedup(program.point) * math.exp(off)
         half = math.exp(1.96 * self._noise)
-        interval = Interval.model_construct(low=speedup / half, high=speedup * half)
-        # Not validated: a comparison makes hundreds of thousands of them.
-        return Measurement.model_construct(
-            candidate_ms=1.0 / speedup,
-            baseline_ms=1.0,
-            speedup=speedup,
-            speedup_interval=interval,
-            pace=pace(interval),
-            resolution=RESOLUTION,
-            aa_spread=RESOLUTION / 3,
-            host_ms=1.0 / speedup,
-            overhead_ms=0.0,
-            flush_bytes=0,
-            slots=1,
-        )
+        return measurement(speedup, speedup / half, speedup * half)
 
     def _verification(self, program: Program, status: Status, measured: Measurement | None) -> Verification:
         return Verification.model_construct(
@@ -87,6 +73,24 @@ class Verifier:
             verifier=VERIFIER,
             created="",
         )
+
+
+def measurement(speedup: float, low: float, high: float) -> Measurement:
+    """Of a reference that takes 1 ms. Not validated: a comparison makes hundreds of thousands of them."""
+    interval = Interval.model_construct(low=low, high=high)
+    return Measurement.model_construct(
+        candidate_ms=1.0 / speedup,
+        baseline_ms=1.0,
+        speedup=speedup,
+        speedup_interval=interval,
+        pace=pace(interval),
+        resolution=RESOLUTION,
+        aa_spread=RESOLUTION / 3,
+        host_ms=1.0 / speedup,
+        overhead_ms=0.0,
+        flush_bytes=0,
+        slots=1,
+    )
 
 
 def pace(interval: Interval) -> Pace:
