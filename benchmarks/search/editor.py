@@ -19,10 +19,10 @@ from typing import Any
 
 from benchmarks.search.kernels import CHOICES, KERNELS, LEVELS, MISTAKES, Kernel, read
 from benchmarks.search.proposer import Asked, Model, Program, Proposer
+from kernelproof.extraction.blocks import fenced
 from kernelproof.types import Status
 
 Message = dict[str, Any]
-_FENCE = re.compile(r"^(`{3,})\w*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 _PROBLEM = re.compile(r"^# Problem (\S+?)(?::|$)", re.MULTILINE)
 _FAILED = re.compile(r"failed with status `(\w+)`")
 
@@ -81,7 +81,7 @@ def question(messages: Sequence[Message], number: int) -> Asked:
 
 def programs(text: str) -> list[Program]:
     """The programs in a text's fences that an editor wrote."""
-    return [program for _, source in _FENCE.findall(text) if (program := read(source)) is not None]
+    return [program for block in fenced(text) if (program := read(block.code)) is not None]
 
 
 def idea(program: Program, parent: Program | None) -> str:

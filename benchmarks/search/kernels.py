@@ -92,9 +92,9 @@ class Kernel:
         mistake = program.mistake
         flags = ["-O2", *values["vector"].split(), *["-fopenmp"] * threaded]
         replaced = {
-            "mark": f"{self.problem_id} {program.point} {program.number} {mistake or 'none'}",
-            "code": self.forms[program.point[0]],
+            "code": self.forms[program.point[0]],  # first: names stand in these two as well
             "forward": self.forward,
+            "mark": f"{self.problem_id} {program.point} {program.number} {mistake or 'none'}",
             "tile": values["tile"],
             "unroll": "" if values["unroll"] == "1" else f"#pragma GCC unroll {values['unroll']}",
             "threads": "#pragma omp parallel for" if threaded else "",
@@ -109,8 +109,8 @@ class Kernel:
             "kept": "self.kept = torch.float31" if mistake is Status.LOAD_ERROR else "pass",
         }
         text = _PROGRAM
-        for name in ("code", "forward", *(set(replaced) - {"code", "forward"})):
-            text = text.replace(f"@{name}@", replaced[name])
+        for name, value in replaced.items():
+            text = text.replace(f"@{name}@", value)
         return re.sub(r"\n *(?=\n)", "\n", text)
 
 
