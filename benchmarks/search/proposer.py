@@ -92,7 +92,7 @@ class Program:
 
 
 Idea = Mapping[int, int]
-"""What a plan says of a program: the levels of some coordinates. The others are left to the program."""
+"""A plan: the levels of some coordinates. The program that carries it out chooses the others."""
 
 
 @dataclass(frozen=True)
@@ -158,10 +158,8 @@ class Proposer:
         algorithms = list(dict.fromkeys(self._plain(rng)[ALGORITHM] for _ in range(4 * count)))
         drawn = []
         for number in range(4 * count):
-            point, other = (
-                self._plain(rng),
-                rng.choice([i for i in range(len(self._levels)) if i != ALGORITHM]),
-            )
+            point = self._plain(rng)
+            other = rng.choice([i for i in range(len(self._levels)) if i != ALGORITHM])
             drawn.append({ALGORITHM: algorithms[number % len(algorithms)], other: point[other]})
         return _different(drawn)[:count]
 

@@ -1,4 +1,4 @@
-"""What racing saves, and how far off the best's figure is: ``python -m benchmarks.search.racing``.
+"""How much time racing saves, and how wrong its figures are: ``python -m benchmarks.search.racing``.
 
 Each search is made twice on the same landscape: every attempt verified at `standard`, and raced. Its seconds
 are those in which the device is held. `--good-enough` ends searches that race, as if the landscape's best
@@ -8,6 +8,7 @@ were the roofline.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import statistics
@@ -24,6 +25,7 @@ from benchmarks.search.timing import MACHINES, Machine, Timed, TimedVerifier
 from benchmarks.search.verdicts import problem
 from kernelproof.choices import Rigor
 from kernelproof.runs.strategies import find_strategy
+from kernelproof.types import Measurement
 
 SAME = 0.99
 """The same kernel: at least so much of the other's speedup."""
@@ -34,11 +36,11 @@ class Raced:
     """How one search ended."""
 
     true: float
-    """Of its best; 1 where nothing was measured to be faster than the reference."""
+    """The true speedup of its best; 1 where nothing was measured to be faster than the reference."""
     screened: float
-    """What its best seemed to be when it was chosen."""
+    """The measured speedup of its best when that was chosen."""
     reported: float
-    """The figure that is reported."""
+    """The measured speedup of its best that is reported."""
     seconds: float
 
 
@@ -61,24 +63,23 @@ def raced(
     winners: dict[int, Timed] = {}
     enough = math.inf if good_enough is None else good_enough * landscape.speedup(landscape.best)
 
-    def again(each: Timed, number: int) -> tuple[float, float]:
-        """Measured once more: what is claimed, and the speedup."""
+    def again(each: Timed, number: int) -> Measurement:
         nonlocal seconds
         told, spent = verifier.stopwatch.time(each.true, f"{number}/again", verifier.rigor)
         seconds += spent
-        return told.claimed, told.speedup
+        return told
 
     for number, (each, tried) in enumerate(zip(verifier.made, found.tries, strict=True)):
         seconds += each.seconds
         if each.claimed > winners.get(tried.sample, best).claimed:
             winners[tried.sample] = each
-        if each.speedup >= enough and (not races or again(each, number)[1] >= enough):
+        if each.speedup >= enough and (not races or again(each, number).speedup >= enough):
             break
     claimed = 0.0
     for sample, each in winners.items():
-        told = again(each, -1 - sample) if races else (each.claimed, each.speedup)
-        if told[0] > claimed:
-            claimed, best, reported = told[0], each, told[1]
+        told = again(each, -1 - sample) if races else each
+        if told.claimed > claimed:
+            claimed, best, reported = told.claimed, each, told.speedup
     if claimed <= 1:
         return Raced(1.0, 1.0, 1.0, seconds)
     return Raced(best.true, best.speedup, reported, seconds)
@@ -159,17 +160,12 @@ def main() -> None:
     print(table(("machine", "strategy", "tries", "screened", "verified again", "searches"), rows))
     print(recorded(options.records, 8))
     header = ("landscape", "truth of the best", "same or better", "s", "times fewer s")
-    for machine in options.machines:
-        for strategy in options.strategies:
-            for enough in (None, *options.good_enough):
-                stop = "" if enough is None else f", ends at {enough:.0%} of the landscape's best"
-                print(f"\n{machine}, {strategy}, {options.tries[-2]} questions, raced{stop}")
-                print(
-                    table(
-                        header,
-                        saved(strategy, options.tries[-2], MACHINES[machine], options.seeds, enough),
-                    )
-                )
+    tries = options.tries[-2:][0]
+    for machine, strategy in itertools.product(options.machines, options.strategies):
+        for enough in (None, *options.good_enough):
+            stop = "" if enough is None else f", ends at {enough:.0%} of the landscape's best"
+            print(f"\n{machine}, {strategy}, {tries} questions, raced{stop}")
+            print(table(header, saved(strategy, tries, MACHINES[machine], options.seeds, enough)))
 
 
 if __name__ == "__main__":
