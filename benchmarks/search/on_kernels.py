@@ -15,7 +15,6 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,7 +29,7 @@ from kernelproof.db.store import Store, open_store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.runs.likeness import likeness
-from kernelproof.types import Status
+from kernelproof.types import Measurement, Status
 from kernelproof.wording import counted
 from kernelproof.workspace import open_workspace
 
@@ -82,7 +81,7 @@ def asked(options: argparse.Namespace, strategy: str, seed: int) -> None:
     """One command for all problems. Exits where it does not end well; given again, it goes on."""
     single, run = strategy == AGAINST, run_name(strategy, seed)
     with open_store(open_workspace(options.workspace).database) as store:
-        before = {problem: len(tried(store, run, problem)) for problem in options.problems}
+        before = {problem: len(begun(store, run, problem)) for problem in options.problems}
     # A run is known by its server's address too: one that goes on needs the port that it began with.
     kept = options.workspace / f"{run}.port"
     port = int(kept.read_text()) if kept.exists() else 0
@@ -116,38 +115,44 @@ def judged(options: argparse.Namespace, seed: int) -> list[Record]:
     with open_store(open_workspace(options.workspace).database) as store:
         for problem in options.problems:
             tries = {name: tried(store, run_name(name, seed), problem) for name in options.strategies}
-            if any(best(each) is None for each in tries.values()):
+            winners = {name: won for name, each in tries.items() if (won := best(each)) is not None}
+            if len(winners) < len(tries):
                 print(f"seed {seed}: {problem} is left out, a search found nothing that is correct")
                 continue
-            found += confirmed(options, seed, problem, tries)
+            gains = confirmed(options, seed, problem, winners)
+            most = max(gains.values())
+            found += [
+                record(name, seed, problem, tries[name], options.budget, gain=gain, best=most)
+                for name, gain in gains.items()
+            ]
     return found
 
 
-def tried(store: Store, run: str, problem: str) -> list[StoredAttempt]:
-    """The attempts of a run at a problem, in the order in which they were begun; none of a run to come."""
+def begun(store: Store, run: str, problem: str) -> list[int]:
+    """The numbers of a run's attempts at a problem, the oldest first; none before the run is begun."""
     try:
         runs = store.runs_named(run)
     except UsageError:
         return []
-    ids = [
-        state.id
-        for number in runs
-        for key, state in store.attempts_of(number).items()
-        if key.problem_id == problem
-    ]
-    return [store.load_attempt(number) for number in sorted(ids)]
+    states = [one for number in runs for one in store.attempts_of(number).items()]
+    return sorted(state.id for key, state in states if key.problem_id == problem)
+
+
+def tried(store: Store, run: str, problem: str) -> list[StoredAttempt]:
+    """The same attempts with all that is stored of them."""
+    return [store.load_attempt(number) for number in begun(store, run, problem)]
+
+
+def timed(attempt: StoredAttempt) -> Measurement | None:
+    """The measurement of a correct program; None of any other."""
+    verdict = attempt.verdict if attempt.status is Status.CORRECT else None
+    return verdict.verification.measurement if verdict else None
 
 
 def claimed(attempt: StoredAttempt) -> float:
     """What ranks: the lower end of the interval; 0 for what is not correct."""
-    measured = attempt.verdict.verification.measurement if attempt.verdict else None
-    return measured.claimed if measured and attempt.status is Status.CORRECT else 0.0
-
-
-def speedup(attempt: StoredAttempt) -> float:
-    """The measured speedup of an attempt that was timed."""
-    assert attempt.verdict is not None and attempt.verdict.verification.measurement is not None
-    return attempt.verdict.verification.measurement.speedup
+    measured = timed(attempt)
+    return measured.claimed if measured else 0.0
 
 
 def best(attempts: Sequence[StoredAttempt]) -> StoredAttempt | None:
@@ -157,10 +162,10 @@ def best(attempts: Sequence[StoredAttempt]) -> StoredAttempt | None:
 
 
 def confirmed(
-    options: argparse.Namespace, seed: int, problem: str, tries: dict[str, list[StoredAttempt]]
-) -> list[Record]:
-    """A record for each strategy. Equal winners are measured once, so that they gain the same."""
-    records = []
+    options: argparse.Namespace, seed: int, problem: str, winners: dict[str, StoredAttempt]
+) -> dict[str, float]:
+    """The gain of each strategy. Equal winners are measured once, so that they gain the same."""
+    gains = {}
     with Scorer(
         problem,
         backend=options.backend,
@@ -169,20 +174,23 @@ def confirmed(
         workspace=options.workspace,
         run=f"winners-{seed}",
     ) as scorer:
-        for strategy, attempts in tries.items():
-            winner = best(attempts)
-            assert winner is not None and winner.source is not None
+        for strategy, winner in winners.items():
+            assert winner.source is not None
             measured = scorer.score(winner.source).verification
             assert measured is not None and measured.measurement is not None
-            records.append(
-                record(strategy, seed, problem, attempts, measured.measurement.speedup, options.budget)
-            )
-    most = max(each.gain for each in records)
-    return [replace(each, best=most) for each in records]
+            gains[strategy] = measured.measurement.speedup
+    return gains
 
 
 def record(
-    strategy: str, seed: int, problem: str, attempts: Sequence[StoredAttempt], gain: float, budget: int
+    strategy: str,
+    seed: int,
+    problem: str,
+    attempts: Sequence[StoredAttempt],
+    budget: int,
+    *,
+    gain: float,
+    best: float,
 ) -> Record:
     """The figures of one search. Its curve is of claims, and the first correct program begins it."""
     claims = [claimed(each) for each in attempts]
@@ -193,7 +201,7 @@ def record(
         strategy=strategy,
         seed=seed,
         gain=gain,
-        best=gain,
+        best=best,
         claimed=max(claims),
         curve=tuple(max(claims[:mark]) or first for mark in marks(budget)),
         questions=len(attempts),
@@ -239,8 +247,9 @@ def noise(options: argparse.Namespace) -> str:
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for strategy, problem in itertools.product(options.strategies, options.problems):
                 for attempt in tried(store, run_name(strategy, seed), problem):
-                    if attempt.source is not None and claimed(attempt) > 0:
-                        found.setdefault((problem, likeness(attempt.source)), []).append(speedup(attempt))
+                    measured = timed(attempt)
+                    if attempt.source is not None and measured is not None:
+                        found.setdefault((problem, likeness(attempt.source)), []).append(measured.speedup)
     return apart([max(each) / min(each) for each in found.values() if len(each) > 1])
 
 
