@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import Quiet, serving
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 100, 50
 
@@ -147,7 +148,7 @@ def serve(**told: Any) -> Iterator[BatchServer]:
     """A server until the block ends."""
     state = BatchServer(**told)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -207,16 +208,6 @@ def serve(**told: Any) -> Iterator[BatchServer]:
                 return 400, _error("another purpose than batch")
             return 200, {"id": state.keep(content), "object": "file", "bytes": len(content)}
 
-        def log_message(self, *_: Any) -> None:
-            """The test's output stays clean."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(Handler) as url:
+        state.url = f"{url}/v1"
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from benchmarks.search.kernels import CHOICES, KERNELS, LEVELS, MISTAKES, Kernel, read
 from benchmarks.search.proposer import Asked, Model, Program, Proposer
 from kernelproof.extraction.blocks import fenced
 from kernelproof.types import Status
+from tests.loopback import Quiet, serving
+from tests.providers.server import completion
 
 Message = dict[str, Any]
 _PROBLEM = re.compile(r"^# Problem (\S+?)(?::|$)", re.MULTILINE)
@@ -108,17 +109,14 @@ def served(editor: Editor, port: int = 0) -> Iterator[str]:
     `port`: 0 takes a free one.
     """
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             text = editor.answer(asked["messages"])
-            message = {"role": "assistant", "content": text}
-            choice = {"index": 0, "finish_reason": "stop", "message": message}
             usage = counted([each["content"] for each in asked["messages"]], text)
-            body = {"id": "1", "object": "chat.completion", "model": asked["model"], "choices": [choice]}
-            self._send(body | {"usage": usage})
+            self._send(completion(text, model=asked["model"], usage=usage))
 
         def do_GET(self) -> None:
             self._send({"object": "list", "data": []})
@@ -131,15 +129,5 @@ def served(editor: Editor, port: int = 0) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing: the benchmark prints its own lines."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler, port) as url:
+        yield f"{url}/v1"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.program import Program
+from tests.loopback import Quiet, serving
 
 
 def findings(program: Program, *options: str, code: int = 0) -> dict[str, dict[str, Any]]:
@@ -26,25 +25,15 @@ def models(status: int) -> Iterator[tuple[str, list[str | None]]]:
     """A server that answers GET /v1/models with `status`; its URL and the keys that it was shown."""
     keys: list[str | None] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             keys.append(self.headers["authorization"])
             self.send_response(status if self.path == "/v1/models" else 404)
             self.end_headers()
             self.wfile.write(b'{"data": []}')
 
-        def log_message(self, *_: Any) -> None:
-            """The test's output stays clean."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", keys
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as url:
+        yield f"{url}/v1", keys
 
 
 @pytest.mark.ci

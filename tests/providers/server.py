@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Quiet, serving
 
 
 @dataclass
@@ -69,7 +69,7 @@ def serve(*steps: Step, models: Step | None = None) -> Iterator[Server]:
     keys: list[str | None] = []
     listed: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -112,15 +112,5 @@ def serve(*steps: Step, models: Step | None = None) -> Iterator[Server]:
                     self.wfile.write(b" ")
                     time.sleep(0.02)
 
-        def log_message(self, *_: Any) -> None:
-            """The test's output stays clean."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Server(f"http://127.0.0.1:{server.server_port}/v1", requests, authorizations, keys, listed)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as url:
+        yield Server(f"{url}/v1", requests, authorizations, keys, listed)
