@@ -19,7 +19,6 @@ from kernelproof.db.scores.reading import read_book, read_runs
 from kernelproof.db.scores.records import Counts, Leaderboard, ViewName
 from kernelproof.db.scores.selecting import Selected, select
 
-OVERVIEW: tuple[ViewName, ...] = ("model", "problem")
 _GROUPS = {
     "models": ("model", by_model),
     "runs": ("run", by_run),
@@ -34,10 +33,7 @@ def selected(connection: Connection, filters: Filters) -> Selected:
 
 
 def leaderboard(
-    connection: Connection,
-    filters: Filters,
-    views: Collection[ViewName] = OVERVIEW,
-    top: int | None = None,
+    connection: Connection, filters: Filters, views: Collection[ViewName], top: int | None
 ) -> Leaderboard:
     """The views that are asked for. `top`: most kernels of each setting; None for all."""
     turns = selected(connection, filters)
@@ -70,11 +66,11 @@ def _hints(connection: Connection, filters: Filters) -> tuple[str, ...]:
     if filters == Filters():
         return ()
     book = read_book(connection, NEUTRAL)
-    return hints(connection, filters, book) if len(book.rows) else ()
+    return hints(filters, book) if len(book.rows) else ()
 
 
 def comparison(
-    connection: Connection, filters: Filters, a: str, b: str, kind: Kind | None = None
+    connection: Connection, filters: Filters, a: str, b: str, kind: Kind | None
 ) -> tuple[Comparison, ...]:
     """A and B, for each setting under which both were judged on a problem.
 

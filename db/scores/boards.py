@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from kernelproof.db.scores.filters import RunFacts
-from kernelproof.db.scores.layout import Floats, Ints, Truths
+from kernelproof.db.scores.layout import Floats, Ints, Truths, dense
 from kernelproof.db.scores.records import (
     Kernel,
     KernelScores,
+    Mean,
     ProblemScores,
     Rate,
     Setting,
     Source,
 )
 from kernelproof.db.scores.selecting import Selected
-from kernelproof.db.scores.statistics import wilson
+from kernelproof.db.scores.statistics import mean_interval, wilson
 from kernelproof.types import ErrorClass, Flag, Interval, Pace
 
 SOURCES: tuple[Source, ...] = ("model", "file", "tuner")
@@ -36,6 +36,16 @@ def rate(part: int, whole: int) -> Rate:
     return Rate(part=part, whole=whole, share=part / whole if whole else None, interval=wilson(part, whole))
 
 
+def geometric_mean(values: Floats) -> Mean:
+    """The geometric mean of the positive ones, with its bootstrap interval."""
+    logs = np.log(values[values > 0])
+    if not len(logs):
+        return Mean(value=None, interval=None, count=0)
+    found = mean_interval(logs)
+    interval = found and Interval(low=float(np.exp(found.low)), high=float(np.exp(found.high)))
+    return Mean(value=float(np.exp(logs.mean())), interval=interval, count=len(logs))
+
+
 def by_run_column(of: Selected, values: dict[int, int]) -> Ints:
     """For each row the value of its run."""
     size = max(values, default=0) + 1
@@ -44,32 +54,6 @@ def by_run_column(of: Selected, values: dict[int, int]) -> Ints:
         column[run] = value
     found: Ints = column[of.rows["run"]]
     return found
-
-
-def dense(*columns: tuple[Ints, int]) -> tuple[Ints, list[tuple[int, ...]]]:
-    """Numbers without gaps for the combinations of some columns that occur, and the combinations.
-
-    Each column comes with the number of its values.
-    """
-    code = np.zeros(len(columns[0][0]), np.int64)
-    for column, count in columns:
-        code = code * max(count, 1) + column
-    possible = math.prod(max(count, 1) for _, count in columns)
-    if possible <= 10_000_000:  # counting is faster than sorting
-        present = np.flatnonzero(np.bincount(code, minlength=1))
-        numbers = np.zeros(possible, np.int64)
-        numbers[present] = np.arange(len(present))
-        number = numbers[code]
-    else:
-        present, number = np.unique(code, return_inverse=True)
-    combinations = []
-    for each in present.tolist():
-        parts = []
-        for _, count in reversed(columns):
-            each, part = divmod(each, max(count, 1))
-            parts.append(part)
-        combinations.append(tuple(reversed(parts)))
-    return number.astype(np.int64), combinations
 
 
 def firsts(place: Ints, count: int, claimed: Floats, attempt: Ints, chosen: Truths) -> Ints:
@@ -124,7 +108,7 @@ def problem_scores(samples: Selected) -> tuple[ProblemScores, ...]:
     place, groups = dense(
         (_index(samples.rows["problem"], problems), len(problems)),
         (samples.rule, len(samples.settings)),
-        (_sources(samples), len(SOURCES)),
+        (sources(samples), len(SOURCES)),
     )
     judged = samples.facts.judged[samples.rows["facts"]]
     best = firsts(place, len(groups), samples.claimed, samples.rows["attempt"], samples.measured)
@@ -165,7 +149,7 @@ def kernel_scores(samples: Selected, top: int | None) -> tuple[KernelScores, ...
     """The correct measured samples of each setting and source, those that rank first; `top` of each."""
     chosen = np.flatnonzero(samples.measured)
     place, groups = dense(
-        (_sources(samples)[chosen], len(SOURCES)), (samples.rule[chosen], len(samples.settings))
+        (sources(samples)[chosen], len(SOURCES)), (samples.rule[chosen], len(samples.settings))
     )
     results = []
     claimed, attempt = samples.claimed[chosen], samples.rows["attempt"][chosen]
@@ -198,7 +182,8 @@ def _index(values: Ints, of: Sequence[int]) -> Ints:
     return np.searchsorted(np.array(of, np.int64), values)
 
 
-def _sources(of: Selected) -> Ints:
+def sources(of: Selected) -> Ints:
+    """For each row the number of its run's source."""
     return by_run_column(of, {number: source_of(run) for number, run in of.book.runs.items()})
 
 

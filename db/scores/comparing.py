@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
-from kernelproof.db.scores.boards import SOURCES, by_run_column, firsts, natural, setting_order, source_of
+from kernelproof.db.scores.boards import SOURCES, firsts, geometric_mean, natural, setting_order, sources
 from kernelproof.db.scores.filters import RunFacts
-from kernelproof.db.scores.layout import Ints
 from kernelproof.db.scores.records import Mean, Setting, Source
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, sign_test, signed_rank_test
@@ -121,17 +120,16 @@ def compare(samples: Selected, a: str, b: str, kind: Kind) -> tuple[Comparison, 
         problems = [_compared(samples, number, tables[0][number], tables[1][number]) for number in both]
         problems.sort(key=lambda p: (natural(p.problem_id), p.problem_sha256))
         found.append(
-            _comparison(
-                Comparison.model_construct(
-                    kind=kind,
-                    a=a,
-                    b=b,
-                    source=SOURCES[source],
-                    setting=samples.settings[rule],
-                    problems=tuple(problems),
-                    only_a=len(tables[0]) - len(both),
-                    only_b=len(tables[1]) - len(both),
-                )
+            Comparison(
+                kind=kind,
+                a=a,
+                b=b,
+                source=SOURCES[source],
+                setting=samples.settings[rule],
+                problems=tuple(problems),
+                only_a=len(tables[0]) - len(both),
+                only_b=len(tables[1]) - len(both),
+                **_figures(problems),
             )
         )
     return tuple(found)
@@ -147,7 +145,7 @@ class _Side:
     def __init__(self, samples: Selected, belongs: Callable[[RunFacts], bool]) -> None:
         own = np.array([number for number, run in samples.book.runs.items() if belongs(run)], np.int64)
         self._of = samples.only(np.isin(samples.rows["run"], own))
-        self._source = _sources(self._of)
+        self._source = sources(self._of)
         pairs = np.unique(np.stack((self._source, self._of.rule)), axis=1)
         self.places = set(zip(*pairs.tolist(), strict=True))
 
@@ -163,22 +161,14 @@ class _Side:
         sides = {}
         for number in np.flatnonzero(counts).tolist():
             row = int(best[number])
-            high = float(of.rows["high"][row])
-            unresolved = bool(of.facts.unresolved[of.rows["facts"][row]])
             sides[number] = Side(
                 judged=int(counts[number]),
                 correct=int(correct[number]),
                 attempt_id=int(of.rows["attempt"][row]) if row >= 0 else None,
                 speedup=float(of.speedup[row]) if row >= 0 else None,
-                interval=Interval(low=float(of.claimed[row]), high=min(high, 1.0) if unresolved else high)
-                if row >= 0
-                else None,
+                interval=Interval(low=float(of.claimed[row]), high=float(of.high[row])) if row >= 0 else None,
             )
         return sides
-
-
-def _sources(of: Selected) -> Ints:
-    return by_run_column(of, {number: source_of(run) for number, run in of.book.runs.items()})
 
 
 def _compared(samples: Selected, number: int, a: Side, b: Side) -> ComparedProblem:
@@ -206,32 +196,23 @@ def _faster(a: Interval | None, b: Interval | None) -> Winner:
     return "a" if a.low > b.high else "b" if b.low > a.high else "tie"
 
 
-def _comparison(begun: Comparison) -> Comparison:
-    """The comparison with its figures."""
-    problems = begun.problems
+def _figures(problems: Sequence[ComparedProblem]) -> dict[str, Any]:
+    """The figures of a comparison over its problems."""
     rates = np.array([(p.a.correct / p.a.judged, p.b.correct / p.b.judged) for p in problems])
-    pairs = [(p.a.speedup, p.b.speedup) for p in problems if p.a.speedup and p.b.speedup]
-    logs = np.array([np.log(a / b) for a, b in pairs])
+    ratios = np.array([p.a.speedup / p.b.speedup for p in problems if p.a.speedup and p.b.speedup])
     more = [sum(p.more_correct == side for p in problems) for side in ("a", "b")]
     difference = rates[:, 0] - rates[:, 1]
-    interval = mean_interval(logs) if len(logs) else None
-    ratio = Mean(
-        value=float(np.exp(logs.mean())) if len(logs) else None,
-        interval=interval and Interval(low=float(np.exp(interval.low)), high=float(np.exp(interval.high))),
-        count=len(logs),
-    )
-    return Comparison(
-        **{name: getattr(begun, name) for name in begun.model_fields_set},
-        correct_a=float(rates[:, 0].mean()),
-        correct_b=float(rates[:, 1].mean()),
-        correct_difference=Mean(
+    return {
+        "correct_a": float(rates[:, 0].mean()),
+        "correct_b": float(rates[:, 1].mean()),
+        "correct_difference": Mean(
             value=float(difference.mean()), interval=mean_interval(difference), count=len(problems)
         ),
-        more_correct_a=more[0],
-        more_correct_b=more[1],
-        correct_p=sign_test(more[0], more[1]),
-        ratio=ratio,
-        ratio_p=signed_rank_test(logs) if len(logs) else None,
-        faster_a=sum(p.faster == "a" for p in problems),
-        faster_b=sum(p.faster == "b" for p in problems),
-    )
+        "more_correct_a": more[0],
+        "more_correct_b": more[1],
+        "correct_p": sign_test(more[0], more[1]),
+        "ratio": geometric_mean(ratios),
+        "ratio_p": signed_rank_test(np.log(ratios)) if len(ratios) else None,
+        "faster_a": sum(p.faster == "a" for p in problems),
+        "faster_b": sum(p.faster == "b" for p in problems),
+    }

@@ -8,13 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelproof.db.scores.boards import SOURCES, by_run_column, dense, firsts, rate, setting_order, source_of
+from kernelproof.db.scores.boards import (
+    SOURCES,
+    by_run_column,
+    firsts,
+    geometric_mean,
+    rate,
+    setting_order,
+    source_of,
+)
 from kernelproof.db.scores.filters import RunFacts
-from kernelproof.db.scores.layout import Floats, Ints, Truths
-from kernelproof.db.scores.records import Fast, Mean, PassAt, Scores
+from kernelproof.db.scores.layout import Floats, Ints, Truths, dense
+from kernelproof.db.scores.records import Fast, Mean, PassAt, Rate, Scores, Source
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, median_interval, pass_at_k, ratio_interval
-from kernelproof.types import Interval, Stage, Status
+from kernelproof.types import Stage, Status
 
 FAST = (0.5, 0.8, 1.0, 1.5, 2.0)
 KS = (1, 5, 10)
@@ -23,7 +31,7 @@ KS = (1, 5, 10)
 class Owner(NamedTuple):
     """Whose samples a group holds, its setting apart."""
 
-    source: int
+    source: Source
     model: str
     run_id: int | None = None
     run: str | None = None
@@ -33,22 +41,22 @@ class Owner(NamedTuple):
 
 def by_model(run: RunFacts) -> Owner:
     """The samples of a model are one group."""
-    return Owner(source_of(run), run.model)
+    return Owner(SOURCES[source_of(run)], run.model)
 
 
 def by_run(run: RunFacts) -> Owner:
     """The samples of a run are one group."""
-    return Owner(source_of(run), run.model, run.id, run.name, run.template, run.strategy)
+    return Owner(SOURCES[source_of(run)], run.model, run.id, run.name, run.template, run.strategy)
 
 
 def by_template(run: RunFacts) -> Owner:
     """The samples of a prompt template with a model are one group."""
-    return Owner(source_of(run), run.model, template=run.template)
+    return Owner(SOURCES[source_of(run)], run.model, template=run.template)
 
 
 def by_strategy(run: RunFacts) -> Owner:
     """The samples of a strategy with a model are one group."""
-    return Owner(source_of(run), run.model, strategy=run.strategy)
+    return Owner(SOURCES[source_of(run)], run.model, strategy=run.strategy)
 
 
 def group_scores(
@@ -95,7 +103,7 @@ class _Groups:
         known = {key: number for number, key in enumerate(self.keys)}
         inner, keys = dense((by_run_column(samples, owned), size[0]), (samples.rule, size[1]))
         translate = np.array([known[key] for key in keys], np.int64)
-        self._of_turn, self._of_sample = place, translate[inner] if len(inner) else inner
+        self._of_turn, self._of_sample = place, translate[inner]
         self._statuses = self._by_status(turns, place)
         self._sample_statuses = self._by_status(samples, self._of_sample)
         judged = samples.facts.judged[samples.rows["facts"]]
@@ -111,9 +119,8 @@ class _Groups:
         }
         self._spent = {
             name: np.bincount(place, weights=turns.rows[name], minlength=len(self.keys))
-            for name in ("tokens", "cost", "unknown_tokens", "unknown_cost")
+            for name in ("answers", "tokens", "cost", "unknown_tokens", "unknown_cost")
         }
-        self._answers = np.bincount(place, weights=turns.rows["answers"], minlength=len(self.keys))
         self._problems = self._by_problem(judged)
 
     def _sum(self, column: Truths) -> Floats:
@@ -122,13 +129,9 @@ class _Groups:
     def _by_status(self, of: Selected, place: Ints) -> list[dict[str, int]]:
         """For each group the number of rows by status; None is left out."""
         facts = of.facts.all
-        counts = (
-            np.bincount(place * len(facts) + of.rows["facts"], minlength=len(self.keys) * len(facts)).reshape(
-                len(self.keys), len(facts)
-            )
-            if facts
-            else np.zeros((len(self.keys), 0), int)
-        )
+        shape = len(self.keys), len(facts)
+        code = place * len(facts) + of.rows["facts"]
+        counts = np.bincount(code, minlength=shape[0] * shape[1]).reshape(shape)
         tables: list[dict[str, int]] = [{} for _ in self.keys]
         for group, code in np.argwhere(counts).tolist():
             status = facts[code].status
@@ -170,12 +173,7 @@ class _Groups:
         everywhere = np.where(np.isfinite(problems.best), problems.best, 1.0)
         known = count["measured"] > 0 or not count["correct"]
         return Scores(
-            source=SOURCES[owner.source],
-            model=owner.model,
-            run_id=owner.run_id,
-            run=owner.run,
-            template=owner.template,
-            strategy=owner.strategy,
+            **owner._asdict(),
             setting=setting,
             **self._funnel(group),
             right=count["right"],
@@ -194,9 +192,9 @@ class _Groups:
             pass_at=tuple(PassAt(k=k, mean=_pass_at(problems, k)) for k in KS),
             problems=len(problems.judged),
             solved=int((problems.correct > 0).sum()),
-            geometric_mean=_geometric_mean(best),
+            geometric_mean=geometric_mean(best),
             median=_median(best),
-            geometric_mean_all=_geometric_mean(everywhere if known else best[:0]),
+            geometric_mean_all=geometric_mean(everywhere if known else best[:0]),
             median_all=_median(everywhere if known else best[:0]),
             **self._costs(group, problems),
         )
@@ -211,21 +209,17 @@ class _Groups:
 
     def _costs(self, group: int, problems: _Problems) -> dict[str, Any]:
         spent = {name: column[group] for name, column in self._spent.items()}
-        answers, correct = self._answers[group], self._counts["correct"][group]
+        correct = self._counts["correct"][group]
         costs: dict[str, Any] = {
             "tokens": int(spent["tokens"]),
             "cost_usd": float(spent["cost"]),
             "unknown_tokens": int(spent["unknown_tokens"]),
             "unknown_cost": int(spent["unknown_cost"]),
         }
-        for name, column, unknown in (
-            ("tokens_per_correct", problems.tokens, "unknown_tokens"),
-            ("cost_per_correct", problems.cost, "unknown_cost"),
-        ):
-            whole = spent["tokens" if name.startswith("tokens") else "cost"]
-            told = answers > 0 and spent[unknown] == 0 and correct > 0
-            costs[name] = Mean(
-                value=float(whole / correct) if told else None,
+        for name, column in (("tokens", problems.tokens), ("cost", problems.cost)):
+            told = spent["answers"] > 0 and spent[f"unknown_{name}"] == 0 and correct > 0
+            costs[f"{name}_per_correct"] = Mean(
+                value=float(spent[name] / correct) if told else None,
                 interval=ratio_interval(column, problems.correct) if told else None,
                 count=len(column),
             )
@@ -246,7 +240,7 @@ def _stages(name: str) -> tuple[str, ...]:
     return ("attempts", "answered", "extracted", "built")
 
 
-def _fast(part: int, whole: int, known: bool) -> Any:
+def _fast(part: int, whole: int, known: bool) -> Rate:
     """Nothing is said about speed where correct samples exist and none of them was measured."""
     found = rate(part, whole)
     return found if known else found.model_copy(update={"share": None, "interval": None})
@@ -257,15 +251,6 @@ def _pass_at(problems: _Problems, k: int) -> Mean:
     chances = pass_at_k(problems.judged[enough], problems.correct[enough], k)
     value = float(chances.mean()) if len(chances) else None
     return Mean(value=value, interval=mean_interval(chances), count=len(chances))
-
-
-def _geometric_mean(speedups: Floats) -> Mean:
-    logs = np.log(speedups[speedups > 0])
-    if not len(logs):
-        return Mean(value=None, interval=None, count=0)
-    found = mean_interval(logs)
-    interval = found and Interval(low=float(np.exp(found.low)), high=float(np.exp(found.high)))
-    return Mean(value=float(np.exp(logs.mean())), interval=interval, count=len(logs))
 
 
 def _median(speedups: Floats) -> Mean:

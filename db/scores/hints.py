@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import numpy as np
-from sqlalchemy import Connection
 
 from kernelproof.db.scores.boards import natural
 from kernelproof.db.scores.filters import (
@@ -19,7 +18,7 @@ from kernelproof.db.scores.filters import (
     problem_passes,
     run_passes,
 )
-from kernelproof.db.scores.reading import Book, read_problems, read_runs
+from kernelproof.db.scores.reading import Book
 from kernelproof.version import POLICY
 
 MOST = 20
@@ -32,15 +31,13 @@ _PROBLEM = ("problem", "level", "suite")
 _VERDICT = ("backend", "size", "device", "numerics", "purity", "rigor", "policy")
 
 
-def hints(connection: Connection, filters: Filters, book: Book) -> tuple[str, ...]:
+def hints(filters: Filters, book: Book) -> tuple[str, ...]:
     """A line for each filter that is set: `--model gpt: there are openai:a, replay:b`.
 
-    `book`: what is there without any filter.
+    `book`: all rows, without any filter.
     """
-    runs, problems = read_runs(connection), read_problems(connection)
-    used = [set(np.unique(book.rows[name]).tolist()) for name in ("run", "problem")]
-    runs = {number: run for number, run in runs.items() if number in used[0]}
-    problems = {number: problem for number, problem in problems.items() if number in used[1]}
+    runs = {number: book.runs[number] for number in np.unique(book.rows["run"]).tolist()}
+    problems = {number: book.problems[number] for number in np.unique(book.rows["problem"]).tolist()}
     lines = []
     for name, value in filters.model_dump(mode="json", exclude_defaults=True).items():
         values = _values(name, runs, problems, book)
@@ -77,7 +74,7 @@ def _matches(
 def _values(
     name: str, runs: dict[int, RunFacts], problems: dict[int, ProblemFacts], book: Book
 ) -> list[str] | None:
-    """What a filter could be set to; None where there is no list."""
+    """The values that a filter could be set to; None where there is no list."""
     found: Iterable[object]
     if name == "run":
         found = (run.name or run.id for run in runs.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,29 @@ def starts(numbers: NDArray[Any]) -> Ints:
         return np.zeros(0, np.int64)
     found: Ints = np.concatenate(([0], np.flatnonzero(numbers[1:] != numbers[:-1]) + 1))
     return found
+
+
+def dense(*columns: tuple[Ints, int]) -> tuple[Ints, list[tuple[int, ...]]]:
+    """Numbers without gaps for the combinations of some columns that occur, and the combinations.
+
+    Each column comes with the number of its values.
+    """
+    code = np.zeros(len(columns[0][0]), np.int64)
+    for column, count in columns:
+        code = code * max(count, 1) + column
+    possible = math.prod(max(count, 1) for _, count in columns)
+    if possible <= 10_000_000:  # counting is faster than sorting
+        present = np.flatnonzero(np.bincount(code, minlength=1))
+        numbers = np.zeros(possible, np.int64)
+        numbers[present] = np.arange(len(present))
+        number = numbers[code]
+    else:
+        present, number = np.unique(code, return_inverse=True)
+    combinations = []
+    for each in present.tolist():
+        parts = []
+        for _, count in reversed(columns):
+            each, part = divmod(each, max(count, 1))
+            parts.append(part)
+        combinations.append(tuple(reversed(parts)))
+    return number.astype(np.int64), combinations

@@ -17,7 +17,7 @@ from kernelproof.db.scores.filters import (
     problem_passes,
     run_passes,
 )
-from kernelproof.db.scores.layout import ROW, Records, Rows, steps
+from kernelproof.db.scores.layout import ROW, Records, Rows
 
 _RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id")
 _TAGS = text("SELECT run_id, tag FROM run_tags")
@@ -69,8 +69,3 @@ def read_book(connection: Connection, filters: Filters) -> Book:
         order = ("verification", "turn", "sample", "problem", "run")
         records = records[np.lexsort([records[name] for name in order])]
     return Book(runs, problems, book.facts, Rows(records))
-
-
-def distinct_attempts(rows: Rows) -> int:
-    """How many attempts the rows are of."""
-    return int(steps(rows["attempt"])[-1]) + 1 if len(rows) else 0

@@ -21,8 +21,8 @@ from kernelproof.db.scores.filters import (
     policy_passes,
     setting_passes,
 )
-from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, starts, steps
-from kernelproof.db.scores.reading import Book, distinct_attempts
+from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, dense, starts, steps
+from kernelproof.db.scores.reading import Book
 from kernelproof.db.scores.records import Setting
 from kernelproof.types import Pace, Status
 
@@ -67,6 +67,11 @@ class Selected:
     def speedup(self) -> Floats:
         """The speedup as rates and means take it, likewise."""
         return self._bounded("speedup")
+
+    @cached_property
+    def high(self) -> Floats:
+        """The interval's upper end, likewise."""
+        return self._bounded("high")
 
     def _bounded(self, column: str) -> Floats:
         figures = np.where(self.measured, self.rows[column], 0.0)
@@ -146,14 +151,11 @@ def select(book: Book, filters: Filters) -> Selected:
     rows, stale, stale_samples = _without_stale(rows, facts)
     rows = rows.only(_counting(rows, facts))
     rows, device = _placed(rows, facts)
-    names = [None, *facts.devices]
-    base = facts.base[rows["facts"]]
-    rule, settings = _settings(base, device, facts, names)
+    rule, settings = _settings(facts.base[rows["facts"]], device, facts)
     wanted = (filters.device or "").casefold()
     passing = np.array([wanted in (s.device or "").casefold() for s in settings], bool)
-    keep = passing[rule] if len(rule) else np.zeros(0, bool)
-    chosen = Selected(book, rows, rule, settings, facts, retracted, stale, stale_samples).only(keep)
-    return _ordered(chosen)
+    chosen = Selected(book, rows, rule, settings, facts, retracted, stale, stale_samples)
+    return _ordered(chosen.only(passing[rule]))
 
 
 def _in_time(rows: Rows, filters: Filters) -> Truths:
@@ -186,7 +188,7 @@ def _without_stale(rows: Rows, facts: _FactColumns) -> tuple[Rows, int, int]:
     stale = ~fresh[attempt]
     stale_sample = np.bincount(sample, weights=stale) > 0
     kept = rows.only(~old & ~stale_sample[sample])
-    return kept, distinct_attempts(rows.only(stale)), int(stale_sample.sum())
+    return kept, int((~fresh).sum()), int(stale_sample.sum())
 
 
 def _counting(rows: Rows, facts: _FactColumns) -> Truths:
@@ -198,9 +200,7 @@ def _counting(rows: Rows, facts: _FactColumns) -> Truths:
     """
     keep = np.ones(len(rows), bool)
     attempt = steps(rows["attempt"])
-    several = (
-        np.flatnonzero(np.bincount(attempt, minlength=1)[attempt] > 1) if len(rows) else np.zeros(0, int)
-    )
+    several = np.flatnonzero(np.bincount(attempt)[attempt] > 1)
     if len(several) == 0:
         return keep
     keep[several] = False
@@ -264,29 +264,24 @@ def _usual(run: Ints, device: Ints, devices: int) -> Ints:
     return np.where(by_run.max(axis=1) > 0, by_run.argmax(axis=1), -1)
 
 
-def _settings(
-    base: Ints, device: Ints, facts: _FactColumns, names: list[str | None]
-) -> tuple[Ints, list[Setting]]:
+def _settings(base: Ints, device: Ints, facts: _FactColumns) -> tuple[Ints, list[Setting]]:
     """Each row's setting by number, and the settings."""
-    width = len(names)
-    code = base * width + device + 1
-    present = np.flatnonzero(np.bincount(code)) if len(code) else np.zeros(0, np.int64)
-    number = np.zeros(int(present[-1]) + 1 if len(present) else 0, np.int64)
-    number[present] = np.arange(len(present))
+    names = [None, *facts.devices]
+    number, found = dense((base, len(facts.bases)), (device + 1, len(names)))
     settings = []
-    for each in present:
-        backend, size, numerics, purity, own = facts.bases[each // width]
+    for rules, place in found:
+        backend, size, numerics, purity, own = facts.bases[rules]
         settings.append(
             Setting(
                 backend=backend,
                 size=size,
-                device=names[each % width],
+                device=names[place],
                 numerics=numerics,
                 purity=purity,
                 own_kernel=own,
             )
         )
-    return number[code], settings
+    return number, settings
 
 
 def _ordered(chosen: Selected) -> Selected:

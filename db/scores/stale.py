@@ -18,10 +18,8 @@ def stale_attempts(connection: Connection, filters: Filters) -> dict[int, list[i
     Of the filters only those on runs and problems are asked.
     """
     book = read_book(connection, filters)
-    facts, rows = book.facts, book.rows
-    verified = np.array([each.verified for each in facts], bool)[rows["facts"]]
-    rows = rows.only(verified)
-    current = np.array([policy_passes(each, filters) for each in facts], bool)[rows["facts"]]
+    rows = book.rows
+    current = np.array([policy_passes(each, filters) for each in book.facts], bool)[rows["facts"]]
     attempt = steps(rows["attempt"])
     stale = np.bincount(attempt, weights=current) == 0
     found: defaultdict[int, list[int]] = defaultdict(list)
