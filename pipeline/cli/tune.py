@@ -305,13 +305,14 @@ def _print(done: Tuned) -> None:
 
 def _verdict(done: Tuned) -> str:
     """The last line: the gain, or that there is none."""
+    from kernelproof.report.layout import between
+
     if done.chosen is None:
         return "the original was not correct this time: nothing is claimed"
     gain = done.gain
     if gain is None:
         return "no trial is better than the original, which is kept"
-    between = f"{gain.interval.low:.3f} to {gain.interval.high:.3f}"
-    times = f"{gain.ratio:.3f} times as fast as the original (95 % interval {between})"
+    times = f"{gain.ratio:.3f} times as fast as the original (95 % interval {between(gain.interval)})"
     return times if gain.shown else f"{times}: no gain for sure, so the original is kept"
 
 

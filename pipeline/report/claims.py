@@ -8,6 +8,7 @@ from rich.text import Text
 from kernelproof.db.claims import ClaimedResult, Claims, ClaimTotals
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.records import Setting
+from kernelproof.report.layout import between
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import Column, csv_text, fitting, setting_line
@@ -71,7 +72,7 @@ def _row(r: ClaimedResult) -> list[Text | str]:
         Text(clean(r.claimed_device or "")),
         Text(r.status or "not judged", style="bold red" if contradicted else "green" if good else ""),
         "" if r.speedup is None else f"{r.speedup:.3f}",
-        "" if r.interval is None else f"{r.interval.low:.3f} to {r.interval.high:.3f}",
+        between(r.interval),
         Text(r.pace or "", style=PACE_STYLE[r.pace] if r.pace else ""),
         Text(", ".join(r.flags)),
         Text(clean(r.model)),

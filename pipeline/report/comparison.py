@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from kernelproof.db.scores.comparing import ComparedProblem, Comparison, Side
+from kernelproof.report.layout import between, share
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import Column, fitting, setting_line
-from kernelproof.types import Interval
 from kernelproof.wording import counted
 
 _STYLES = {"a": "green", "b": "red"}
@@ -66,11 +66,7 @@ def _correct(side: Side) -> str:
 def _speedup(side: Side) -> tuple[str, str]:
     if side.speedup is None or side.interval is None:
         return "-", ""
-    return f"{side.speedup:.3f}", _between(side.interval)
-
-
-def _between(interval: Interval) -> str:
-    return f"{interval.low:.3f} to {interval.high:.3f}"
+    return f"{side.speedup:.3f}", between(side.interval)
 
 
 def _winner(word: str) -> Text:
@@ -81,14 +77,14 @@ def _sentences(c: Comparison) -> list[str]:
     difference = c.correct_difference.interval
     within = f" (95 %: {100 * difference.low:+.1f} to {100 * difference.high:+.1f})" if difference else ""
     said = [
-        f"Correct, on {counted(len(c.problems), 'problem')}: A {100 * c.correct_a:.1f} %, "
-        f"B {100 * c.correct_b:.1f} %, difference {100 * (c.correct_a - c.correct_b):+.1f} points{within}. "
+        f"Correct, on {counted(len(c.problems), 'problem')}: A {share(c.correct_a)}, "
+        f"B {share(c.correct_b)}, difference {100 * (c.correct_a - c.correct_b):+.1f} points{within}. "
         f"A is right more often on {c.more_correct_a}, B on {c.more_correct_b}: p = {c.correct_p:.3g} "
         "(exact sign test).",
     ]
     if c.ratio.value is not None and c.ratio_p is not None:
         found = c.ratio.interval
-        within = f" (95 %: {_between(found)})" if found else ""
+        within = f" (95 %: {between(found)})" if found else ""
         said.append(
             f"Speed, on {counted(c.ratio.count, 'problem')} that both solved: A's best is "
             f"{c.ratio.value:.3f} times as fast as B's{within}, p = {c.ratio_p:.3g} "

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from kernelproof.report.layout import cell, plain_table
+from kernelproof.report.layout import between, cell, plain_table
 from kernelproof.types import Measurement
 
 ROWS = 10
@@ -31,9 +31,8 @@ def print_fastest(timed: Iterable[Timed], console: Console) -> None:
     table = plain_table("candidate", "problem", "speedup", "95 % interval", "pace", "attempt")
     for one in best[:ROWS]:
         m = one.measurement
-        interval = f"{m.speedup_interval.low:.3f} to {m.speedup_interval.high:.3f}"
         attempt = "" if one.attempt_id is None else f"#{one.attempt_id}"
-        facts = (one.name, one.problem_id, f"{m.speedup:.3f}", interval, m.pace, attempt)
+        facts = (one.name, one.problem_id, f"{m.speedup:.3f}", between(m.speedup_interval), m.pace, attempt)
         table.add_row(*map(cell, facts))
     console.print(table)
     if len(best) > ROWS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelproof.report.plain import clean
+from kernelproof.types import Interval
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("KiB", "MiB", "GiB", "TiB")
@@ -57,6 +59,38 @@ def pairs(values: Mapping[str, object]) -> str:
 def percent(fraction: float) -> str:
     """Three significant digits: `98.1 %`."""
     return f"{100 * fraction:.3g} %"
+
+
+def share(fraction: float | None) -> str:
+    """`93.3 %`; `-` where nothing is known."""
+    return "-" if fraction is None else f"{100 * fraction:.1f} %"
+
+
+def ratio(value: float | None) -> str:
+    """A speedup, or a mean of several: `1.234`; `-` where nothing is known."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+class Ends(Protocol):
+    """An interval, or a record that has its ends."""
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+
+
+def between(interval: Ends | None, digits: int = 3) -> str:
+    """`1.204 to 1.396`; empty without an interval."""
+    return "" if interval is None else f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+
+
+def percents_between(interval: Interval | None) -> str:
+    """The ends of a share's interval in whole percent: `55 to 93`; empty without one."""
+    return "" if interval is None else f"{100 * interval.low:.0f} to {100 * interval.high:.0f}"
 
 
 def scaled(value: float, unit: str) -> str:

@@ -13,13 +13,12 @@ from kernelproof.db.scores.records import (
     Kernel,
     KernelScores,
     Leaderboard,
-    Mean,
     ProblemScores,
-    Rate,
     Scores,
     Setting,
     Source,
 )
+from kernelproof.report.layout import between, percents_between, ratio, share
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import Column, fitting, setting_line
 from kernelproof.types import Pace
@@ -31,7 +30,7 @@ SOURCES: dict[Source, str] = {
     "file": "candidates given as files · ",
     "tuner": "what a tuner tried · ",
 }
-"""What stands before a table's setting."""
+"""The words before a table's setting."""
 Row = list[Text | str]
 Place = tuple[Source, Setting]
 
@@ -42,7 +41,7 @@ def print_leaderboard(board: Leaderboard, console: Console) -> None:
     if not found:
         _print_empty(board, console)
     for place in found:
-        console.print(Text(SOURCES[place[0]] + setting_line(place[1]), style="bold"))
+        console.print(Text(title_of(place), style="bold"))
         _print_problems([p for p in board.problems if place_of(p) == place], console)
         _print_kernels([k for k in board.kernels if place_of(k) == place], console)
         for scores, owners in (
@@ -61,6 +60,12 @@ def place_of(row: Scores | ProblemScores | KernelScores) -> Place:
     return row.source, row.setting
 
 
+def title_of(place: Place) -> str:
+    """The line above a table: its setting, and where its programs are from if no model wrote them."""
+    source, setting = place
+    return SOURCES[source] + setting_line(setting)
+
+
 def places(board: Leaderboard) -> list[Place]:
     """The tables of a leaderboard: each setting, files, and what a tuner tried have their own."""
     scores = (*board.models, *board.runs, *board.templates, *board.strategies)
@@ -70,7 +75,7 @@ def places(board: Leaderboard) -> list[Place]:
 
 
 def remarks(board: Leaderboard) -> list[str]:
-    """What is left out, and what to do about it."""
+    """A sentence for each reason why attempts are left out, and what to do about it."""
     counts, said = board.counts, []
     if board.kernels and len(board.kernels) < counts.kernels:
         said.append(f"{len(board.kernels)} of {counts.kernels} kernels shown; --top shows more.")
@@ -98,7 +103,7 @@ def remarks(board: Leaderboard) -> list[str]:
 
 
 def _asked(filters: Filters) -> str:
-    """What the filters ask of a correct attempt."""
+    """The filters that a correct attempt must pass: `without ..., ... or better`."""
     said = [f"without {flag}" for flag in filters.without]
     return ", ".join(said + ([f"{filters.error_class} or better"] if filters.error_class else []))
 
@@ -159,7 +164,7 @@ def _kernel_times(best: Kernel) -> Row:
     fraction, headroom = best.roofline_fraction, best.headroom
     return [
         f"{best.speedup:.3f}",
-        f"{best.interval.low:.3f} to {best.interval.high:.3f}",
+        between(best.interval),
         Text(best.pace, style=PACE_STYLE[best.pace]),
         "" if best.compile_speedup is None else f"{best.compile_speedup:.3f}",
         "" if fraction is None else f"{100 * fraction:.0f} %",
@@ -237,15 +242,15 @@ def _figures(s: Scores) -> Row:
     passes = [found.mean.value for found in s.pass_at]
     return [
         f"{s.correct.part}/{s.correct.whole}",
-        _percent(s.correct.share),
-        _interval(s.correct, 100),
-        _percent(passes[0]),
-        *("" if found is None else _percent(found) for found in passes[1:]),
-        *(_percent(found.rate.share) for found in s.fast),
-        _number(s.geometric_mean.value),
-        _interval(s.geometric_mean),
-        _number(s.median.value),
-        _number(s.geometric_mean_all.value),
+        share(s.correct.share),
+        percents_between(s.correct.interval) or "-",
+        share(passes[0]),
+        *("" if found is None else share(found) for found in passes[1:]),
+        *(share(found.rate.share) for found in s.fast),
+        ratio(s.geometric_mean.value),
+        between(s.geometric_mean.interval, 2) or "-",
+        ratio(s.median.value),
+        ratio(s.geometric_mean_all.value),
         f"{s.solved}/{s.problems}",
         str(s.samples),
     ]
@@ -258,23 +263,3 @@ def _funnel(s: Scores) -> Row:
         "" if s.cost_per_correct.value is None else f"{s.cost_per_correct.value:.4g}",
         ", ".join(f"{count} {status}" for status, count in s.statuses.items()),
     ]
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _interval(of: Rate | Mean, factor: int = 1) -> str:
-    """`55 to 93`, in percent, or `1.20 to 1.40`."""
-    found = of.interval
-    if found is None:
-        return "-"
-    return (
-        f"{found.low:.2f} to {found.high:.2f}"
-        if factor == 1
-        else f"{100 * found.low:.0f} to {100 * found.high:.0f}"
-    )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from kernelproof.report.layout import pairs, percent, print_facts, scaled
+from kernelproof.report.layout import between, pairs, percent, print_facts, scaled
 from kernelproof.types import Against, Interval, Measurement, Pace, Replayed, Roofline
 from kernelproof.wording import counted
 
@@ -41,7 +41,7 @@ def measurement_facts(m: Measurement) -> dict[str, str]:
 
 
 def _speedup(speedup: float, interval: Interval, pace: Pace) -> str:
-    return f"{speedup:.3f} (95 % interval {interval.low:.3f} to {interval.high:.3f}): {pace}"
+    return f"{speedup:.3f} (95 % interval {between(interval)}): {pace}"
 
 
 def _against(a: Against) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelproof.report.layout import percent, plain_table, scaled
+from kernelproof.report.layout import between, percent, plain_table, scaled
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean
 from kernelproof.types import Status, Verification
@@ -199,7 +199,7 @@ def fastest_lines(fastest: Sequence[FastAttempt], *, several: bool) -> list[str]
 
 def speedup(one: FastAttempt) -> str:
     """`1.432 (1.421 to 1.440, faster)`."""
-    return f"{one.speedup:.3f} ({one.low:.3f} to {one.high:.3f}, {_pace(one)})"
+    return f"{one.speedup:.3f} ({between(one)}, {_pace(one)})"
 
 
 def _pace(one: FastAttempt) -> str:
@@ -211,8 +211,7 @@ def speedup_of(verification: Verification | None) -> str:
     found = verification.measurement if verification else None
     if found is None:
         return ""
-    interval = found.speedup_interval
-    return f"{found.speedup:.3f} ({interval.low:.3f} to {interval.high:.3f}, {found.pace.value})"
+    return f"{found.speedup:.3f} ({between(found.speedup_interval)}, {found.pace.value})"
 
 
 def fastest_table(fastest: Sequence[FastAttempt]) -> Table:
@@ -220,9 +219,8 @@ def fastest_table(fastest: Sequence[FastAttempt]) -> Table:
     table = plain_table("problem", "speedup", "95 % interval", "pace", "model", "attempt")
     for one in fastest:
         attempt = "" if one.attempt_id is None else f"#{one.attempt_id}"
-        interval = f"{one.low:.3f} to {one.high:.3f}"
         pace = Text(_pace(one), style=PACE_STYLE[one.pace])
-        facts = map(Text, (clean(one.problem_id), f"{one.speedup:.3f}", interval))
+        facts = map(Text, (clean(one.problem_id), f"{one.speedup:.3f}", between(one)))
         table.add_row(*facts, pace, Text(_name(one.model)), Text(attempt))
     return table
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from kernelproof.report.layout import cell, plain_table
+from kernelproof.report.layout import between, cell, plain_table
 from kernelproof.types import Measurement
 
 ROWS = 5
@@ -32,8 +32,8 @@ def print_tuned(rows: Sequence[TunedRow], console: Console) -> None:
     table = plain_table("", *names, "speedup", "95 % interval", "pace", "attempt")
     for row in rows:
         m = row.measurement
-        interval = f"{m.speedup_interval.low:.3f} to {m.speedup_interval.high:.3f}"
         numbers = [str(row.parameters[name]) for name in names]
-        facts = (row.name, *numbers, f"{m.speedup:.3f}", interval, m.pace, f"#{row.attempt_id}")
+        speedup = f"{m.speedup:.3f}", between(m.speedup_interval), m.pace
+        facts = (row.name, *numbers, *speedup, f"#{row.attempt_id}")
         table.add_row(*map(cell, facts))
     console.print(table)

@@ -12,7 +12,16 @@ from kernelproof.report.analysis import print_analysis
 from kernelproof.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
 from kernelproof.report.measurement import print_measurement
 from kernelproof.report.plain import clean, json_text
-from kernelproof.types import CheckOutcome, Extraction, Kernels, Launch, Status, Verification, VerifySettings
+from kernelproof.types import (
+    Check,
+    CheckOutcome,
+    Extraction,
+    Kernels,
+    Launch,
+    Status,
+    Verification,
+    VerifySettings,
+)
 from kernelproof.wording import counted
 
 OUTCOME_STYLE = {
@@ -129,11 +138,14 @@ def _print_evidence(verification: Verification, console: Console) -> None:
         return
     table = plain_table("check", "outcome", "asked", "seen", "figures")
     for check in verification.checks:
-        # Nested values are for machines: `--json`.
-        flat = {k: value for k, value in check.figures.items() if not isinstance(value, dict | list | tuple)}
         outcome = Text(check.outcome, style=OUTCOME_STYLE[check.outcome])
-        table.add_row(cell(check.name), outcome, *map(cell, (check.asked, check.seen, pairs(flat))))
+        table.add_row(cell(check.name), outcome, *map(cell, (check.asked, check.seen, flat_figures(check))))
     console.print(table)
+
+
+def flat_figures(check: Check) -> str:
+    """A check's figures for people: nested ones are for machines, which read `--json`."""
+    return pairs({k: v for k, v in check.figures.items() if not isinstance(v, dict | list | tuple)})
 
 
 def _print_errors(verification: Verification, console: Console) -> None:

@@ -9,8 +9,7 @@ from kernelproof.db.scores.records import Kernel, Leaderboard, ProblemScores, Sc
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.report.leaderboard import SOURCES, Place, place_of, places, remarks
-from kernelproof.report.tables import setting_line
+from kernelproof.report.leaderboard import Place, place_of, places, remarks, title_of
 from kernelproof.types import Verification
 from kernelproof.types.measurement import resolved
 
@@ -65,18 +64,19 @@ def gather(store: Store, filters: Filters, most_kernels: int) -> Report:
     Raises UsageError when no finished attempt passes the filters.
     """
     board = store.scores.leaderboard(filters, ("model", "problem", "kernel"))
-    if not places(board):
+    found = places(board)
+    if not found:
         raise UsageError(_nothing(board))
     by_turns = _by_turns(store, filters, board)
     ranked = sorted(
         ((problem, problem.best) for problem in board.problems if problem.best is not None),
-        key=lambda found: -resolved(found[1].interval.low, found[1].pace),
+        key=lambda pair: -resolved(pair[1].interval.low, pair[1].pace),
     )
     return Report(
         filters=filters.model_dump(mode="json", exclude_defaults=True),
-        boards=[_board(board, place, by_turns) for place in places(board)],
+        boards=[_board(board, place, by_turns) for place in found],
         remarks=remarks(board),
-        kernels=[_kernel_page(store, *found) for found in ranked[:most_kernels]],
+        kernels=[_kernel_page(store, *pair) for pair in ranked[:most_kernels]],
         left_out=max(len(ranked) - most_kernels, 0),
     )
 
@@ -89,10 +89,6 @@ def _nothing(board: Leaderboard) -> str:
     return f"no finished attempt to report: {said or 'make some with kernelproof generate'}".rstrip(".")
 
 
-def _title(place: Place) -> str:
-    return SOURCES[place[0]] + setting_line(place[1])
-
-
 def _board(board: Leaderboard, place: Place, by_turns: list[tuple[int, Leaderboard]]) -> Board:
     speedups: dict[str, list[float]] = {}
     for row in board.kernels:
@@ -100,7 +96,7 @@ def _board(board: Leaderboard, place: Place, by_turns: list[tuple[int, Leaderboa
             speedup = resolved(row.kernel.speedup, row.kernel.pace)
             speedups.setdefault(row.kernel.model, []).append(speedup)
     return Board(
-        title=_title(place),
+        title=title_of(place),
         models=[scores for scores in board.models if place_of(scores) == place],
         problems=[problem for problem in board.problems if place_of(problem) == place],
         speedups=speedups,
@@ -129,7 +125,7 @@ def _kernel_page(store: Store, problem: ProblemScores, best: Kernel) -> KernelPa
     return KernelPage(
         problem=problem,
         kernel=best,
-        title=_title(place_of(problem)),
+        title=title_of(place_of(problem)),
         attempt=attempt,
         verification=judged.verification,
         parent=None if attempt.parent_id is None else store.load_attempt(attempt.parent_id),

@@ -16,11 +16,11 @@ from kernelproof.report.html import charts, words
 from kernelproof.report.html.code import MOST_LOG, coloured, cut, difference
 from kernelproof.report.html.drawing import SERIES, draw
 from kernelproof.report.html.gathering import Board, KernelPage, Report
-from kernelproof.report.layout import pairs
+from kernelproof.report.layout import between, percents_between, ratio, share
 from kernelproof.report.measurement import measurement_facts
 from kernelproof.report.plain import visible
 from kernelproof.report.show import builds_of, environment_facts
-from kernelproof.types import Check
+from kernelproof.report.verification import flat_figures
 from kernelproof.version import __version__
 from kernelproof.wording import counted
 
@@ -42,7 +42,6 @@ def page(report: Report, made: str) -> str:
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    shown = {id(found.attempt): found.kernel.attempt_id for found in report.kernels}
     return (
         _templates()
         .get_template("page.html")
@@ -54,7 +53,7 @@ def page(report: Report, made: str) -> str:
             policy=policy,
             made=made,
             version=__version__,
-            shown=set(shown.values()),
+            shown={found.kernel.attempt_id for found in report.kernels},
         )
     )
 
@@ -79,18 +78,22 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals |= {
+        "between": between,
         "builds_of": builds_of,
-        "checks": checks,
         "coloured": coloured,
         "charted": charts.charted,
         "colours": SERIES,
         "counted": counted,
         "cut": lambda text: cut(text, MOST_LOG),
         "environment_facts": environment_facts,
+        "flat_figures": flat_figures,
         "funnel": funnel,
         "kernel_diff": kernel_diff,
         "measurement_facts": measurement_facts,
+        "percents_between": percents_between,
+        "ratio": ratio,
         "samples": _samples,
+        "share": share,
         "words": words,
     }
     return found
@@ -146,23 +149,11 @@ def funnel(scores: Scores) -> list[tuple[str, int, float]]:
     ]
 
 
-def checks(found: KernelPage) -> list[tuple[Check, str]]:
-    """Each check with its flat figures; nested ones are for machines."""
-    return [
-        (
-            check,
-            pairs({k: v for k, v in check.figures.items() if not isinstance(v, dict | list | tuple)}),
-        )
-        for check in found.verification.checks
-    ]
-
-
 def kernel_diff(found: KernelPage) -> tuple[str, str]:
     """What the program is compared with, in words, and the diff to it: its parent, else the reference."""
     own = f"attempt #{found.attempt.id}"
-    parent = found.parent.source if found.parent is not None else None
-    if found.parent is not None and parent is not None:
+    if found.parent is not None and found.parent.source is not None:
         name = f"attempt #{found.parent.id}"
-        return f"its parent, {name}", difference(parent, found.attempt.source or "", name, own)
+        return f"its parent, {name}", difference(found.parent.source, found.attempt.source or "", name, own)
     before = found.attempt.problem.source
     return "the reference", difference(before, found.attempt.source or "", found.problem.problem_id, own)

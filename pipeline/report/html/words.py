@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kernelproof.db.scores.records import Mean, Rate, Scores
 from kernelproof.report.html.gathering import Board
-from kernelproof.types import Interval, Pace
+from kernelproof.report.layout import between, percents_between, ratio, share
+from kernelproof.types import Pace
 from kernelproof.wording import counted
 
 MOST_MODELS = 8
@@ -57,30 +58,18 @@ def _problems(board: Board) -> list[str]:
         problem, best = max(faster, key=lambda found: found[1].interval.low)
         said.append(
             f"The highest claim is on {problem.problem_id}: {best.speedup:.2f} times as fast "
-            f"({between(best.interval)}), by {best.model} (attempt #{best.attempt_id})."
+            f"({between(best.interval, 2)}), by {best.model} (attempt #{best.attempt_id})."
         )
     return said
 
 
 def rate(found: Rate) -> str:
     """`10.0 %, 95 % interval 6 to 17 %`."""
-    if found.share is None:
-        return "-"
-    said = f"{100 * found.share:.1f} %"
-    return said + (f", 95 % interval {between(found.interval, 100)} %" if found.interval else "")
+    interval = f", 95 % interval {percents_between(found.interval)} %" if found.interval else ""
+    return share(found.share) + interval
 
 
 def mean(found: Mean) -> str:
-    """`1.24 (95 % interval 1.10 to 1.40)`."""
-    if found.value is None:
-        return "-"
-    said = f"{found.value:.3f}"
-    return said + (f" (95 % interval {between(found.interval)})" if found.interval else "")
-
-
-def between(found: Interval | None, factor: int = 1) -> str:
-    """`1.20 to 1.40`; with `factor` 100 in whole percent, `6 to 17`."""
-    if found is None:
-        return ""
-    digits = 2 if factor == 1 else 0
-    return f"{factor * found.low:.{digits}f} to {factor * found.high:.{digits}f}"
+    """`1.240 (95 % interval 1.10 to 1.40)`."""
+    interval = f" (95 % interval {between(found.interval, 2)})" if found.interval else ""
+    return ratio(found.value) + interval
