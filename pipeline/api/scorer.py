@@ -6,6 +6,7 @@ import atexit
 import os
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,9 +16,10 @@ from kernelproof.db.store import Store, open_store
 from kernelproof.devices.discovery import interprets
 from kernelproof.engine.engine import Engine, require_device
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.prompting import Failure, first_prompt, repair_prompt
+from kernelproof.prompting import Failure, repair_prompt
 from kernelproof.runs.candidates import given_text
 from kernelproof.runs.many import kept_before
+from kernelproof.runs.prompts import first_question
 from kernelproof.runs.single import Verified, verify_given
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.runs.stream import verify_persistently
@@ -90,17 +92,10 @@ class Scorer:
         self._open: _Open | None = None
         self._lock = threading.Lock()
 
-    @property
+    @cached_property
     def prompt(self) -> Prompt:
         """The first question about the problem: rules, reference, and an example of an answer."""
-        return first_prompt(
-            self.problem,
-            backend=self.settings.backend,
-            size=self.settings.size,
-            template=self._template,
-            numerics=self.settings.numerics,
-            purity=self.settings.purity,
-        )
+        return first_question(self.problem, self.settings, self._template)
 
     def score(self, source: str | Path) -> Score:
         """The score of a program: its text or a model's answer that holds one, or the path of a file.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from kernelproof.db.store import Store
 from kernelproof.db.views import AttemptState, ModelUsage
-from kernelproof.prompting import first_prompt
 from kernelproof.providers.context import BYTES_A_TOKEN, cannot_fit
 from kernelproof.runs.batch import Plan
 from kernelproof.runs.prices import Price
+from kernelproof.runs.prompts import first_question
 from kernelproof.runs.questions import question_key
 from kernelproof.runs.stages import RETRIED
 from kernelproof.types import AttemptKey, Problem, Prompt, Status
@@ -45,7 +45,8 @@ def forecast(plan: Plan, store: Store | None) -> Forecast:
     run_id = store.run_id(plan.settings) if store else None
     known = store.attempts_of(run_id) if store and run_id is not None else {}
     usage = store.usage_of(plan.settings.model) if store else None
-    prompts = {problem.sha256: question_of(plan, problem) for problem in plan.problems}
+    verify, template = plan.settings.verify, plan.settings.template
+    prompts = {each.sha256: first_question(each, verify, template) for each in plan.problems}
     samples = [
         _Sample(plan, p, n, known, prompts[p.sha256]) for p in plan.problems for n in range(plan.samples)
     ]
@@ -67,19 +68,6 @@ def forecast(plan: Plan, store: Store | None) -> Forecast:
         completion_tokens=completion_tokens,
         measured_on=usage.answers if usage else 0,
         cost_usd=cost,
-    )
-
-
-def question_of(plan: Plan, problem: Problem) -> Prompt:
-    """The first question about a problem."""
-    verify = plan.settings.verify
-    return first_prompt(
-        problem,
-        backend=verify.backend,
-        size=verify.size,
-        template=plan.settings.template or "",
-        numerics=verify.numerics,
-        purity=verify.purity,
     )
 
 

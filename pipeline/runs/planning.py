@@ -18,8 +18,8 @@ from kernelproof.providers.context import cannot_fit
 from kernelproof.providers.server_batches import MAX_QUESTIONS
 from kernelproof.runs.batch import Plan, Terms
 from kernelproof.runs.config import BatchConfig, ModelConfig
-from kernelproof.runs.forecast import question_of
 from kernelproof.runs.limits import Limits
+from kernelproof.runs.prompts import first_question
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.types import Problem, Response, RunSettings, Status, VerifySettings
 
@@ -58,8 +58,10 @@ def _check_budget(config: BatchConfig, plan: Plan) -> None:
     dollars = min(price.input, price.input if price.cached is None else price.cached) if price else 0.0
     if config.max_cost is not None and dollars > 0:
         limits.append((f"--max-cost {config.max_cost:g}", int(config.max_cost / dollars * 1e6)))
+    verify, template = plan.settings.verify, plan.settings.template
     for said, tokens in limits:
-        if plan.problems and all(cannot_fit(question_of(plan, each), tokens) for each in plan.problems):
+        questions = (first_question(each, verify, template) for each in plan.problems)
+        if plan.problems and all(cannot_fit(question, tokens) for question in questions):
             raise UsageError(
                 f"{said} is less than one question to {plan.settings.model} takes, of any of the problems, "
                 "without its answer; give more"

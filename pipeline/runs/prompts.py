@@ -1,10 +1,11 @@
-"""The questions of one sample: what a proposal becomes in words."""
+"""The questions of one sample, made of its strategy's proposals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from kernelproof.prompting import (
+    Failure,
     KnownPlan,
     Shown,
     Tried,
@@ -15,50 +16,31 @@ from kernelproof.prompting import (
 )
 from kernelproof.runs.stages import Judged, Stages
 from kernelproof.runs.strategies import Proposal
-from kernelproof.types import Problem, Prompt, Status
+from kernelproof.types import Problem, Prompt, Response, Status, VerifySettings
 
 
 def prompt_of(stages: Stages, problem: Problem, proposal: Proposal, judged: Mapping[int, Judged]) -> Prompt:
     """The question of a proposal. `judged`: by turn, the attempts that it may build on."""
     parent, first = _at(judged, proposal.parent), _first(stages, problem)
-    verify, template = stages.settings.verify, stages.settings.template or ""
+    verify = stages.settings.verify
+    asked = {"backend": verify.backend, "size": verify.size, "template": stages.settings.template or ""}
+    if proposal.plans:
+        base, known = _answer(parent), _known(judged)
+        return plans_prompt(problem, **asked, first=first, base=base, count=proposal.plans, known=known)
+    if parent is None:
+        return first
     tried = [
         Tried.of(each.response, each.failure)
         for _, each in sorted(judged.items())  # not as they happened to end
-        if parent is not None
-        and (each.parent_id, each.plan) == (parent.id, proposal.plan)
+        if (each.parent_id, each.plan) == (parent.id, proposal.plan)
         and each.failure.status is not Status.PLANS
     ]
-    if proposal.plans:
-        return plans_prompt(
-            problem,
-            backend=verify.backend,
-            size=verify.size,
-            template=template,
-            first=first,
-            base=None if parent is None else (parent.response, parent.failure),
-            count=proposal.plans,
-            known=_known(judged),
-        )
-    if parent is None:
-        return first
     if proposal.plan is not None:
-        base = next((each for each in judged.values() if each.id == parent.parent_id), None)
-        return plan_prompt(
-            problem,
-            backend=verify.backend,
-            size=verify.size,
-            template=template,
-            first=first,
-            base=None if base is None else (base.response, base.failure),
-            plan=parent.plans[proposal.plan - 1],
-            tried=tried,
-        )
+        base, plan = _answer(_parent(judged, parent)), parent.plans[proposal.plan - 1]
+        return plan_prompt(problem, **asked, first=first, base=base, plan=plan, tried=tried)
     return repair_prompt(
         problem,
-        backend=verify.backend,
-        size=verify.size,
-        template=template,
+        **asked,
         previous=parent.prompt if proposal.history else first,
         response=parent.response,
         failure=parent.failure,
@@ -67,17 +49,28 @@ def prompt_of(stages: Stages, problem: Problem, proposal: Proposal, judged: Mapp
     )
 
 
+def first_question(problem: Problem, verify: VerifySettings, template: str | None) -> Prompt:
+    """The first question about a problem whose answers are judged by these settings."""
+    return first_prompt(
+        problem,
+        backend=verify.backend,
+        size=verify.size,
+        template=template,
+        numerics=verify.numerics,
+        purity=verify.purity,
+    )
+
+
 def shown_program(proposal: Proposal, judged: Mapping[int, Judged]) -> str | None:
     """The program that the question of a proposal is about; None where it shows none.
 
     Where the parent's answer held none, and the whole conversation is shown, it is the last one in that.
     """
-    by_id = {each.id: each for each in judged.values()}
     parent = _at(judged, proposal.parent)
     if parent is not None and proposal.plan is not None:
-        parent = by_id.get(parent.parent_id or 0)
+        parent = _parent(judged, parent)
     while parent is not None and parent.source is None and proposal.history:
-        parent = by_id.get(parent.parent_id or 0)
+        parent = _parent(judged, parent)
     return parent.source if parent is not None else None
 
 
@@ -85,17 +78,18 @@ def _at(judged: Mapping[int, Judged], turn: int | None) -> Judged | None:
     return None if turn is None else judged[turn]
 
 
+def _parent(judged: Mapping[int, Judged], attempt: Judged) -> Judged | None:
+    return next((each for each in judged.values() if each.id == attempt.parent_id), None)
+
+
+def _answer(judged: Judged | None) -> tuple[Response, Failure] | None:
+    return None if judged is None else (judged.response, judged.failure)
+
+
 def _first(stages: Stages, problem: Problem) -> Prompt:
-    known, verify = stages.first_prompts, stages.settings.verify
+    known = stages.first_prompts
     if problem.sha256 not in known:
-        known[problem.sha256] = first_prompt(
-            problem,
-            backend=verify.backend,
-            size=verify.size,
-            template=stages.settings.template or "",
-            numerics=verify.numerics,
-            purity=verify.purity,
-        )
+        known[problem.sha256] = first_question(problem, stages.settings.verify, stages.settings.template)
     return known[problem.sha256]
 
 
