@@ -21,7 +21,7 @@ from kernelproof.workspace import user_path
 
 REQUIRED = ("repair.j2", "system.j2", "template.toml", "user.j2")
 FOR_PLANS = ("plan.j2", "plans.j2")
-"""What a template has that can ask for plans, and for programs that carry them out."""
+"""Files of a template that can ask for plans, and for programs that carry them out."""
 _KEYS = {"name": str, "version": int, "description": str}
 
 
@@ -76,13 +76,13 @@ def open_template(template: str) -> Template:
     """
     if os.sep in template or template.startswith((".", "~")):
         return _read(user_path(template))
-    packaged = {entry.name: entry for entry in list_templates()}
-    if template not in packaged:
+    folder = _packaged(template)
+    if folder is None:
         raise UsageError(
-            f"no template {template!r}; there are: {', '.join(packaged)}; "
+            f"no template {template!r}; there are: {', '.join(each.name for each in list_templates())}; "
             f"a folder of your own is given by its path, as ./{template}"
         )
-    return packaged[template]
+    return _read(folder)
 
 
 def example(backend: str) -> dict[str, str]:
@@ -114,6 +114,12 @@ def checked_backend(name: str) -> str:
     return backend(name).name
 
 
+def _packaged(name: str) -> Traversable | None:
+    folder = files("kernelproof.prompts").joinpath(name)
+    known = re.fullmatch(r"[\w-]+", name) and folder.joinpath("template.toml").is_file()
+    return folder if known else None
+
+
 def _read(folder: Traversable) -> Template:
     where = str(folder)
     if not folder.is_dir():
@@ -141,8 +147,8 @@ def _extended(texts: dict[str, str], where: str) -> dict[str, str]:
     base = _facts(texts["template.toml"], where).get("extends") if "template.toml" in texts else None
     if base is None:
         return texts
-    folder = files("kernelproof.prompts").joinpath(str(base))
-    if not re.fullmatch(r"[\w-]+", str(base)) or not folder.joinpath("template.toml").is_file():
+    folder = _packaged(str(base))
+    if folder is None:
         raise UsageError(f"template {where}: it extends {base!r}, which is no packaged template")
     theirs = {name: text for name, text in _read(folder).files.items() if name != "template.toml"}
     return theirs | {f"{base}/{name}": text for name, text in theirs.items() if name in texts} | texts
