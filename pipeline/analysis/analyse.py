@@ -29,19 +29,15 @@ class Analysis(FrozenRecord):
 
 
 def analyse(verification: Verification) -> Analysis:
-    """What is known of a verification's kernels. Nothing is run."""
+    """The bottleneck and the kernels of a verification. Nothing is run."""
     v = verification
     compiled = resources(v.builds)
     gpu = v.environment.gpu if v.environment is not None else None
-    launches = sorted(
-        v.kernels.launches if v.kernels is not None else (),
-        key=lambda launch: (-(launch.ms or 0.0), -launch.count),
-    )
     return Analysis(
         bottleneck=bottleneck(v.measurement, v.kernels, v.environment) if v.measurement else None,
         kernels=tuple(
             _facts(launch, match(launch.name, compiled), gpu.capability if gpu else None)
-            for launch in launches
+            for launch in (v.kernels.longest_first if v.kernels is not None else ())
         ),
     )
 
@@ -51,14 +47,14 @@ def _facts(launch: Launch, compiled: Resources | None, capability: str | None) -
     shared = launch.shared_bytes
     if shared is None and compiled is not None:
         shared = compiled.shared_bytes
-    known = capability is not None and launch.threads is not None and registers is not None
+    held = None
+    if capability is not None and launch.threads is not None and registers is not None:
+        held = occupancy(capability, launch.threads, registers, shared or 0)
     return KernelFacts(
         launch=launch,
         registers=registers,
         shared_bytes=shared,
         spill_bytes=compiled.spill_bytes if compiled is not None else None,
         stack_bytes=compiled.stack_bytes if compiled is not None else None,
-        occupancy=occupancy(capability or "", launch.threads or 0, registers or 0, shared or 0)
-        if known
-        else None,
+        occupancy=held,
     )

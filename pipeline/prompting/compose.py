@@ -23,8 +23,6 @@ from kernelproof.prompting.trimming import trim_log, trim_text
 from kernelproof.types import (
     CheckOutcome,
     Environment,
-    Kernels,
-    Launch,
     Plan,
     Problem,
     Prompt,
@@ -165,7 +163,7 @@ def _about_plans(
     variables: dict[str, Any],
 ) -> Prompt:
     chosen = checked_for_plans(open_template(template))
-    told: dict[str, Any] = {"failure": None, "launches": [], "question": first.user}
+    told: dict[str, Any] = {"failure": None, "question": first.user}
     history = first.history
     if base is not None:
         told = _evidence(base[1], (), ()) | {"question": None}
@@ -184,7 +182,7 @@ def _evidence(failure: Failure, shown: Sequence[Shown], tried: Sequence[Tried]) 
         "errors_left_out": len(failure.errors[MAX_ERRORS:]),
         "build_log": trim_log(failure.build_log, MAX_LOG),
         "details": trim_text(failure.details.strip(), MAX_DETAILS),
-        "launches": _longest(failure.kernels)[:MAX_KERNELS] if failure.kernels else [],
+        "launches": failure.kernels.longest_first[:MAX_KERNELS] if failure.kernels else [],
         "bottleneck": failure.analysis.bottleneck if failure.analysis else None,
         "kernel_facts": failure.analysis.kernels[:MAX_KERNELS] if failure.analysis else (),
         "shown": _fitting(shown),
@@ -196,10 +194,6 @@ def _with_answer(previous: Prompt, response: Response) -> tuple[tuple[str, str],
     """The conversation up to an answer, which is sent back without its thinking."""
     answer = _encodable(trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75))
     return (*previous.history, ("user", previous.user), ("assistant", answer or NO_ANSWER))
-
-
-def _longest(kernels: Kernels) -> list[Launch]:
-    return sorted(kernels.launches, key=lambda launch: (-(launch.ms or 0.0), -launch.count))
 
 
 def _fitting(shown: Sequence[Shown]) -> list[Shown]:

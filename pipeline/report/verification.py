@@ -182,8 +182,7 @@ def _print_kernels(kernels: Kernels, console: Console) -> None:
     total = sum(times)
     if kernels.launches:
         table = plain_table("kernel", "whose", "launches", "ms", "share")
-        longest = sorted(kernels.launches, key=lambda launch: (-(launch.ms or 0), -launch.count))
-        for launch in longest[:KERNEL_ROWS]:
+        for launch in kernels.longest_first[:KERNEL_ROWS]:
             table.add_row(*map(cell, _kernel(launch, total)))
         console.print(table)
     facts = {

@@ -65,3 +65,8 @@ class Kernels(FrozenRecord):
     """Why there is no profile, or only a part of one."""
     raised: bool = False
     """Whether that is an exception of the candidate's: its call raises when it is traced, and only then."""
+
+    @property
+    def longest_first(self) -> list[Launch]:
+        """The launches by their time, those of the same time by their count."""
+        return sorted(self.launches, key=lambda launch: (-(launch.ms or 0.0), -launch.count))
