@@ -25,25 +25,14 @@ MOST = 3
 
 def ranked(judged: Iterable[Judged]) -> list[Judged]:
     """The correct attempts that were timed, the best first, by what their screenings claim."""
-
-    def rank(each: Judged) -> tuple[float, float, int]:
-        measured = each.verification.measurement if each.verification else None
-        return (measured.claimed, measured.speedup, -each.id) if measured else (0.0, 0.0, 0)
-
-    return [each for each in sorted(judged, key=rank, reverse=True) if _is_timed(each)]
-
-
-def _is_timed(judged: Judged) -> bool:
-    verification = judged.verification
-    correct = verification is not None and verification.status is Status.CORRECT
-    return correct and verification is not None and verification.measurement is not None
+    timed = [(each.times, each) for each in judged if each.times is not None]
+    timed.sort(key=lambda one: (-one[0].claimed, -one[0].speedup, one[1].id))
+    return [each for _, each in timed]
 
 
 def bar(judged: Iterable[Judged]) -> float:
-    """What the best of these surely reaches, 0 where there is none: slower ones need not be known well."""
-    best = ranked(judged)[:1]
-    measured = best[0].verification.measurement if best and best[0].verification else None
-    return measured.claimed if measured else 0.0
+    """The speedup that the best of these surely reaches; 0 where there is none."""
+    return max((each.times.claimed for each in judged if each.times is not None), default=0.0)
 
 
 class Confirming:

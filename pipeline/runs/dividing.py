@@ -15,7 +15,6 @@ import anyio
 
 from kernelproof.runs.stages import Judged
 from kernelproof.runs.strategies.expected_gain import expected_gain
-from kernelproof.types import Status
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,7 @@ def gain_of(judged: Iterable[Judged]) -> float:
     """The expected gain of a sample whose attempts, in the order of their turns, are these."""
     reached, roofline = [0.0], None
     for each in judged:
-        verdict = each.verification
-        times = verdict.measurement if verdict and verdict.status is Status.CORRECT else None
-        if times is not None and times.claimed > max(reached):
-            roofline = times.roofline.fraction if times.roofline else None
-        reached.append(times.claimed if times is not None else 0.0)
+        if each.times is not None and each.times.claimed > max(reached):
+            roofline = each.times.roofline.fraction if each.times.roofline else None
+        reached.append(each.times.claimed if each.times is not None else 0.0)
     return expected_gain(reached[1:], roofline)

@@ -111,11 +111,10 @@ def _known(judged: Mapping[int, Judged]) -> list[KnownPlan]:
 
 
 def _outcome(title: str, programs: list[Judged]) -> KnownPlan:
-    correct = [each.failure for each in programs if each.failure.status is Status.CORRECT]
-    timed = [each.measurement for each in correct if each.measurement is not None]
+    timed = [each.times for each in programs if each.times is not None]
     return KnownPlan(
         title=title,
         programs=len(programs),
-        correct=len(correct),
+        correct=sum(each.failure.status is Status.CORRECT for each in programs),
         best=max(timed, key=lambda each: each.claimed, default=None),
     )

@@ -18,7 +18,16 @@ from kernelproof.runs.events import OnEvent
 from kernelproof.runs.leases import LeaseKeeper
 from kernelproof.runs.likeness import likeness
 from kernelproof.runs.strategies import StrategyClass
-from kernelproof.types import AttemptKey, Plan, Prompt, Response, RunSettings, Status, Verification
+from kernelproof.types import (
+    AttemptKey,
+    Measurement,
+    Plan,
+    Prompt,
+    Response,
+    RunSettings,
+    Status,
+    Verification,
+)
 
 if TYPE_CHECKING:
     from kernelproof.runs.dividing import Division
@@ -68,6 +77,12 @@ class Judged:
     """Which of its parent's plans it carries out, from 1."""
     plans: tuple[Plan, ...] = ()
     """What the answer holds, where the question asked for plans."""
+
+    @property
+    def times(self) -> Measurement | None:
+        """Of a correct program; None where it is not correct, or was not timed."""
+        verdict = self.verification
+        return verdict.measurement if verdict and verdict.status is Status.CORRECT else None
 
     @cached_property
     def likeness(self) -> str | None:
