@@ -168,10 +168,11 @@ class Store:
 
         return self._database.read(states)
 
-    def attempts_by_content(self, run_id: int) -> dict[Content, list[int]]:
+    def attempts_by_content(self, run_id: int, text_sha256: str | None = None) -> dict[Content, list[int]]:
         """The attempts of a run that are over, by what was given; oldest first where several were given it.
 
         For runs of kind `verify` and `tune`, whose attempts have one answer and one extraction each.
+        `text_sha256`: only attempts that were given this text.
         """
         a, p, r, c = models.Attempt, models.Problem, models.Response, models.Candidate
         query = (
@@ -182,6 +183,8 @@ class Store:
             .where(a.run_id == run_id, a.status.is_not(None))
             .order_by(a.id)
         )
+        if text_sha256 is not None:
+            query = query.where(r.text_sha256 == text_sha256)
 
         def found(session: Session) -> dict[Content, list[int]]:
             ids: dict[Content, list[int]] = {}

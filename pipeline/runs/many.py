@@ -110,11 +110,14 @@ class _Kept:
 def kept_before(
     store: Store, given: Given, settings: VerifySettings, label: str | None = None
 ) -> Verified | None:
-    """How the same content ended before, under these settings and this label: the newest final result.
+    """The newest final result of the same content, under these settings and this label.
 
     None when there is none. Unlike in `verify_all`, equal contents share one result.
     """
-    return _Kept(store, settings, label).take(given)
+    content, run_id = _content(given), store.run_id(run_of(settings, label))
+    ids = store.attempts_by_content(run_id, content.text_sha256) if run_id is not None else {}
+    ended = (_ended(store, number) for number in reversed(ids.get(content, [])))
+    return next((each for each in ended if each is not None), None)
 
 
 def _ended(store: Store, attempt_id: int) -> Verified | None:
