@@ -13,7 +13,7 @@ from dataclasses import replace
 from kernelproof.extraction.blocks import begins_as_program
 from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.completeness import LABEL, NAME
-from kernelproof.extraction.edits import Edited, edited
+from kernelproof.extraction.edits import edited
 from kernelproof.extraction.normalise import normalise
 from kernelproof.extraction.reasons import declined, reason_of
 from kernelproof.extraction.remarks import remark
@@ -45,7 +45,8 @@ def extract(response: Response, base: str | None = None) -> Extraction:
     if (response.finish_reason or "").lower() in LIMITED | FILTERED | REFUSED:
         found = replace(found, warnings=(*found.warnings, remark("finish_reason", response.finish_reason)))
     lacking = found.status is Status.NO_CODE or remark("does_not_parse") in found.warnings
-    changed = _edited(response, base) if status is None and lacking else None
+    answer = answer_of(response) if status is None and lacking else None
+    changed = edited(answer, base) if answer is not None else None
     if changed is not None and changed.code is not None:
         found = Found(changed.code, "diff")
     elif changed is not None:
@@ -62,13 +63,13 @@ def extract(response: Response, base: str | None = None) -> Extraction:
     )
 
 
-def _edited(response: Response, base: str | None) -> Edited | None:
-    """The edits of an answer that has no program of its own; None where it has none."""
+def answer_of(response: Response) -> str | None:
+    """A response's text without its thinking; None where it is too long, or the thinking never ends."""
     raw = response.text or ""
     if len(raw) > MAX_TEXT:
         return None
     answer = set_thinking_aside(normalise(raw)[0], Budget())
-    return None if answer.unclosed else edited(answer.text, base)
+    return None if answer.unclosed else answer.text
 
 
 def _found(response: Response) -> Found:

@@ -6,11 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from kernelproof.extraction.budget import Budget
-from kernelproof.extraction.extract import MAX_TEXT
-from kernelproof.extraction.normalise import normalise
+from kernelproof.extraction.extract import answer_of
 from kernelproof.extraction.reasons import declined, reason_of
-from kernelproof.extraction.thinking import set_thinking_aside
 from kernelproof.types import Extraction, Plan, Response, Status
 from kernelproof.wording import counted
 
@@ -43,13 +40,10 @@ def extract_plans(response: Response) -> Extraction:
 
 def read_plans(response: Response) -> tuple[Plan, ...]:
     """The plans in an answer, at most `MOST`, without thinking and without code. Total and deterministic."""
-    raw = response.text or ""
-    if declined(response) is not None or len(raw) > MAX_TEXT:
+    answer = answer_of(response) if declined(response) is None else None
+    if answer is None:
         return ()
-    answer = set_thinking_aside(normalise(raw)[0], Budget())
-    if answer.unclosed:
-        return ()
-    text = _CODE.sub("", answer.text)
+    text = _CODE.sub("", answer)
     known: dict[str, Plan] = {}
     for plan in (_plan(text, *place) for place in _places(text)):
         if plan.title:
