@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernelproof.runs.strategies.archive import Archive
 from kernelproof.runs.strategies.base import Proposal, Result, Task
 from kernelproof.runs.strategies.registry import strategy
-from kernelproof.runs.strategies.standing import Standing
+from kernelproof.runs.strategies.standing import Search
 
 WIDTH = 3
 PATIENCE = 6 * WIDTH
@@ -15,20 +15,12 @@ PATIENCE = 6 * WIDTH
 
 
 @strategy("beam")
-class Beam:
+class Beam(Search):
     """Begins with as many first questions as the beam is wide."""
 
-    template = "basic-v4"
-    races = True
-
     def __init__(self, task: Task) -> None:
-        self._standing = Standing(task, PATIENCE)
+        super().__init__(task, PATIENCE)
         self._archive = Archive()
-
-    @property
-    def note(self) -> str:
-        """Why it is over; empty when it is not."""
-        return self._standing.note
 
     def ask(self) -> Sequence[Proposal]:
         """The fastest correct programs, then those that are nearly correct, then the first question again."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernelproof.runs.strategies.archive import Archive
 from kernelproof.runs.strategies.base import Proposal, Result, Task
 from kernelproof.runs.strategies.registry import strategy
-from kernelproof.runs.strategies.standing import Standing
+from kernelproof.runs.strategies.standing import Search
 
 ISLANDS = 2
 SHOWN = 5
@@ -19,22 +19,14 @@ PATIENCE = 20
 
 
 @strategy("evolve")
-class Evolve:
+class Evolve(Search):
     """Two islands, each with an archive of its own. They begin with first questions."""
 
-    template = "basic-v4"
-    races = True
-
     def __init__(self, task: Task) -> None:
+        super().__init__(task, PATIENCE)
         self._random = task.generator("evolve")
-        self._standing = Standing(task, PATIENCE)
         self._islands = [Archive() for _ in range(ISLANDS)]
         self._rounds = 0
-
-    @property
-    def note(self) -> str:
-        """Why it is over; empty when it is not."""
-        return self._standing.note
 
     def ask(self) -> Sequence[Proposal]:
         """A question of each island."""

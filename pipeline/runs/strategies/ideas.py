@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kernelproof.runs.strategies.base import Proposal, Result, Task
 from kernelproof.runs.strategies.registry import strategy
-from kernelproof.runs.strategies.standing import Standing
+from kernelproof.runs.strategies.standing import Search
 from kernelproof.types import Status
 
 PLANS = 4
@@ -74,24 +74,17 @@ class _Plan:
 
 
 @strategy("ideas")
-class Ideas:
+class Ideas(Search):
     """Asks for plans for the problem; when these are used up, for plans for the best program."""
 
-    template = "basic-v4"
     asks_for_plans = True
-    races = True
 
     def __init__(self, task: Task) -> None:
-        self._standing = Standing(task, PATIENCE)
+        super().__init__(task, PATIENCE)
         self._left = task.turns
         self._plans: list[_Plan] = []
         self._asked: list[_Plan] = []
         """The plans of the round that is at work; none where it asks for plans."""
-
-    @property
-    def note(self) -> str:
-        """Why it is over; empty when it is not."""
-        return self._standing.note
 
     def ask(self) -> Sequence[Proposal]:
         """All new plans at the same time, then the most promising one; new plans when all are used up."""
@@ -117,9 +110,3 @@ class Ideas:
                 for number, _ in enumerate(answer.plans[:PLANS], start=1)
             ]
             self._plans = [_Plan(start) for start in starts or [self._base]]
-
-    @property
-    def _base(self) -> Proposal:
-        """The question about the best program, else the problem's first one: where there is no plan."""
-        best = self._standing.best
-        return Proposal(best.turn, history=False) if best else Proposal()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kernelproof.runs.strategies.base import Proposal, Result, Task
 from kernelproof.runs.strategies.registry import strategy
-from kernelproof.runs.strategies.standing import Standing
+from kernelproof.runs.strategies.standing import Search
 
 REPAIRS = 3
 """Repairs in a row, before the search goes back to its best attempt, or to the first question."""
@@ -15,22 +15,14 @@ PATIENCE = 10
 
 
 @strategy("refine")
-class Refine:
+class Refine(Search):
     """One line of attempts that goes back to the best one when an idea fails."""
 
-    template = "basic-v4"
-    races = True
-
     def __init__(self, task: Task) -> None:
-        self._standing = Standing(task, PATIENCE)
+        super().__init__(task, PATIENCE)
         self._last: Result | None = None
         self._broken = 0
         """Attempts in a row that were not correct."""
-
-    @property
-    def note(self) -> str:
-        """Why it is over; empty when it is not."""
-        return self._standing.note
 
     def ask(self) -> Sequence[Proposal]:
         """A repair of the last attempt, else an improvement of the best."""
@@ -38,8 +30,7 @@ class Refine:
             return ()
         if self._last is not None and 0 < self._broken <= REPAIRS:
             return (Proposal(self._last.turn, history=False),)
-        best = self._standing.best
-        return (Proposal(best.turn, history=False) if best else Proposal(),)
+        return (self._base,)
 
     def tell(self, results: Sequence[Result]) -> None:
         """Keeps the best, and counts what is broken in a row."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelproof.runs.strategies.base import Result, Task
+from kernelproof.runs.strategies.base import Proposal, Result, Task
 from kernelproof.types import Stage, Status
 from kernelproof.wording import counted
 
@@ -43,6 +43,28 @@ class Standing:
         if self.since >= self._patience:
             return f"no improvement in {counted(self.since, 'attempt')}"
         return ""
+
+
+class Search:
+    """A strategy that looks for a fast program: it ends when it gets no better."""
+
+    template = "basic-v4"
+    races = True
+
+    def __init__(self, task: Task, patience: int) -> None:
+        """`patience`: as `Standing` has it."""
+        self._standing = Standing(task, patience)
+
+    @property
+    def note(self) -> str:
+        """Why it is over; empty when it is not."""
+        return self._standing.note
+
+    @property
+    def _base(self) -> Proposal:
+        """The question about the best program; the problem's first one where there is none."""
+        best = self._standing.best
+        return Proposal(best.turn, history=False) if best else Proposal()
 
 
 def closeness(result: Result) -> int:
