@@ -88,13 +88,8 @@ class Budget:
         limits = self._limits
         if limits.max_time is not None and self._clock() - self._began >= limits.max_time:
             return f"--max-time: {limits.max_time:g} s are over"
-        if (
-            limits.max_cost
-            is limits.max_tokens_total
-            is limits.max_attempts
-            is limits.max_device_time
-            is None
-        ):
+        stored = (limits.max_cost, limits.max_tokens_total, limits.max_attempts, limits.max_device_time)
+        if all(limit is None for limit in stored):
             return None
         answers, tokens, cost = self._so_far()
         held = self._stored.device_s

@@ -21,7 +21,6 @@ from kernelproof.types.progress import BatchProgress, FailureCount, FastAttempt,
 
 WINDOW_S = 10
 """Tokens a second are counted over so many seconds."""
-
 FAILURES = 3
 """The number of kinds of failure that are shown."""
 ENOUGH_SAMPLES = 3
