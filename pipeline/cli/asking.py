@@ -250,7 +250,7 @@ class AskOptions:
     ] = None
 
     def keys(self) -> dict[str, Any]:
-        """What was given, as the keys of a configuration."""
+        """The options that were given, as the keys of a configuration."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         keys = {name: value for name, value in given.items() if value is not None and value != []}
         if "param" in keys:

@@ -96,7 +96,7 @@ class BatchDisplay:
         return self._shown.unread
 
     def summary(self, outcome: Outcome, database: Path, name: str | None) -> None:
-        """What the batch came to. Called after the display was left."""
+        """Prints the result of the batch. Called after the display was left."""
         if isinstance(self._shown, _JsonLines):
             print(json_line(summary_json(outcome, database, name, self.now())))
         else:

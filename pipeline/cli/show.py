@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PartOptions:
-    """What of an attempt is shown; at most one of them."""
+    """The parts of an attempt that can be shown alone; at most one is given."""
 
     source: Annotated[bool, typer.Option("--source", help="Only the program, byte for byte.")] = False
     prompt: Annotated[bool, typer.Option("--prompt", help="Only the prompt, as it was sent.")] = False
@@ -39,7 +39,7 @@ class PartOptions:
     as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False
 
     def chosen(self) -> str | None:
-        """The one that is given. Raises UsageError for several."""
+        """The one that is given; None without any. Raises UsageError for several."""
         from kernelproof.errors import UsageError
 
         given = [field.name for field in fields(self) if getattr(self, field.name)]

@@ -1,4 +1,4 @@
-"""What bounds a program, and what its kernels take of an SM, on screen."""
+"""A program's bottleneck, and the registers and memory that its kernels take of an SM, on screen."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kernelproof.extraction import read_plans
 from kernelproof.report.layout import percent
 from kernelproof.report.plain import clean
 from kernelproof.report.progress import speedup_of
-from kernelproof.types import Measurement, Status
+from kernelproof.types import Status, Verification
 from kernelproof.wording import counted
 
 
@@ -33,7 +33,7 @@ def print_tree(sample: Sequence[StoredAttempt], console: Console) -> None:
 
 
 def _plans(sample: Sequence[StoredAttempt]) -> dict[int, str]:
-    """By attempt: the plan that it carries out, or that the attempt carried out which it goes on from."""
+    """By attempt: its plan in words. A repair of an attempt has that attempt's plan."""
     answers = {attempt.id: attempt for attempt in sample if attempt.status is Status.PLANS}
     named: dict[int, str] = {}
     for attempt in sample:
@@ -50,29 +50,39 @@ def _plans(sample: Sequence[StoredAttempt]) -> dict[int, str]:
 def best_of(sample: Sequence[StoredAttempt]) -> StoredAttempt | None:
     """The correct attempt whose speedup's interval begins highest; of equal ones the first. One that was
     screened counts only where no other one is."""
-    correct = [attempt for attempt in sample if _status(attempt) is Status.CORRECT]
+    correct = [attempt for attempt in sample if status_of(attempt, _verdict(attempt)) is Status.CORRECT]
     return max(correct, key=_rank, default=None)
 
 
 def _rank(attempt: StoredAttempt) -> tuple[bool, float]:
-    times = _times(attempt)
-    return not _is_screened(attempt), times.claimed if times is not None else 0.0
+    verdict = _verdict(attempt)
+    if verdict is None:
+        return True, 0.0
+    times = verdict.measurement
+    return not is_screening(verdict), times.claimed if times is not None else 0.0
 
 
-def _is_screened(attempt: StoredAttempt) -> bool:
-    """Whether what counts of it is a screening."""
-    return attempt.verdict is not None and attempt.verdict.verification.settings.bar is not None
+def is_screening(verdict: Verification) -> bool:
+    """Whether it was a search's quick look."""
+    return verdict.settings.bar is not None
 
 
-def _times(attempt: StoredAttempt) -> Measurement | None:
-    return attempt.verdict.verification.measurement if attempt.verdict else None
+def _verdict(attempt: StoredAttempt) -> Verification | None:
+    return attempt.verdict.verification if attempt.verdict else None
 
 
-def _status(attempt: StoredAttempt) -> Status | None:
-    """None while it is in progress, and when all of its verifications were retracted."""
-    if attempt.verdict is not None:
-        return attempt.verdict.verification.status
+def status_of(attempt: StoredAttempt, verdict: Verification | None) -> Status | None:
+    """The verdict's status, else the attempt's own. None while it is in progress, and when all of its
+    verifications were retracted."""
+    if verdict is not None:
+        return verdict.status
     return None if attempt.verifications else attempt.status
+
+
+def status_text(attempt: StoredAttempt, status: Status | None) -> Text:
+    """The status in its colour; `retracted` or `in progress` for None."""
+    said = "retracted" if attempt.verifications and status is None else str(status or "in progress")
+    return Text(said, style=_STYLES.get(status, "red"))
 
 
 def head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
@@ -83,34 +93,33 @@ def head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
         f"strategy {first.run.strategy_name}, {counted(len(sample), 'attempt')}, "
         + (f"best #{best.id}" if best is not None else "none correct")
     )
-    if best is not None and first.run.race:
-        words += ", not verified again yet" if _is_screened(best) else f", verified again at {_rigor(best)}"
+    verdict = _verdict(best) if best is not None else None
+    if verdict is not None and first.run.race:
+        at = verdict.settings.rigor
+        words += ", not verified again yet" if is_screening(verdict) else f", verified again at {at}"
     return Text(clean(words), style="bold")
 
 
 def _line(attempt: StoredAttempt, is_best: bool, plan: str) -> Text:
     """`#17 turn 3  correct  1.432 (1.421 to 1.440, faster), 61.2 % of the roofline  best  plan 2 of ...`."""
-    status, times = _status(attempt), _times(attempt)
-    said = "retracted" if attempt.verifications and status is None else str(status or "in progress")
+    verdict = _verdict(attempt)
+    status = status_of(attempt, verdict)
     line = Text(f"#{attempt.id} turn {attempt.key.turn}  ")
-    line.append(said, style=_STYLES.get(status, "red"))
+    line.append_text(status_text(attempt, status))
     if status is Status.PLANS and attempt.extraction is not None:
         line.append(f"  {clean(attempt.extraction.reason)}")
-    if status is Status.CORRECT and attempt.verdict is not None and times is not None:
-        line.append(f"  {speedup_of(attempt.verdict.verification)}")
+    if status is Status.CORRECT and verdict is not None and verdict.measurement is not None:
+        times = verdict.measurement
+        line.append(f"  {speedup_of(verdict)}")
         if times.roofline is not None:
             line.append(f", {percent(times.roofline.fraction)} of the roofline")
-        if attempt.run.race and not _is_screened(attempt):
-            line.append(f"  at {_rigor(attempt)}")
+        if attempt.run.race and not is_screening(verdict):
+            line.append(f"  at {verdict.settings.rigor}")
     if is_best:
         line.append("  best", style="bold green")
     if plan:
         line.append(f"  {clean(plan)}", style="dim")
     return line
-
-
-def _rigor(attempt: StoredAttempt) -> str:
-    return str(attempt.verdict.verification.settings.rigor) if attempt.verdict else ""
 
 
 _STYLES = {Status.CORRECT: "green", Status.PLANS: "", None: "dim"}

@@ -152,6 +152,13 @@ def _pass_at(place: int, k: int) -> list[Field]:
     ]
 
 
+_JUDGED = [
+    _of("samples", int, "Finished samples: judged ones and errors."),
+    _of("errors", int, "Samples that ended without a fault of the model's: in no rate."),
+    _of("judged", int, "Samples whose status counts against a model.", lambda row: row.correct.whole),
+    _of("correct", int, "Correct samples.", lambda row: row.correct.part),
+    *_rate("rate", lambda row: row.correct, "correct / judged."),
+]
 _SCORES = [
     *_setting(lambda row: row.setting),
     _of("attempts", int, "Finished attempts, all turns."),
@@ -159,11 +166,7 @@ _SCORES = [
     _of("extracted", int, "Attempts in whose answer a program was found."),
     _of("built", int, "Attempts whose program was built, or needed no build."),
     _of("right", int, "Correct attempts."),
-    _of("samples", int, "Finished samples: judged ones and errors."),
-    _of("errors", int, "Samples that ended without a fault of the model's: in no rate."),
-    _of("judged", int, "Samples whose status counts against a model.", lambda row: row.correct.whole),
-    _of("correct", int, "Correct samples.", lambda row: row.correct.part),
-    *_rate("rate", lambda row: row.correct, "correct / judged."),
+    *_JUDGED,
     *(field for place, k in enumerate(KS) for field in _pass_at(place, k)),
     *(field for place, p in enumerate(FAST) for field in _fast(place, p)),
     _of("unresolved", int, "Correct samples whose pace is unresolved."),
@@ -200,12 +203,9 @@ _SCORES = [
     ),
 ]
 _MODEL = _of("model", str, "The model's name; `file` for candidates given as files.")
-_RUN = [
-    _of("run_id", int, "The run's number."),
-    _of("run", str, "The run's name."),
-    _of("template", str, "Prompt template with its version."),
-    _of("strategy", str, "The search strategy; empty where nothing was asked."),
-]
+_RUN = [_of("run_id", int, "The run's number."), _of("run", str, "The run's name.")]
+_TEMPLATE = _of("template", str, "Prompt template with its version.")
+_STRATEGY = _of("strategy", str, "The search strategy; empty where nothing was asked.")
 
 
 def _kernel(get: Callable[[Any], Kernel | None]) -> list[Field]:
@@ -240,10 +240,7 @@ def _kernel(get: Callable[[Any], Kernel | None]) -> list[Field]:
         part("rigor", str, "`quick`, `standard` or `publish`."),
         part("error_class", str, "The arithmetic that the results could come from.", lambda k: k.error_class),
         part("flags", str, "The flags, with spaces between them.", lambda k: " ".join(k.flags)),
-        part("model", str, "The model's name; `file` for candidates given as files."),
-        part("run_id", int, "The run's number."),
-        part("run", str, "The run's name."),
-        part("strategy", str, "The search strategy; empty where nothing was asked."),
+        *(part(field.name, field.kind, field.meaning) for field in (_MODEL, *_RUN, _STRATEGY)),
         part("attempt_id", int, "For `kernelproof show` and `reproduce`."),
         part("verification_id", int, "The verification that counts."),
     ]
@@ -257,20 +254,16 @@ _PROBLEM = [
 
 FIELDS: dict[ViewName, list[Field]] = {
     "model": [SOURCE, _MODEL, *_SCORES],
-    "run": [SOURCE, *_RUN[:2], _MODEL, *_RUN[2:], *_SCORES],
-    "template": [SOURCE, _RUN[2], _MODEL, *_SCORES],
-    "strategy": [SOURCE, _RUN[3], _MODEL, *_SCORES],
+    "run": [SOURCE, *_RUN, _MODEL, _TEMPLATE, _STRATEGY, *_SCORES],
+    "template": [SOURCE, _TEMPLATE, _MODEL, *_SCORES],
+    "strategy": [SOURCE, _STRATEGY, _MODEL, *_SCORES],
     "problem": [
         *_PROBLEM,
         _of("problem", str, "The problem's name."),
         _of("suite", str, "The suite's name."),
         _of("level", int, "The level; empty where there is none."),
         *_setting(lambda row: row.setting),
-        _of("samples", int, "Finished samples: judged ones and errors."),
-        _of("errors", int, "Samples that ended without a fault of the model's: in no rate."),
-        _of("judged", int, "Samples whose status counts against a model.", lambda row: row.correct.whole),
-        _of("correct", int, "Correct samples.", lambda row: row.correct.part),
-        *_rate("rate", lambda row: row.correct, "correct / judged."),
+        *_JUDGED,
         *_kernel(lambda row: row.best),
     ],
     "kernel": [*_PROBLEM, *_setting(lambda row: row.setting), *_kernel(lambda row: row.kernel)],

@@ -1,4 +1,4 @@
-"""What was claimed of imported programs, beside what was judged here: on screen and as CSV."""
+"""Claims that came with imported programs, beside the verdicts here: on screen and as CSV."""
 
 from __future__ import annotations
 

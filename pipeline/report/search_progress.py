@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kernelproof.db.views import StoredAttempt
-from kernelproof.report.attempt_tree import best_of, head
+from kernelproof.report.attempt_tree import best_of, head, is_screening, status_of, status_text
 from kernelproof.report.layout import cell, plain_table
 from kernelproof.report.progress import speedup_of
 from kernelproof.report.tables import Column, fitting
@@ -50,9 +50,7 @@ class _Step:
     @property
     def status(self) -> Status | None:
         """None while it is in progress, and where its verification was retracted."""
-        if self.verdict is not None:
-            return self.verdict.status
-        return None if self.attempt.verifications else self.attempt.status
+        return status_of(self.attempt, self.verdict)
 
     @property
     def times(self) -> Measurement | None:
@@ -61,7 +59,7 @@ class _Step:
 
     @property
     def question(self) -> str:
-        """What its model was asked for."""
+        """The kind of question that its model was asked."""
         if self.attempt.status is Status.PLANS:
             return "plans"
         if self.attempt.plan is not None:
@@ -81,7 +79,7 @@ class _Step:
 
 
 def _searched_by(attempt: StoredAttempt) -> Verification | None:
-    """What the strategy went by: the screening, where the run races."""
+    """The verification that the strategy went by: the screening, where the run races."""
     run = attempt.run
     stored = attempt.verdict_for(run.verify.as_screening(0.0)) if run.race else None
     stored = stored or attempt.verdict
@@ -120,14 +118,12 @@ def _tokens(attempt: StoredAttempt) -> int:
 
 def _row(step: _Step) -> list[Text | str]:
     status, times = step.status, step.times
-    style = "green" if status is Status.CORRECT else "dim" if status is None else "red"
-    said = "retracted" if status is None and step.attempt.verifications else str(status or "in progress")
     return [
         str(step.attempt.key.turn),
         f"#{step.attempt.id}",
         step.question,
         "" if step.parent is None else f"#{step.parent.attempt.id}",
-        Text(said, style=style),
+        status_text(step.attempt, status),
         "" if times is None else f"{times.speedup:.3f}",
         step.gain,
         Text(f"{step.best:.3f}" if step.best else "", style="bold green" if step.is_best else ""),
@@ -152,9 +148,9 @@ def _print_questions(steps: Sequence[_Step], console: Console) -> None:
 
 
 def _print_confirmed(steps: Sequence[_Step], console: Console) -> None:
-    """What was verified again. The figures above are those of screenings."""
+    """The attempts that were verified again. The figures above are those of screenings."""
     verdicts = [(step.attempt.id, step.attempt.verdict) for step in steps]
-    again = [(n, v.verification) for n, v in verdicts if v and v.verification.settings.bar is None]
+    again = [(n, v.verification) for n, v in verdicts if v and not is_screening(v.verification)]
     for number, verdict in again:
         said = speedup_of(verdict) or str(verdict.status)
         console.print(f"#{number} verified again at {verdict.settings.rigor}: {said}")

@@ -32,7 +32,7 @@ def print_attempt(attempt: StoredAttempt, console: Console) -> None:
 
 
 def print_checks(attempt: StoredAttempt, console: Console) -> None:
-    """What was checked, with its evidence."""
+    """The checks with their evidence."""
     verification = _verification(attempt)
     if verification is None:
         print_words(console, "No verification is stored.")
@@ -112,14 +112,14 @@ def _built_on(attempt: StoredAttempt) -> str:
 
 
 def _parameters(attempt: StoredAttempt) -> str:
-    """What a tuner put into the source: `TILE 64, UNROLL 4`."""
+    """The values that a tuner put into the source: `TILE 64, UNROLL 4`."""
     if (attempt.run.kind != "tune" and "tuned" not in attempt.run.sampling) or attempt.response is None:
         return ""
     return pairs(attempt.response.raw.get("tune", {}))
 
 
 def _claimed(attempt: StoredAttempt) -> str:
-    """What was reported of an imported program: `correct, 0.72 ms, 2.1 times as fast, NVIDIA H100 (FILE)`."""
+    """The claim of an imported program: `correct, 0.72 ms, 2.1 times as fast, NVIDIA H100 (FILE)`."""
     said = attempt.reported
     if said is None:
         return ""
@@ -272,7 +272,7 @@ def _print_environment(attempt: StoredAttempt, console: Console) -> None:
 
 
 def environment_facts(environment: Environment) -> dict[str, str]:
-    """What the record says of the machine, name and fact."""
+    """The facts that the record has of the machine, by name."""
     facts = environment.model_dump(exclude={"gpu"}, exclude_none=True)
     if environment.gpu:
         gpu = environment.gpu.model_dump(exclude_none=True)
@@ -305,8 +305,9 @@ def _print_verifications(attempt: StoredAttempt, console: Console) -> None:
 def _note(attempt: StoredAttempt, stored: StoredVerification) -> str:
     if stored.retracted is not None:
         return f"retracted: {stored.retracted}"
-    again = f"; repeats verification {stored.reused_from}" if stored.reused_from is not None else ""
-    return f"counts{again}" if stored == attempt.verdict else again.removeprefix("; ")
+    counts = "counts" if stored == attempt.verdict else ""
+    again = f"repeats verification {stored.reused_from}" if stored.reused_from is not None else ""
+    return "; ".join(filter(None, (counts, again)))
 
 
 def _verification(attempt: StoredAttempt) -> Verification | None:

@@ -105,7 +105,7 @@ def print_verification(verification: Verification, console: Console) -> None:
 
 
 def rules(settings: VerifySettings) -> str:
-    """What was asked of the candidate and of the clock: `numerics fp32, purity any, rigor standard`."""
+    """The rules for the candidate and for the clock: `numerics fp32, purity any, rigor standard`."""
     said = f"numerics {settings.numerics}, purity {settings.purity}, rigor {settings.rigor}"
     if settings.threads:
         said += f", {counted(settings.threads, 'thread')}"

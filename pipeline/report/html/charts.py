@@ -1,4 +1,4 @@
-"""What the report draws, as Vega-Lite specifications. docs/guide/leaderboard.md defines the figures.
+"""The report's charts as Vega-Lite specifications. docs/guide/leaderboard.md defines the figures.
 
 Each model is a number here, its place among the charted ones, and the page says which name that is: a text of
 a server's or a candidate's never reaches the drawing program, which is native code.
@@ -62,7 +62,7 @@ def fast_p(models: Sequence[Scores], speedups: dict[str, list[float]]) -> Spec:
 
 
 def distribution(models: Sequence[Scores], speedups: dict[str, list[float]]) -> Spec:
-    """How many measured correct samples have which speedup."""
+    """A histogram: speedups of the measured correct samples."""
     low, high = ends(speedups)
     counts: dict[tuple[int, int], int] = {}
     for series, scores in enumerate(charted(models)):

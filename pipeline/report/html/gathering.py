@@ -1,4 +1,4 @@
-"""What a report says: asked of the query layer, and of the store for the kernels that have a section."""
+"""The facts of a report: scores from the query layer, and from the store the kernels that have a section."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Report:
     """Those that were given."""
     boards: list[Board]
     remarks: list[str]
-    """What is left out of the figures, in sentences."""
+    """A sentence for each reason why attempts are left out of the figures."""
     kernels: list[KernelPage]
     """Those whose claim is highest come first."""
     left_out: int

@@ -27,7 +27,7 @@ from kernelproof.wording import counted
 
 @dataclass(frozen=True)
 class Charts:
-    """What is drawn of a board; None where there is nothing to draw."""
+    """The charts of a board; None where there is nothing to draw."""
 
     fast_p: Markup | None
     distribution: Markup | None
@@ -150,7 +150,7 @@ def funnel(scores: Scores) -> list[tuple[str, int, float]]:
 
 
 def kernel_diff(found: KernelPage) -> tuple[str, str]:
-    """What the program is compared with, in words, and the diff to it: its parent, else the reference."""
+    """The parent, else the reference, in words; and the diff from that to the program."""
     own = f"attempt #{found.attempt.id}"
     if found.parent is not None and found.parent.source is not None:
         name = f"attempt #{found.parent.id}"
