@@ -1,4 +1,4 @@
-"""Writes what datasette shows of a database: the columns' meanings, and canned queries.
+"""Writes datasette's metadata: the columns' meanings, and canned queries.
 
 ``python -m kernelproof.db.datasette > datasette.json``, then
 ``datasette db/attempts.sqlite --metadata datasette.json``.
@@ -10,11 +10,8 @@ import json
 from inspect import getdoc
 from typing import Any
 
-import kernelproof.db.reported
-import kernelproof.db.scores.tables
-import kernelproof.db.work  # noqa: F401
-from kernelproof.db.base import Base
 from kernelproof.db.sql_views import VIEWS
+from kernelproof.db.tables import all_tables
 
 DATABASE = "attempts"
 """The file's name without its ending, by which datasette knows it."""
@@ -57,13 +54,13 @@ QUERIES = {
 
 
 def metadata() -> dict[str, Any]:
-    """What `--metadata` takes."""
+    """The content of the file that `--metadata` names."""
     tables = {
         model.__tablename__: {
             "description": " ".join((getdoc(model) or "").split()),
             "columns": {column.name: column.comment for column in model.__table__.columns},
         }
-        for model in Base.__subclasses__()
+        for model in all_tables()
     }
     views = {view.name: {"description": view.meaning, "columns": view.columns} for view in VIEWS}
     queries = {name: {"title": title, "sql": sql} for name, (title, sql) in QUERIES.items()}

@@ -10,13 +10,10 @@ from typing import Any
 
 from sqlalchemy import Column
 
-import kernelproof.db.reported
-import kernelproof.db.scores.tables
-import kernelproof.db.work  # noqa: F401
-from kernelproof.db.base import Base
 from kernelproof.db.connection import HEAD
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.sql_views import VIEWS, View
+from kernelproof.db.tables import Base, all_tables
 
 INTRODUCTION = """\
 # The database
@@ -75,7 +72,7 @@ def schema_markdown() -> str:
     names = [f"`{name}`" for name in APPEND_ONLY]
     append_only = ", ".join(names[:-1]) + " and " + names[-1]
     parts = [INTRODUCTION.format(append_only=append_only, head=HEAD)]
-    parts += [_section(model) for model in Base.__subclasses__()]
+    parts += [_section(model) for model in all_tables()]
     return "\n".join([*parts, VIEWS_INTRODUCTION, *map(_view, VIEWS)])
 
 

@@ -14,13 +14,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 import kernelproof.db
-import kernelproof.db.scores.tables
-import kernelproof.db.work
-from kernelproof.db.base import Base
 from kernelproof.db.connection import HEAD
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
+from kernelproof.db.tables import Base
 from kernelproof.errors import StoreError
 from kernelproof.types import Status
 from tests.db import samples

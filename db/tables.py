@@ -1,0 +1,16 @@
+"""All tables of the database: an import of this module registers each of them with `Base`."""
+
+from __future__ import annotations
+
+from kernelproof.db import models, reported, retraction, work
+from kernelproof.db.base import Base
+from kernelproof.db.scores import tables as scores
+
+__all__ = ["Base", "all_tables"]
+
+_MODULES = [module.__name__ for module in (work, models, retraction, reported, scores)]
+
+
+def all_tables() -> list[type[Base]]:
+    """Their classes, module by module, in the order in which each module defines them."""
+    return sorted(Base.__subclasses__(), key=lambda table: _MODULES.index(table.__module__))
