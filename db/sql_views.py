@@ -6,6 +6,7 @@ meaning of each column. A change here needs a migration, which may be empty.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -38,34 +39,38 @@ class View:
 
     @property
     def statement(self) -> str:
-        """What makes it."""
+        """The SQL statement that creates it."""
         return f"CREATE VIEW {self.name} AS {self.query}"
 
 
+def _names(table: str, columns: Iterable[str]) -> str:
+    return ", ".join(f"{table}.{column}" for column in columns)
+
+
+_COUNTING_COLUMNS = {
+    "verification_id": "The row of `verifications`.",
+    "attempt_id": "The attempt judged.",
+    "status": "The verdict.",
+    "backend": "The backend's name.",
+    "size": "Size preset.",
+    "device": "The GPU's name, else the CPU's; NULL where no device was reached.",
+    "numerics": "`fp32` or `tf32`.",
+    "purity": "`any` or `own-compute`.",
+    "own_kernel": "False when no kernel of the candidate's own was required.",
+    "rigor": "`quick`, `standard` or `publish`.",
+    "policy": "The policy by which it was judged.",
+    "stale": "1 where that is another policy than the newest verification's: such rows do not rank.",
+    "screening": "1 for a search's quick look: its times do not count.",
+    "error_class": "The arithmetic that the results could come from.",
+    "flags": "The flags of a correct candidate, a JSON list.",
+}
 _COUNTING = View(
     "counting_verifications",
     "The verification that counts of each attempt and setting: the newest one that is neither a reproduction "
     "nor retracted. One of the current policy goes before others, then one that judged, then one that is no "
     "screening.",
-    {
-        "verification_id": "The row of `verifications`.",
-        "attempt_id": "The attempt judged.",
-        "status": "The verdict.",
-        "backend": "The backend's name.",
-        "size": "Size preset.",
-        "device": "The GPU's name, else the CPU's; NULL where no device was reached.",
-        "numerics": "`fp32` or `tf32`.",
-        "purity": "`any` or `own-compute`.",
-        "own_kernel": "False when no kernel of the candidate's own was required.",
-        "rigor": "`quick`, `standard` or `publish`.",
-        "policy": "The policy by which it was judged.",
-        "stale": "1 where that is another policy than the newest verification's: such rows do not rank.",
-        "screening": "1 for a search's quick look: its times do not count.",
-        "error_class": "The arithmetic that the results could come from.",
-        "flags": "The flags of a correct candidate, a JSON list.",
-    },
-    "SELECT x.verification_id, x.attempt_id, x.status, x.backend, x.size, x.device, x.numerics, x.purity, "
-    "x.own_kernel, x.rigor, x.policy, x.stale, x.screening, x.error_class, x.flags FROM "
+    _COUNTING_COLUMNS,
+    f"SELECT {_names('x', _COUNTING_COLUMNS)} FROM "
     "(SELECT y.*, ROW_NUMBER() OVER (PARTITION BY y.attempt_id, y.backend, y.size, y.device, y.numerics, "
     "y.purity, y.own_kernel ORDER BY y.stale, y.unjudged, y.screening, y.verification_id DESC) AS place FROM "
     "(SELECT v.id AS verification_id, v.attempt_id, v.status, v.backend, v.size, e.device_name AS device, "
@@ -179,9 +184,8 @@ _SAMPLES = View(
         **_FLAT.columns,
         "source": "`model` for answers and imported programs, `file` for candidates given as files.",
     },
-    "SELECT "
-    + ", ".join(f"x.{name}" for name in _FLAT.columns)
-    + ", x.source FROM (SELECT f.*, CASE WHEN f.kind = 'verify' THEN 'file' ELSE 'model' END AS source, "
+    f"SELECT {_names('x', _FLAT.columns)}, x.source FROM "
+    "(SELECT f.*, CASE WHEN f.kind = 'verify' THEN 'file' ELSE 'model' END AS source, "
     f"MAX(f.stale) OVER (PARTITION BY {_SAMPLE_KEY}) AS any_stale, "
     f"ROW_NUMBER() OVER (PARTITION BY {_SAMPLE_KEY}, {', '.join(SETTING)} ORDER BY f.correct DESC, "
     "CASE WHEN f.ranking_speedup IS NULL THEN 0 ELSE f.ranking_speedup END DESC, f.turn DESC) AS place "
@@ -189,24 +193,18 @@ _SAMPLES = View(
     "WHERE x.place = 1 AND x.any_stale = 0 AND x.status IS NOT NULL",
 )
 
-_PLACE = ", ".join(f"s.{name}" for name in SETTING)
+_BEST_COLUMNS = (
+    *("problem_id", "problem_sha256", "suite", "level", *SETTING, "source", "attempt_id", "model"),
+    *("run", "strategy", "speedup", "speedup_low", "speedup_high", "pace", "candidate_ms"),
+    *("baseline_ms", "compile_speedup", "roofline_fraction", "error_class", "flags"),
+)
 _BEST = View(
     "best_by_problem",
     "The correct measured sample that ranks first, for each problem, setting and source.",
-    {
-        name: (_SAMPLES.columns | {"model": "Whose it is."})[name]
-        for name in (
-            *("problem_id", "problem_sha256", "suite", "level", *SETTING, "source", "attempt_id", "model"),
-            *("run", "strategy", "speedup", "speedup_low", "speedup_high", "pace", "candidate_ms"),
-            *("baseline_ms", "compile_speedup", "roofline_fraction", "error_class", "flags"),
-        )
-    },
-    "SELECT x.problem_id, x.problem_sha256, x.suite, x.level, x.backend, x.size, x.device, x.numerics, "
-    "x.purity, x.own_kernel, x.source, x.attempt_id, x.model, x.run, x.strategy, x.speedup, x.speedup_low, "
-    "x.speedup_high, x.pace, x.candidate_ms, x.baseline_ms, x.compile_speedup, x.roofline_fraction, "
-    "x.error_class, x.flags FROM (SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.problem_id, "
-    f"s.problem_sha256, {_PLACE}, s.source ORDER BY s.ranking_speedup DESC, s.attempt_id) AS place "
-    "FROM samples_flat s WHERE s.correct = 1 AND s.speedup IS NOT NULL) AS x WHERE x.place = 1",
+    {name: (_SAMPLES.columns | {"model": "Whose it is."})[name] for name in _BEST_COLUMNS},
+    f"SELECT {_names('x', _BEST_COLUMNS)} FROM (SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.problem_id, "
+    f"s.problem_sha256, {_names('s', SETTING)}, s.source ORDER BY s.ranking_speedup DESC, s.attempt_id) "
+    "AS place FROM samples_flat s WHERE s.correct = 1 AND s.speedup IS NOT NULL) AS x WHERE x.place = 1",
 )
 
 _COUNTS = {
@@ -228,7 +226,8 @@ _COUNTS = {
 
 def _scores(name: str, meaning: str, keys: dict[str, str]) -> View:
     """A view of rates by some columns of `samples_flat`: first by problem, then over the problems."""
-    by = ", ".join(f"s.{key}" for key in (*keys, *SETTING, "source"))
+    places = (*keys, *SETTING, "source")
+    by, group = _names("s", places), _names("g", places)
     fast = {"fast_0_5": 0.5, "fast_0_8": 0.8, "fast_1": 1.0, "fast_1_5": 1.5, "fast_2": 2.0}
     inner = "".join(
         f"SUM(CASE WHEN s.correct = 1 AND s.counted_speedup > {p} THEN 1 ELSE 0 END) AS {column}, "
@@ -245,7 +244,6 @@ def _scores(name: str, meaning: str, keys: dict[str, str]) -> View:
         "MAX(CASE WHEN s.rank_in_problem = 1 AND s.correct = 1 THEN s.counted_speedup END) AS best "
         f"FROM ({ranked}) AS s GROUP BY {by}, s.problem_id, s.problem_sha256"
     )
-    group = by.replace("s.", "g.")
     query = (
         f"SELECT {group}, SUM(g.samples) AS samples, SUM(g.judged) AS judged, SUM(g.correct) AS correct, "
         "SUM(g.correct) * 1.0 / NULLIF(SUM(g.judged), 0) AS rate, "
@@ -282,12 +280,12 @@ VIEWS = (
 
 
 def drop_views(connection: Connection) -> None:
-    """Takes them away, so that a migration may change what they read."""
+    """Drops all views, so that a migration may change the tables that they read."""
     for view in reversed(VIEWS):
         connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view.name}")
 
 
 def make_views(connection: Connection) -> None:
-    """Makes them."""
+    """Creates all views."""
     for view in VIEWS:
         connection.exec_driver_sql(view.statement)

@@ -18,7 +18,7 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from kernelproof.db.scores.filters import Facts
-from kernelproof.db.scores.layout import ROW, Records
+from kernelproof.db.scores.layout import CHUNK, ROW, Records
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
@@ -30,7 +30,7 @@ _CELLS = (
     "(SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL "
     "ORDER BY run_id, problem, chunk LIMIT :most) AS c "
     "CROSS JOIN attempts a ON a.run_id = c.run_id AND a.problem = c.problem "
-    "AND a.sample >= c.chunk * 1024 AND a.sample < (c.chunk + 1) * 1024"
+    f"AND a.sample >= c.chunk * {CHUNK} AND a.sample < (c.chunk + 1) * {CHUNK}"
 )
 _ROWS = text(
     "SELECT c.chunk, a.id AS attempt, a.run_id, a.problem, a.sample, a.turn, a.status AS ended, a.created, "

@@ -44,7 +44,7 @@ ROW = np.dtype(
 `score_cells.packed`."""
 
 CHUNK = 1024
-"""Samples of a run's problem that are kept together."""
+"""Samples of a run's problem that are kept together. The triggers of migration 0007 hold it as well."""
 
 
 class Rows:
