@@ -9,6 +9,7 @@ import pytest
 
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.store import Store
+from kernelproof.db.views import StoredVerification
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Finding, Severity
@@ -108,24 +109,21 @@ def test_a_repeated_verification_is_retracted_with_the_one_that_was_made(store: 
         attempt = samples.begin(store, problem, run, turn=turn)
         copies.append(store.record_verification(attempt, verdict, "first", of))
     other = store.record_verification(first, samples.verification(problem, speedup=3.0), "again")
-    stored = {
-        v.id: v for number in (first, first + 1, first + 2) for v in store.load_attempt(number).verifications
-    }
-    assert {number: v.reused_from for number, v in stored.items()} == {
+
+    def stored() -> dict[int, StoredVerification]:
+        attempts = [store.load_attempt(number) for number in (first, first + 1, first + 2)]
+        return {v.id: v for attempt in attempts for v in attempt.verifications}
+
+    assert {number: v.reused_from for number, v in stored().items()} == {
         made: None,
         copies[0]: made,
         copies[1]: made,
         other: None,
     }
-    assert stored[copies[1]].verification == stored[made].verification
+    assert stored()[copies[1]].verification == stored()[made].verification
 
     def retracted() -> set[int]:
-        return {
-            v.id
-            for number in (first, first + 1, first + 2)
-            for v in store.load_attempt(number).verifications
-            if v.retracted is not None
-        }
+        return {number for number, v in stored().items() if v.retracted is not None}
 
     assert store.retract(copies[0], "a trick") and retracted() == {made, *copies}
     assert store.retract(made, "it was none", counts=True) and retracted() == set()

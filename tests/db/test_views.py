@@ -35,6 +35,21 @@ def test_every_view_has_its_documented_columns(filled: Store) -> None:
             assert cursor.fetchall(), view.name
 
 
+def test_each_status_is_judged_and_built_as_in_the_leaderboard(store: Store) -> None:
+    for status in Status:
+        run = samples.settings(model=status)
+        store.finish_attempt(samples.begin(store, samples.problem(), run), status)
+    with closing(sqlite3.connect(store.path)) as connection:
+        rows = connection.execute("SELECT status, judged, built FROM attempts_flat").fetchall()
+    assert {status: bool(judged) for status, judged, _ in rows} == {
+        status: status.counts_against_model for status in Status
+    }
+    models = store.scores.leaderboard().models
+    assert {status: built for status, _, built in rows if status != Status.PLANS} == {
+        scores.model: scores.built for scores in models
+    }
+
+
 def test_pandas_reads_them(filled: Store) -> None:
     with closing(sqlite3.connect(filled.path)) as connection:
         attempts = pandas.read_sql("SELECT * FROM attempts_flat", connection)

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_every_figure_equals_the_reference_and_the_views_of_the_schema(
         numbers = fill(store, OTHER, second)
         board = store.scores.leaderboard(views=("model", "problem", "kernel", "run", "strategy", "template"))
         check(next(s for s in board.models if s.model == RUN.model), first)
-        shifted = [t.__class__(**{**t.__dict__, "attempt": n}) for t, n in zip(second, numbers, strict=True)]
+        shifted = [replace(t, attempt=n) for t, n in zip(second, numbers, strict=True)]
         check(next(s for s in board.models if s.model == OTHER.model), shifted)
         assert len(board.runs) == len(board.strategies) == len(board.templates) == 2
         compare_with_views(store.path, board)

@@ -1,4 +1,4 @@
-"""What the query layer answers: views, filters, policies, screenings, comparisons."""
+"""Answers of the query layer: views, filters, policies, screenings, comparisons."""
 
 from __future__ import annotations
 
