@@ -1,4 +1,4 @@
-"""What was claimed of imported programs, beside what was judged here."""
+"""Claims about imported programs, beside the verdicts of this database."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ClaimTotals(FrozenRecord):
 
 
 class Claims(FrozenRecord):
-    """The answer to `Store.claims`."""
+    """The answer of `ScoreQueries.claims`."""
 
     filters: Filters
     totals: tuple[ClaimTotals, ...]

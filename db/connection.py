@@ -85,8 +85,9 @@ class Database:
             return done
 
     def write_if_free(self, work: Callable[[Session], bool]) -> bool:
-        """What `work` returns within one transaction; False, and nothing is stored, where the file cannot be
-        written now: it is locked, or read-only. For what is only kept to save time.
+        """The answer of `work`, within one transaction. For caches.
+
+        False, and nothing is stored, where the file cannot be written now: it is locked, or read-only.
         """
         if self._immutable or not self._turn.acquire(blocking=False):
             return False

@@ -197,17 +197,8 @@ def _verification(session: Session, row: models.Verification, texts: Library) ->
     own = _columns(
         row,
         *("id", "attempt_id", "kind", "environment_id", "sandbox_tier", "details_sha256"),
-        *(
-            "backend",
-            "size",
-            "numerics",
-            "purity",
-            "own_kernel",
-            "rigor",
-            "screening",
-        ),  # in the settings as well
-        "policy",  # in what it says of its verifier
-        "reused_from",
+        *("backend", "size", "numerics", "purity", "own_kernel", "rigor", "screening"),  # `settings` has them
+        *("policy", "reused_from"),  # `verifier` has the policy
     )
     parts = {
         "environment": _environment(session, row.environment_id, texts),

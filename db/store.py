@@ -96,7 +96,7 @@ class Store:
 
     @property
     def scores(self) -> ScoreQueries:
-        """What the leaderboard, pages and exports ask."""
+        """The scores that leaderboard, pages and exports show."""
         return ScoreQueries(self._database)
 
     @property
@@ -350,7 +350,7 @@ class Store:
 
     def retract(self, verification_id: int, reason: str, *, counts: bool = False) -> bool:
         """Says that a verification no longer counts, or with `counts` that it does again. It stays readable.
-        So do those that repeat it, and that which it repeats.
+        The verification that it repeats, and all that repeat it, change with it.
 
         False when that was said before, and nothing changed. Raises UsageError when there is no such
         verification.

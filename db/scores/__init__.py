@@ -1,1 +1,1 @@
-"""Scores: what the leaderboard, pages and exports ask the database."""
+"""Scores: the database's answers for leaderboard, pages and exports."""

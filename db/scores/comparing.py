@@ -80,12 +80,12 @@ class Comparison(FrozenRecord):
 
 
 def name_of(run: RunFacts, kind: Kind) -> str | None:
-    """What a run is called in a comparison of this kind."""
+    """The name by which a comparison of this kind knows a run."""
     return (run.name or str(run.id)) if kind == "run" else getattr(run, kind)
 
 
 def kind_of(runs: dict[int, RunFacts], a: str, b: str, kind: Kind | None) -> Kind:
-    """What A and B both are. Raises UsageError where they are nothing, or several things."""
+    """The kind that A and B share. Raises UsageError where they share none, or several."""
     names = {each: {name_of(run, each) for run in runs.values()} for each in KINDS}
     names["run"] |= {str(run) for run in runs}
     fitting = [each for each in KINDS if {a, b} <= names[each] and kind in (None, each)]

@@ -83,7 +83,7 @@ class ProblemFacts(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What many verifications have in common. An attempt without a verification has its run's."""
+    """Facts that many verifications share. An attempt without a verification has those of its run."""
 
     status: str | None
     """None: unfinished. `retracted`: all of the attempt's verifications are."""

@@ -1,4 +1,4 @@
-"""The query layer: what terminal, pages and exports ask about scores, they ask here, as `store.scores`.
+"""The query layer: terminal, pages and exports take all scores from here, as `store.scores`.
 
 with open_store(path, only_read=True) as store:
     board = store.scores.leaderboard(Filters(level=2, model="gpt"), views=("model", "kernel"), top=10)
@@ -56,7 +56,7 @@ class ScoreQueries:
         return self._asked(lambda c: comparison(c, filters or Filters(), a, b, kind))
 
     def claims(self, filters: Filters | None = None) -> Claims:
-        """Imported programs: what was claimed of them, beside what was judged here."""
+        """Claims about imported programs, beside the verdicts of this database."""
         from kernelproof.db.claims import claims
 
         return self._asked(lambda c: claims(c, filters or Filters()))

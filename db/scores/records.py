@@ -1,4 +1,4 @@
-"""What the query layer answers with: frozen records for the terminal, pages and exports."""
+"""The answers of the query layer: frozen records for the terminal, pages and exports."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class KernelScores(FrozenRecord):
 
 
 class Counts(FrozenRecord):
-    """What is left out of the scores, and how much is in them."""
+    """How many attempts and samples the scores leave out, and how many kernels they hold."""
 
     unfinished: int
     """Attempts still in progress."""
@@ -209,7 +209,7 @@ class Counts(FrozenRecord):
 
 
 class Leaderboard(FrozenRecord):
-    """The answer to `Store.leaderboard`. A view that was not asked for is empty."""
+    """The answer of `ScoreQueries.leaderboard`. A view that was not asked for is empty."""
 
     filters: Filters
     counts: Counts

@@ -60,7 +60,8 @@ class Selected:
 
     @cached_property
     def claimed(self) -> Floats:
-        """What ranks: the interval's lower end, 1 at most where the pace is unresolved. 0 unless measured."""
+        """The figure that ranks: the interval's lower end, 1 at most where the pace is unresolved; 0 unless
+        measured."""
         return self._bounded("low")
 
     @cached_property
@@ -107,7 +108,7 @@ class Selected:
 
 
 class _FactColumns:
-    """What is said of rows by the number of their facts: a column of an entry for each number."""
+    """Columns with an entry for each number of facts. `column[rows["facts"]]` has an entry for each row."""
 
     def __init__(self, facts: list[Facts], filters: Filters) -> None:
         def column(test: Callable[[Facts], bool]) -> Truths:

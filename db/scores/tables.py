@@ -13,7 +13,7 @@ from kernelproof.db.types import Words
 
 
 class ScoreFacts(Base):
-    """What many verifications have in common: each combination once. A cache: it may be emptied together with
+    """Facts that many verifications share: each combination once. A cache: it may be emptied together with
     `score_cells.packed`."""
 
     __tablename__ = "score_facts"
