@@ -1,1 +1,1 @@
-"""What a verification says about a kernel: what it takes of an SM, how many fit, and what bounds it."""
+"""The kernels of a verification: their registers and shared memory, their occupancy, and the bottleneck."""

@@ -1,4 +1,4 @@
-"""All of it for one verification: the bottleneck, and a line for each kernel that took long."""
+"""The analysis of one verification: the bottleneck, and the resources of each kernel that ran."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from kernelproof.types import FrozenRecord, Launch, Verification
 
 
 class KernelFacts(FrozenRecord):
-    """One kernel that ran, with what the compiler gave it; None where nobody said."""
+    """One kernel that ran, with its resources; None where nothing says."""
 
     launch: Launch
     registers: int | None
     shared_bytes: int | None
-    """Of a block: what the launch took, else what the compiler knew."""
+    """Bytes of a block, as launched; as compiled, where the launch does not say."""
     spill_bytes: int | None
     stack_bytes: int | None
     occupancy: Occupancy | None
 
 
 class Analysis(FrozenRecord):
-    """What bounds a program, and what its kernels take."""
+    """The bottleneck of a program, and the resources of its kernels."""
 
     bottleneck: Bottleneck | None
     kernels: tuple[KernelFacts, ...]

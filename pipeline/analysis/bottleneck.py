@@ -1,4 +1,4 @@
-"""What a correct kernel's time is spent on: memory, compute, launches, or latency."""
+"""The bottleneck of a correct program: memory, compute, launches, or latency."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Guide."""
 
 
 class Limit(StrEnum):
-    """What a call's time is spent on."""
+    """The part of a call that takes most of its time."""
 
     MEMORY = "memory"
     COMPUTE = "compute"
@@ -53,11 +53,11 @@ class Bottleneck(FrozenRecord):
 
     limit: Limit
     memory_share: float | None
-    """Of the least time for the bytes in the call's time."""
+    """The least time that the bytes need, over the call's time."""
     achieved_bytes_per_s: float | None
     """Bytes that must be moved over the call's time."""
     compute_share: float | None
-    """Of the least time for the reference's products and convolutions in the call's time."""
+    """The least time that the reference's products and convolutions need, over the call's time."""
     device_share: float | None
     """Part of the call's time in which kernels ran; None where they were not timed."""
 
@@ -103,7 +103,7 @@ def _device_share(measurement: Measurement, kernels: Kernels | None) -> float | 
 
 
 def _compute_share(operations_per_s: float, ceiling: float, environment: Environment | None) -> float:
-    """Of the float32 units where that is possible, else of the fastest units that the device has."""
+    """The rate over the peak of the float32 units; over the device's best where it exceeds that peak."""
     gpu = environment.gpu if environment is not None else None
     if gpu is not None and gpu.max_sm_clock_mhz and gpu.capability in FP32_LANES:
         plain = 2 * FP32_LANES[gpu.capability] * gpu.sm_count * gpu.max_sm_clock_mhz * 1e6

@@ -46,18 +46,18 @@ _SMS = {
 
 
 class Occupancy(FrozenRecord):
-    """How much of an SM a kernel can fill."""
+    """The part of an SM that a kernel can fill."""
 
     share: float
     """Warps that fit over warps that an SM holds."""
     blocks: int
     """Blocks that fit."""
     limited_by: str
-    """What runs out first: `registers`, `shared memory`, `warps` or `blocks`."""
+    """The resource that runs out first: `registers`, `shared memory`, `warps` or `blocks`."""
 
 
 def occupancy(capability: str, threads: int, registers: int, shared_bytes: int) -> Occupancy | None:
-    """Of blocks of so many threads, registers of a thread, and shared memory of a block.
+    """The occupancy of blocks of `threads`, with `registers` for each thread and `shared_bytes` a block.
 
     None for a compute capability that is not in the table, and for a block that cannot run.
     """

@@ -1,4 +1,4 @@
-"""What the compiler gave each kernel: registers, shared memory, spills. Read from what `ptxas -v` said.
+"""Registers, shared memory and spills of each kernel, read from the lines of `ptxas -v` in a build's log.
 
 The builder asks for that in every build of CUDA sources, so nothing is computed for it on the GPU's time.
 """
@@ -44,7 +44,7 @@ def resources(builds: Iterable[Build]) -> tuple[Resources, ...]:
 
 
 def match(name: str, compiled: Iterable[Resources]) -> Resources | None:
-    """The kernel that a profiler calls so; None where none is, or where several might be."""
+    """The kernel to which a profiler gives this name; None where none fits, or several do."""
     spelled = names.of_demangled(name)
     whole = [one for one in compiled if one.name == spelled]
     alike = whole or [one for one in compiled if names.base(one.name) == names.base(spelled)]

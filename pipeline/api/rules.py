@@ -1,4 +1,4 @@
-"""What the arguments of `verify`, `Verifier` and `Scorer` mean."""
+"""The arguments of `verify`, `Verifier` and `Scorer`, turned into problems and settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelproof.types.explain import explain
 
 
 class Rules:
-    """What the arguments mean: the problems they name, and the settings of each."""
+    """Gives the problems that the arguments name, and the settings of each."""
 
     def __init__(self, suite: str | Path | None, unsafe: bool, settings: dict[str, Any]) -> None:
         """Raises UsageError for settings that make no sense."""

@@ -29,7 +29,7 @@ from kernelproof.workspace import open_workspace
 
 @dataclass(frozen=True)
 class Score:
-    """What one program is worth, and what its author should know."""
+    """The score of one program, and a text for its author."""
 
     value: float
     """The lower end of the speedup's interval, 1 at most where the pace is unresolved; 0 for a program that
@@ -179,7 +179,7 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _Open:
-    """What a scorer has started, and in which process."""
+    """The engine and the store that a scorer has opened, and the process that did."""
 
     process: int
     engine: Engine

@@ -23,7 +23,7 @@ from kernelproof.types import Problem, Verification
 
 
 class CandidateLike(Protocol):
-    """What `verify_many` takes: a `Submission`, or any record of the caller's with these two."""
+    """A candidate for `verify_many`: a `Submission`, or any record of the caller's with these two."""
 
     @property
     def source(self) -> str | Path:
@@ -51,7 +51,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Result(Generic[C]):
-    """What came of one candidate."""
+    """One candidate and its verification."""
 
     candidate: C
     """The very object that was handed in."""

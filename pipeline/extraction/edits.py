@@ -25,11 +25,11 @@ _REPLACE = re.compile(r">{5,9} ?REPLACE")
 
 @dataclass(frozen=True)
 class Edited:
-    """What became of the edits in an answer."""
+    """The program after the edits of an answer, or the reason why there is none."""
 
     code: str | None
     reason: str = ""
-    """Why they do not fit."""
+    """Why the edits do not fit."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def reason_of(status: Status, response: Response, warnings: tuple[str, ...]) -> 
 
 
 def _tools(response: Response) -> str:
-    """What is said of an answer that calls tools, in a body of Chat Completions or of Responses."""
+    """A clause about an answer that calls tools, of Chat Completions or of Responses; empty for others."""
     choices, output = response.raw.get("choices"), response.raw.get("output")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None

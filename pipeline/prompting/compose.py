@@ -173,7 +173,7 @@ def _about_plans(
 
 
 def _evidence(failure: Failure, shown: Sequence[Shown], tried: Sequence[Tried]) -> dict[str, Any]:
-    """The variables that say what an answer came to."""
+    """The template variables that show the result of an answer."""
     return {
         "failure": failure,
         "failed_checks": [check for check in failure.checks if check.outcome is CheckOutcome.FAIL],

@@ -23,21 +23,21 @@ class Shown(FrozenRecord):
 
 
 class KnownPlan(FrozenRecord):
-    """An earlier plan, and what came of it."""
+    """An earlier plan, and the results of its programs."""
 
     title: str
     programs: int
     """Answers that carried it out, or went on from such an answer."""
     correct: int
     best: Measurement | None
-    """Of the fastest correct one; None where none was timed."""
+    """The times of the fastest correct program; None where none was timed."""
 
 
 class Tried(FrozenRecord):
     """An earlier answer to a question about the same parent."""
 
     idea: str
-    """What the answer says before its code, on one line; empty when it says nothing."""
+    """The answer's words before its code, on one line; empty when there are none."""
     status: Status
     measurement: Measurement | None
     repeated: bool = False

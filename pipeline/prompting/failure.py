@@ -34,7 +34,7 @@ class Failure(FrozenRecord):
     kernels: Kernels | None = None
     """What ran in one traced call of a correct program."""
     analysis: Analysis | None = None
-    """What bounds a correct program, and what its kernels take."""
+    """The bottleneck of a correct program, and the resources of its kernels."""
     repeated: bool = False
     """Whether an earlier answer of the sample held the same program."""
 

@@ -1,4 +1,4 @@
-"""The best attempt of a sample that raced, verified once more: the selection's luck is not in its figure.
+"""Verifies once more the best attempt of a sample that raced: its figure owes nothing to the selection.
 
 The second verification stands beside the attempt's screening, with the run's own settings. So it is found
 again by the attempt, and is made once, whatever interrupts the search.

@@ -46,14 +46,14 @@ class Conversation:
         self._stages, self._problem, self._sample = stages, problem, sample
         verify = stages.settings.verify
         self._settings = verify.as_screening(0.0) if stages.settings.race else verify
-        """How attempts are verified."""
+        """The settings by which attempts are verified; where they race, each has a bar of its own."""
         self._confirming = Confirming(stages)
         limit = stages.asking.provider.turns(problem.id, self._settings.backend, sample)
         self._last = min(stages.settings.turns, limit or stages.settings.turns)
         self._judged: dict[int, Judged] = {}
         """By turn: all that the strategy was told of."""
         self._proposals: dict[int, Proposal] = {}
-        """By turn: what the strategy asked for, the round that is at work included."""
+        """By turn: the strategy's proposals, the round that is at work included."""
         self._redone: set[int] = set()
         """Turns that were done again, as `again` asks."""
         self._elsewhere = False

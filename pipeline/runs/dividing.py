@@ -35,18 +35,18 @@ class Division:
         self._order: dict[object, int] = {}
 
     def expect(self, sample: object) -> None:
-        """A sample begins: nobody gets a place before it waits for one, or leaves."""
+        """A sample begins: no place is given before the sample waits for one, or leaves."""
         self._order.setdefault(sample, len(self._order))
         self._busy.add(sample)
 
     def leave(self, sample: object) -> None:
-        """It asks nothing more."""
+        """A sample asks nothing more."""
         self._busy.discard(sample)
         self._grant()
 
     @asynccontextmanager
     async def place(self, sample: object, gain: float) -> AsyncIterator[None]:
-        """Waits for a place and holds it inside. `gain`: what another round is expected to gain."""
+        """Waits for a place and holds it inside. `gain`: the expected gain of another round."""
         waiting = self._waiting[sample] = _Waiting(gain, self._order[sample])
         self._busy.discard(sample)
         self._grant()

@@ -20,9 +20,9 @@ class Fastest:
     def __init__(self) -> None:
         self._kept: list[FastAttempt] = []
         self._of: dict[str, FastAttempt] = {}
-        """By model, the best that is no screening."""
+        """The best attempt of each model that is no screening."""
         self._screened: dict[_Sample, FastAttempt] = {}
-        """By sample that is open."""
+        """The best screening of each open sample."""
 
     def hear(self, event: Event) -> None:
         """An attempt ended as correct."""

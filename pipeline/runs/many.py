@@ -121,7 +121,7 @@ def kept_before(
 
 
 def _ended(store: Store, attempt_id: int) -> Verified | None:
-    """How an attempt ended; None when it is to be judged again."""
+    """The final result of an attempt; None when it is to be judged again."""
     attempt = store.load_attempt(attempt_id)
     verification = attempt.verdict.verification if attempt.verdict else None
     judged = verification is not None or attempt.source is None

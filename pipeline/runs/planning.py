@@ -123,14 +123,14 @@ def _plan(
 
 
 def _races(config: BatchConfig, settings: RunSettings) -> bool:
-    """As the user says, else as the strategy does."""
+    """Whether samples race: as the user says, else as the strategy does."""
     if config.race is not None:
         return config.race
     return bool(getattr(find_strategy(settings.strategy_name), "races", False))
 
 
 def _template(config: BatchConfig, verify: VerifySettings) -> str:
-    """What the user names, else the strategy's own, where one is chosen that has one; else the backend's."""
+    """The template that the user names; else the chosen strategy's, if it has one; else the backend's."""
     chosen = find_strategy(config.strategy) if config.strategy is not None else None
     own = getattr(chosen, "template", None)
     template = config.template or str(own or default_template(verify.backend))

@@ -94,7 +94,7 @@ def _first(stages: Stages, problem: Problem) -> Prompt:
 
 
 def _known(judged: Mapping[int, Judged]) -> list[KnownPlan]:
-    """All plans of the sample so far, each with what came of it."""
+    """All plans of the sample so far, each with the results of its programs."""
     origin: dict[int, tuple[int, int]] = {}
     """By attempt: the answer with plans and the plan's number, from which it comes."""
     made: dict[tuple[int, int], list[Judged]] = {}

@@ -53,7 +53,7 @@ class Stages:
     """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
     on_event: OnEvent
     division: Division | None = None
-    """Who asks next, where questions are divided by expected gain; None: each sample as it likes."""
+    """Decides which sample asks next, where questions are divided by expected gain; None: none waits."""
     again: frozenset[Status] = frozenset()
     """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""
     known: dict[AttemptKey, AttemptState] = field(default_factory=dict)
@@ -74,13 +74,13 @@ class Judged:
     parent_id: int | None
     """The attempt that it was built on."""
     plan: int | None = None
-    """Which of its parent's plans it carries out, from 1."""
+    """The number of the parent's plan that it carries out, from 1; None: no plan."""
     plans: tuple[Plan, ...] = ()
-    """What the answer holds, where the question asked for plans."""
+    """The plans in the answer, where the question asked for plans."""
 
     @property
     def times(self) -> Measurement | None:
-        """Of a correct program; None where it is not correct, or was not timed."""
+        """The measurement of a correct program; None where it is not correct, or was not timed."""
         verdict = self.verification
         return verdict.measurement if verdict and verdict.status is Status.CORRECT else None
 

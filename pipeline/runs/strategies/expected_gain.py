@@ -1,4 +1,4 @@
-"""How much another question about a problem is expected to gain, by what its attempts have reached so far."""
+"""The expected gain of another question about a problem, by the speedups of its attempts so far."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ UNKNOWN_ROOM = math.log(2.0)
 def expected_gain(speedups: Sequence[float], roofline: float | None = None) -> float:
     """room x (1 + recent gain) / (1 + attempts). Infinite where nothing was tried.
 
-    `speedups`: what each attempt surely reaches, in their order; 0 for what is not correct. `roofline`: the
-    share of its roofline that the best reaches. Room and gain are logarithms: of what the roofline allows
-    over the best, and of what the last `RECENT` attempts added to it.
+    `speedups`: the speedup that each attempt surely reaches, in their order; 0 where it is not correct.
+    `roofline`: the share of its roofline that the best reaches. Room and gain are logarithms: of the factor
+    between the best and the roofline, and of the factor that the last `RECENT` attempts added.
     """
     if not speedups:
         return math.inf

@@ -22,7 +22,7 @@ PATIENCE = 24
 
 
 class _Plan:
-    """One plan of an answer, and what came of it."""
+    """One plan of an answer, and the results of its programs."""
 
     def __init__(self, start: Proposal) -> None:
         """`start`: the question for a program that begins from the plan."""
@@ -33,7 +33,7 @@ class _Plan:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing came of it yet."""
+        """Whether no program of it has a result yet."""
         return not self._results
 
     @property
@@ -65,7 +65,7 @@ class _Plan:
         return Proposal(self._best.turn, history=False)
 
     def tell(self, result: Result) -> None:
-        """What came of its question."""
+        """Takes up the result of its question."""
         self._results.append(result)
         self._fresh += result.proposal == self._start
         self._since += 1

@@ -335,7 +335,8 @@ class _Judge:
     def __init__(self, plan: Plan, run: RunSettings, engine: Engine, store: Store) -> None:
         self._plan, self._run, self._engine, self._store = plan, run, engine, store
         self.bar = 0.0
-        """What the best trial so far surely reaches: one that is surely slower is timed for less long."""
+        """The speedup that the best trial so far surely reaches. A trial that is surely slower is timed for
+        less long."""
         found = store.attempts_by_content(store.begin_run(run))
         self._ids = {
             content.text_sha256: ids
