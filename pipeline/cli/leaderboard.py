@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,15 @@ import typer
 
 from kernelproof.bounds import TOP
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import WorkspaceOption, choice, number, path_option, takes_options
+from kernelproof.cli.options import (
+    WorkspaceOption,
+    choice,
+    number,
+    only_one,
+    path_option,
+    refuse_several,
+    takes_options,
+)
 
 if TYPE_CHECKING:
     from kernelproof.db.claims import Claims
@@ -20,6 +29,18 @@ if TYPE_CHECKING:
     from kernelproof.report.board_columns import Flat
 
 _VIEWS = ("model", "problem", "kernel", "run", "template", "strategy")
+
+
+@dataclass(frozen=True)
+class FormOptions:
+    """Another form than tables on screen; at most one is given."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="The table (by problem) as CSV.")] = False
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="The same as Markdown.")] = False
+    parquet: Annotated[
+        Path | None, path_option("The same in a Parquet file. Needs pip install 'kernelproof[parquet]'.")
+    ] = None
 
 
 @takes_options
@@ -37,12 +58,7 @@ def leaderboard(
     claims: Annotated[
         bool, typer.Option("--claims", help="What was claimed of imported programs, beside the verdicts.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="The table (by problem) as CSV.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="The same as Markdown.")] = False,
-    parquet: Annotated[
-        Path | None, path_option("The same in a Parquet file. Needs pip install 'kernelproof[parquet]'.")
-    ] = None,
+    forms: FormOptions,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show verified results: the best speedup of each problem, and how often each model is right and fast."""
@@ -50,38 +66,37 @@ def leaderboard(
     from kernelproof.errors import UsageError
     from kernelproof.workspace import open_workspace
 
-    asked = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown, "--parquet": parquet}
-    forms = [name for name, given in asked.items() if given]
-    if len(forms) > 1:
-        raise UsageError(f"{' and '.join(forms)} exclude each other; give one of them")
+    form = only_one(forms)
     others = [name for name, given in {"--by": by, "--compare": compare}.items() if given]
-    if claims and (others or forms not in ([], ["--json"], ["--csv"])):
-        raise UsageError(f"--claims and {[*others, *forms][0]} exclude each other; give one of them")
+    if form in ("markdown", "parquet"):
+        others.append(f"--{form}")
+    if claims:
+        refuse_several(["--claims", *others[:1]])
     if compare and by in ("problem", "kernel"):
         raise UsageError(
             "--compare pairs by problem already; --by says which of model, run, template, strategy"
         )
-    form, filters = forms[0] if forms else "", options.filters()
+    filters = options.filters()
     with open_store(open_workspace(workspace).database, only_read=True) as store:
         if claims:
             _print_claims(store.scores.claims(filters), form)
         elif compare:
-            _print_comparisons(store, compare, by, filters, form, parquet)
+            _print_comparisons(store, compare, by, filters, form, forms.parquet)
         else:
-            _print_board(store, by, top, filters, form, parquet)
+            _print_board(store, by, top, filters, form, forms.parquet)
 
 
 def _print_board(
-    store: Store, by: str | None, top: int, filters: Filters, form: str, parquet: Path | None
+    store: Store, by: str | None, top: int, filters: Filters, form: str | None, parquet: Path | None
 ) -> None:
     from kernelproof.report.board_columns import flat
     from kernelproof.report.leaderboard import print_leaderboard
     from kernelproof.report.plain import json_text, screen
 
-    exported = form in ("--csv", "--markdown", "--parquet")
+    exported = form not in (None, "json")
     views: list[ViewName] = [by] if by else ["problem"] if exported else ["model", "problem"]  # type: ignore[list-item]
     board: Leaderboard = store.scores.leaderboard(filters, views, top)
-    if form == "--json":
+    if form == "json":
         print(json_text(board))
     elif exported:
         _export(flat(board, views[0]), form, parquet)
@@ -90,14 +105,19 @@ def _print_board(
 
 
 def _print_comparisons(
-    store: Store, names: tuple[str, str], by: str | None, filters: Filters, form: str, parquet: Path | None
+    store: Store,
+    names: tuple[str, str],
+    by: str | None,
+    filters: Filters,
+    form: str | None,
+    parquet: Path | None,
 ) -> None:
     from kernelproof.report.board_columns import flat_comparisons
     from kernelproof.report.comparison import print_comparisons
     from kernelproof.report.plain import json_line, screen
 
     found: tuple[Comparison, ...] = store.scores.comparison(*names, by, filters)  # type: ignore[arg-type]
-    if form == "--json":
+    if form == "json":
         print(json_line([comparison.model_dump() for comparison in found]))
     elif form:
         _export(flat_comparisons(found), form, parquet)
@@ -105,22 +125,22 @@ def _print_comparisons(
         print_comparisons(found, screen())
 
 
-def _export(rows: Flat, form: str, parquet: Path | None) -> None:
+def _export(rows: Flat, form: str | None, parquet: Path | None) -> None:
     from kernelproof.report.exporting import as_csv, as_markdown, write_parquet
 
     if parquet is not None:
         write_parquet(rows, parquet)
     else:
-        print(as_csv(rows) if form == "--csv" else as_markdown(rows), end="")
+        print(as_csv(rows) if form == "csv" else as_markdown(rows), end="")
 
 
-def _print_claims(claims: Claims, form: str) -> None:
+def _print_claims(claims: Claims, form: str | None) -> None:
     from kernelproof.report.claims import claims_csv, print_claims
     from kernelproof.report.plain import json_text, screen
 
-    if form == "--json":
+    if form == "json":
         print(json_text(claims))
-    elif form == "--csv":
+    elif form == "csv":
         print(claims_csv(claims), end="")
     else:
         print_claims(claims, screen())

@@ -220,10 +220,28 @@ class VerifyOptions:
 
 
 def given_options(options: Any, context: typer.Context) -> dict[str, Any]:
-    """The options of a verification that stand on the command line, defaults left out."""
+    """The options of a class that stand on the command line, defaults left out."""
     sources = {field.name: context.get_parameter_source(field.name) for field in fields(options)}
     by_user = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
     return {name: getattr(options, name) for name in by_user}
+
+
+def only_one(options: Any) -> str | None:
+    """The option of a class that is given: `json` for the field `as_json`; None without any.
+
+    Raises UsageError for several.
+    """
+    names = [field.name.removeprefix("as_") for field in fields(options) if getattr(options, field.name)]
+    refuse_several([f"--{name}" for name in names])
+    return names[0] if names else None
+
+
+def refuse_several(names: Sequence[str]) -> None:
+    """Raises UsageError for more than one of options that exclude each other. `names`: those given."""
+    from kernelproof.errors import UsageError
+
+    if len(names) > 1:
+        raise UsageError(f"{' and '.join(names)} exclude each other; give one of them")
 
 
 def settings_over(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kernelproof.bounds import NEW_LEVEL
-from kernelproof.cli.options import JsonOption, nonempty_text, number, path_option
+from kernelproof.cli.options import (
+    JsonOption,
+    given_options,
+    nonempty_text,
+    number,
+    path_option,
+    takes_options,
+)
 from kernelproof.report.plain import say
 from kernelproof.wording import counted
 
@@ -30,7 +38,67 @@ def column(text: str) -> tuple[str, str]:
     return role, name
 
 
+@dataclass(frozen=True)
+class ClassOptions:
+    """The options for a class, of which one problem is made."""
+
+    name: Annotated[
+        str | None,
+        typer.Option(parser=nonempty_text, help="Class: the problem's name, as gate or 7_gate."),
+    ] = None
+    init: Annotated[
+        str | None,
+        typer.Option(metavar="<json>", help="Class: its constructor's arguments, a list [default: []]."),
+    ] = None
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<json>",
+            help="Class: forward's arguments, a list of shapes ([128, 512]) and of objects with shape, "
+            "dtype, low, high, or value.",
+        ),
+    ] = None
+    example: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<file.py:function>", help="Class: the function that returns forward's arguments."
+        ),
+    ] = None
+    check: Annotated[
+        bool, typer.Option(help="Class: run it, as `problems check` does; one that raises is not written.")
+    ] = True
+    device: Annotated[str, typer.Option(help="Class: where it is run, cpu or cuda.")] = "cpu"
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """The options for a data set, or for files of problems."""
+
+    columns: Annotated[
+        list[Any] | None,
+        typer.Option(
+            "--column",
+            parser=column,
+            metavar="<role=column>",
+            help="Data set: the column that holds the code, name, level or number. May be repeated "
+            "[default: code, name, level, problem_id].",
+        ),
+    ] = None
+    split: Annotated[
+        str | None, typer.Option(parser=nonempty_text, help="Data set: only this split [default: all].")
+    ] = None
+    subset: Annotated[
+        str | None,
+        typer.Option(parser=nonempty_text, help="Data set: its configuration, where it has several."),
+    ] = None
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out what is no problem, and write the rest.")
+    ] = False
+
+
+@takes_options
 def import_problems(
+    *,
     context: typer.Context,
     source: Annotated[
         str,
@@ -48,52 +116,8 @@ def import_problems(
     level: Annotated[
         int | None, number(NEW_LEVEL, "Level of problems that have none [default for a class: 1].")
     ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(parser=nonempty_text, help="Class: the problem's name, as gate or 7_gate."),
-    ] = None,
-    init: Annotated[
-        str | None,
-        typer.Option(metavar="<json>", help="Class: its constructor's arguments, a list [default: []]."),
-    ] = None,
-    inputs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<json>",
-            help="Class: forward's arguments, a list of shapes ([128, 512]) and of objects with shape, "
-            "dtype, low, high, or value.",
-        ),
-    ] = None,
-    example: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<file.py:function>", help="Class: the function that returns forward's arguments."
-        ),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option(help="Class: run it, as `problems check` does; one that raises is not written.")
-    ] = True,
-    device: Annotated[str, typer.Option(help="Class: where it is run, cpu or cuda.")] = "cpu",
-    columns: Annotated[
-        list[Any] | None,
-        typer.Option(
-            "--column",
-            parser=column,
-            metavar="<role=column>",
-            help="Data set: the column that holds the code, name, level or number. May be repeated "
-            "[default: code, name, level, problem_id].",
-        ),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(parser=nonempty_text, help="Data set: only this split [default: all].")
-    ] = None,
-    subset: Annotated[
-        str | None,
-        typer.Option(parser=nonempty_text, help="Data set: its configuration, where it has several."),
-    ] = None,
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out what is no problem, and write the rest.")
-    ] = False,
+    a_class: ClassOptions,
+    data: DataOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Write problems from elsewhere as a suite. All are written, or none.
@@ -103,15 +127,17 @@ def import_problems(
     """
     from kernelproof.problems.importing import ModuleRequest, is_module, read_drafts, write_suite
 
-    given = {key for key in context.params if _is_given(context, key)}
     if is_module(source) and not Path(source).exists():
-        _refuse(given & {"columns", "split", "subset", "skip_broken"}, "is not for a class")
-        request = ModuleRequest(source, init or "[]", inputs, example, name, level)
-        _import_class(request, to, device if check else None, as_json)
+        _refuse(given_options(data, context), "is not for a class")
+        request = ModuleRequest(
+            source, a_class.init or "[]", a_class.inputs, a_class.example, a_class.name, level
+        )
+        _import_class(request, to, a_class.device if a_class.check else None, as_json)
         return
-    _refuse(given & {"init", "inputs", "example", "name", "check", "device"}, "is for a class, FILE.py:CLASS")
-    drafts = read_drafts(source, level=level, columns=_once(columns or ()), split=split, subset=subset)
-    imported = write_suite(drafts, to, skip_broken=skip_broken)
+    _refuse(given_options(a_class, context), "is for a class, FILE.py:CLASS")
+    columns = _once(data.columns or ())
+    drafts = read_drafts(source, level=level, columns=columns, split=data.split, subset=data.subset)
+    imported = write_suite(drafts, to, skip_broken=data.skip_broken)
     if as_json:
         _print_json(imported, None)
         return
@@ -161,12 +187,7 @@ def _import_class(request: ModuleRequest, to: Path, device: str | None, as_json:
         raise typer.Exit(1)
 
 
-def _is_given(context: typer.Context, key: str) -> bool:
-    source = context.get_parameter_source(key)
-    return source is not None and source.name != "DEFAULT"
-
-
-def _refuse(given: set[str], why: str) -> None:
+def _refuse(given: dict[str, Any], why: str) -> None:
     from kernelproof.errors import UsageError
 
     if given:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from kernelproof.cli.options import AttemptArgument, WorkspaceOption, takes_options
+from kernelproof.cli.options import AttemptArgument, WorkspaceOption, only_one, takes_options
 
 Shown = TypeVar("Shown")
 
@@ -38,16 +38,6 @@ class PartOptions:
     ] = False
     as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False
 
-    def chosen(self) -> str | None:
-        """The one that is given; None without any. Raises UsageError for several."""
-        from kernelproof.errors import UsageError
-
-        given = [field.name for field in fields(self) if getattr(self, field.name)]
-        if len(given) > 1:
-            named = " and ".join(f"--{name.removeprefix('as_')}" for name in given)
-            raise UsageError(f"{named} exclude each other; give one of them")
-        return given[0] if given else None
-
 
 @takes_options
 def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: WorkspaceOption = None) -> None:
@@ -62,7 +52,7 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
     from kernelproof.report.show import print_attempt, print_checks
     from kernelproof.workspace import open_workspace
 
-    chosen = part.chosen()
+    chosen = only_one(part)
     with open_store(open_workspace(workspace).database, only_read=True) as store:
         stored = store.load_attempt(store.resolve_attempt(attempt))
         sample = store.load_sample(stored.run_id, stored.key) if chosen in ("tree", "progress") else []
@@ -71,7 +61,7 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
             _print(sample, print_tree)
         case "progress":
             _print(sample, print_progress)
-        case "as_json":
+        case "json":
             print(json_text(stored))
         case "checks":
             _print(stored, print_checks)
