@@ -107,7 +107,7 @@ def _run(
 
 
 def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSettings], set[int] | None]:
-    """The runs that are meant, and those of their attempts; None for all of them."""
+    """The runs, and the numbers of their attempts that are judged; None for all attempts."""
     if not stale:
         assert run is not None
         return store.runs_named(run), None

@@ -61,6 +61,20 @@ class TuneOptions:
     unsafe: UnsafeOption = False
 
 
+@dataclass(frozen=True)
+class SearchOptions:
+    """The options that say which combinations are tried, and for how long."""
+
+    trials: Annotated[int, number(TUNED, "Most combinations that are tried.")] = 30
+    seconds_budget: Annotated[
+        float | None, number(TIME_S, "Seconds after which no further combination is tried.")
+    ] = None
+    seed: Annotated[int, number(SEED, "Of the random choices.")] = 0
+    call_seconds: Annotated[
+        float, number(CALL_S, "Most seconds for one call: a combination that hangs takes so long.")
+    ] = 10.0
+
+
 @takes_options
 def tune(
     file: Annotated[
@@ -80,14 +94,7 @@ def tune(
             help="Instead of FILE: a stored attempt (17), or: last.",
         ),
     ] = None,
-    trials: Annotated[int, number(TUNED, "Most combinations that are tried.")] = 30,
-    seconds_budget: Annotated[
-        float | None, number(TIME_S, "Seconds after which no further combination is tried.")
-    ] = None,
-    seed: Annotated[int, number(SEED, "Of the random choices.")] = 0,
-    call_seconds: Annotated[
-        float, number(CALL_S, "Most seconds for one call: a combination that hangs takes so long.")
-    ] = 10.0,
+    bounds: SearchOptions,
     options: TuneOptions,
     output: Annotated[Path | None, path_option("File to write the best source to.")] = None,
     suite: SuiteOption = None,
@@ -97,15 +104,8 @@ def tune(
 ) -> None:
     """Make a correct kernel faster by searching its numeric parameters. Asks no model."""
     from contextlib import ExitStack
-    from functools import partial
 
-    import anyio
-
-    from kernelproof.cli.progress import Display
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine
-    from kernelproof.runs.tuning.proposers import proposer_for
-    from kernelproof.runs.tuning.search import tune as search
     from kernelproof.workspace import open_workspace
 
     database = open_workspace(workspace).database
@@ -113,22 +113,38 @@ def tune(
     with ExitStack() as stack:
         if attempt is not None:
             store = stack.enter_context(open_store(database, create=False))
-            plan = _stored(store, attempt, file, problem, given, call_seconds, run)
+            plan = _stored(store, attempt, file, problem, given, bounds.call_seconds, run)
         else:
-            plan = _from_file(file, problem, suite, given, call_seconds, run)
+            plan = _from_file(file, problem, suite, given, bounds.call_seconds, run)
             store = stack.enter_context(open_store(database))
         _refuse(plan, output)
-        proposer = proposer_for(plan.template, trials, seed)
-        if not as_json:
-            _introduce(plan, proposer)
-        engine = stack.enter_context(Engine(unsafe=plan.trial.unsafe, many=True))
-        total = min(trials, plan.template.allowed or trials)
-        display = stack.enter_context(Display("trials", total, as_json=as_json))
-        work = partial(search, plan, proposer, engine, store, trials=trials, seconds=seconds_budget)
-        work = partial(work, config={"seed": seed, "chosen by": proposer.name})
-        heard = {"on_trial": partial(_say, display, plan), "unread": lambda: display.unread}
-        done = anyio.run(partial(work, on_wait=_wait, **heard))
+        done = _search(plan, store, bounds, as_json)
     _conclude(done, output, as_json)
+
+
+def _search(plan: Plan, store: Store, bounds: SearchOptions, as_json: bool) -> Tuned:
+    from functools import partial
+
+    import anyio
+
+    from kernelproof.cli.progress import Display
+    from kernelproof.engine.engine import Engine
+    from kernelproof.runs.tuning.proposers import proposer_for
+    from kernelproof.runs.tuning.search import tune as search
+
+    trials = bounds.trials
+    proposer = proposer_for(plan.template, trials, bounds.seed)
+    if not as_json:
+        _introduce(plan, proposer)
+    total = min(trials, plan.template.allowed or trials)
+    with (
+        Engine(unsafe=plan.trial.unsafe, many=True) as engine,
+        Display("trials", total, as_json=as_json) as display,
+    ):
+        work = partial(search, plan, proposer, engine, store, trials=trials, seconds=bounds.seconds_budget)
+        work = partial(work, config={"seed": bounds.seed, "chosen by": proposer.name})
+        heard = {"on_trial": partial(_say, display, plan), "unread": lambda: display.unread}
+        return anyio.run(partial(work, on_wait=_wait, **heard))
 
 
 def _from_file(
