@@ -5,22 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernelproof.analysis.bottleneck import Limit, bottleneck
-from kernelproof.types import (
-    Ceilings,
-    Environment,
-    GpuInfo,
-    Kernels,
-    Launch,
-    Measurement,
-    Origin,
-    Pace,
-    Roofline,
-)
-from tests.prompting.material import measurement
+from kernelproof.types import GpuInfo, Kernels, Launch, Measurement, Origin, Pace
+from tests.db import samples
+from tests.prompting.material import measurement, roofline
 
-CEILINGS = Ceilings(
-    bytes_per_s=3e12, operations_per_s=1e15, cache_bytes=0, aa_spread=0.01, measured="2026-01-01"
-)
 GPU = GpuInfo(
     index=0,
     name="H100",
@@ -31,27 +19,19 @@ GPU = GpuInfo(
     l2_bytes=1,
     max_sm_clock_mhz=1980,
 )
-HERE = Environment(
-    kernelproof="", python="", torch="", platform="", cpu="", cores=1, memory_bytes=1, host_sha256="", gpu=GPU
-)
+HERE = samples.environment().model_copy(update={"gpu": GPU})
 
 
 def measured(memory_ms: float, operations: int = 0, **changes: object) -> Measurement:
     """A call of 1 ms."""
-    roofline = Roofline(
+    roof = roofline(
         bytes_read=1_000_000_000,
         bytes_written=500_000_000,
-        bytes_needed=1,
         operations=operations,
         memory_ms=memory_ms,
         compute_ms=operations / 1e12,
-        needed_ms=0.0,
-        fraction=0.5,
-        ceilings=CEILINGS,
     )
-    return measurement(2.0, Pace.FASTER).model_copy(
-        update={"candidate_ms": 1.0, "roofline": roofline, **changes}
-    )
+    return measurement(2.0, Pace.FASTER).model_copy(update={"candidate_ms": 1.0, "roofline": roof, **changes})
 
 
 def ran(ms: float) -> Kernels:

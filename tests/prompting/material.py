@@ -8,11 +8,13 @@ from kernelproof.hashing import sha256_text
 from kernelproof.types import (
     Build,
     BuildState,
+    Ceilings,
     ErrorStatistics,
     Interval,
     Measurement,
     Pace,
     Problem,
+    Roofline,
     Signature,
     Status,
     Verification,
@@ -104,3 +106,25 @@ def measurement(speedup: float, pace: Pace) -> Measurement:
         flush_bytes=0,
         slots=2,
     )
+
+
+def roofline(**changes: Any) -> Roofline:
+    """A call that moves 64 MiB and computes little."""
+    fields: dict[str, Any] = {
+        "bytes_read": 64 << 20,
+        "bytes_written": 1536,
+        "bytes_needed": 1,
+        "operations": 2_000_000,
+        "memory_ms": 0.1,
+        "compute_ms": 0.002,
+        "needed_ms": 0.01,
+        "fraction": 0.4,
+        "ceilings": Ceilings(
+            bytes_per_s=3e12,
+            operations_per_s=1e15,
+            cache_bytes=1 << 20,
+            aa_spread=0.01,
+            measured="2026-01-01",
+        ),
+    }
+    return Roofline(**fields | changes)

@@ -18,26 +18,7 @@ from kernelproof.prompting import (
     repair_prompt,
 )
 from kernelproof.types import Kernels, Launch, Origin, Pace, Plan, Prompt, Response, Status
-from kernelproof.types.roofline import Ceilings, Roofline
-from tests.prompting.material import measurement, problem, verification
-
-CEILINGS = Ceilings(
-    bytes_per_s=3e12, operations_per_s=1e15, cache_bytes=1 << 20, aa_spread=0.01, measured="2026-01-01"
-)
-
-
-def roofline(memory_ms: float, compute_ms: float) -> Roofline:
-    return Roofline(
-        bytes_read=64 << 20,
-        bytes_written=1536,
-        bytes_needed=1,
-        operations=2_000_000,
-        memory_ms=memory_ms,
-        compute_ms=compute_ms,
-        needed_ms=0.01,
-        fraction=0.4,
-        ceilings=CEILINGS,
-    )
+from tests.prompting.material import measurement, problem, roofline, verification
 
 
 def asked(failure: Failure, backend: str = "cuda", text: str = "my answer", **more: Any) -> Prompt:
@@ -59,14 +40,14 @@ def correct(**changes: Any) -> Failure:
 
 
 def test_the_time_stands_beside_the_baseline_and_the_roofline() -> None:
-    user = asked(correct(times={"roofline": roofline(0.5, 0.1)})).user
+    user = asked(correct(times={"roofline": roofline(memory_ms=0.5, compute_ms=0.1)})).user
     assert "One call takes 1.333 ms; the reference takes 2 ms. The speedup is 1.5x" in user
     assert "is memory bound: moving 64 MiB in and 1.5 KiB out takes at least 0.5 ms." in user
     assert "reaches 40 % of that roofline" in user
 
 
 def test_a_problem_that_computes_much_is_compute_bound() -> None:
-    user = asked(correct(times={"roofline": roofline(0.1, 0.7)})).user
+    user = asked(correct(times={"roofline": roofline(memory_ms=0.1, compute_ms=0.7)})).user
     assert "is compute bound: 2e+06 operations takes at least 0.7 ms" in user
 
 
@@ -127,7 +108,7 @@ def test_blank_lines_do_not_pile_up() -> None:
     shown = [Shown(source="a = 1\n", measurement=None)] * 2
     tried = [Tried.of(Response(text="An idea."), Failure(status=Status.CRASH))]
     full = correct(
-        times={"roofline": roofline(1, 2), "launch_bound": True},
+        times={"roofline": roofline(memory_ms=1, compute_ms=2), "launch_bound": True},
         kernels=Kernels(launches=(Launch(name="a", origin=Origin.OWN, count=1),)),
     )
     for failure in (full, Failure(status=Status.CORRECT), Failure(status=Status.TIMEOUT, details="trace")):

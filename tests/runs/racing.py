@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 
@@ -18,22 +18,13 @@ from kernelproof.providers import Provider, Question
 from kernelproof.runs.batch import Outcome, Plan, Terms, run_batch
 from kernelproof.runs.events import Event
 from kernelproof.runs.limits import Limits
-from kernelproof.runs.strategies import find_strategy
-from kernelproof.types import (
-    Ceilings,
-    Response,
-    Rigor,
-    Roofline,
-    RunSettings,
-    Status,
-    Verification,
-    VerifySettings,
-)
-from kernelproof.types import Problem as ProblemRecord
+from kernelproof.types import Problem, Response, Rigor, RunSettings, Status, Verification, VerifySettings
 from tests.db import samples
+from tests.prompting.material import roofline
 
 SETTINGS = VerifySettings(backend="cpp", size="full", rigor=Rigor.STANDARD)
-CEILINGS = Ceilings(bytes_per_s=1e9, operations_per_s=1e9, cache_bytes=0, aa_spread=0.001, measured="")
+ROOFS = {"level1/1": 10.0, "level1/2": 100.0}
+"""The speedup at the roofline, by problem."""
 
 
 class Model(Provider):
@@ -72,37 +63,19 @@ class Machine(Engine):
         """Program and bar."""
 
     def verify(
-        self, source: str, problem: ProblemRecord, settings: VerifySettings, on_stage: object = None
+        self, source: str, problem: Problem, settings: VerifySettings, on_stage: object = None
     ) -> Verification:
         if self._dies_at == len(self.verified) + 1:
             raise MachineError("killed")
         number = int(source.split("program ")[1].split()[0])
         self.verified.append((number, settings.bar))
-        speedup = self.speedup(problem, number, settings)
+        speedup = (self._true if settings.bar is None else self._screened)[number - 1]
         if speedup is None:
             return samples.verification(problem, Status.WRONG_OUTPUT, verify=settings)
         made = samples.verification(problem, speedup=speedup, verify=settings)
         assert made.measurement is not None
-        roof = Roofline(
-            bytes_read=1,
-            bytes_written=1,
-            bytes_needed=1,
-            operations=0,
-            memory_ms=0.1,
-            compute_ms=0.0,
-            needed_ms=0.1,
-            fraction=speedup / self.roofs[problem.id],
-            ceilings=CEILINGS,
-        )
+        roof = roofline(fraction=speedup / ROOFS[problem.id])
         return made.model_copy(update={"measurement": made.measurement.model_copy(update={"roofline": roof})})
-
-    roofs: ClassVar[dict[str, float]] = {"level1/1": 10.0, "level1/2": 100.0}
-    """The speedup at the roofline, by problem."""
-
-    def speedup(self, problem: ProblemRecord, number: int, settings: VerifySettings) -> float | None:
-        """Of program `number`."""
-        del problem
-        return (self._true if settings.bar is None else self._screened)[number - 1]
 
 
 class Searching:
@@ -113,7 +86,6 @@ class Searching:
         self.problems = [samples.problem()]
         facts = {"turns": 6, "strategy": "refine", "race": True, "template": "basic-v3", **settings}
         self.settings = RunSettings(model="scripted", verify=SETTINGS, **facts)
-        find_strategy(self.settings.strategy_name)
 
     def run(
         self,
@@ -139,11 +111,7 @@ class Searching:
     @property
     def attempts(self) -> list[StoredAttempt]:
         with open_store(self._folder / "attempts.sqlite", only_read=True) as store:
-            states = store.attempts_of(1)
-            return [
-                store.load_attempt(state.id)
-                for _, state in sorted(states.items(), key=lambda one: one[0].turn)
-            ]
+            return store.load_sample(1, samples.key(self.problems[0]))
 
     @property
     def ranked(self) -> Kernel | None:
