@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,9 @@ from kernelproof.extraction import extract
 from kernelproof.policy import review
 from kernelproof.problems import open_suite
 from kernelproof.prompting import Failure, Shown, first_prompt, repair_prompt
+from kernelproof.providers.base import messages
 from kernelproof.runs.likeness import likeness
-from kernelproof.types import Prompt, Response, Severity, Status
+from kernelproof.types import Response, Severity, Status
 
 BACKEND = next(name for name in backends.names() if not backends.backend(name).on_gpu)
 POINT = (2, 1, 2, 3, 1)
@@ -76,14 +76,6 @@ def test_programs_are_judged_as_they_are_written(problem_id: str, cache: Path) -
         assert found[kernel.source(each)] is (each.mistake or Status.CORRECT)
 
 
-def messages(prompt: Prompt) -> list[dict[str, Any]]:
-    return [
-        {"role": "system", "content": prompt.system},
-        *({"role": role, "content": text} for role, text in prompt.history),
-        {"role": "user", "content": prompt.user},
-    ]
-
-
 def test_it_reads_of_real_questions_what_a_model_would() -> None:
     problem, kernel = open_suite().find("level2/10"), KERNELS["level2/10"]
     first = first_prompt(problem, backend=BACKEND, size="small")
@@ -112,11 +104,10 @@ def test_its_first_programs_fail_as_often_as_real_ones_and_a_repair_keeps_the_po
     answers = [editor.answer(asked) for _ in range(count)]
     found = [read(extract(Response(text=text)).candidate.source) for text in answers[:50]]  # type: ignore[union-attr]
     assert all(found)
-    ended = Counter("none" if "none\n" in text else "mistake" for text in answers)
+    right = sum("none\n" in text for text in answers)
     share = able(STRONG).correct
-    assert ended["none"] / count == pytest.approx(share, abs=4 * (share * (1 - share) / count) ** 0.5)
-    other = [Editor(STRONG, 1).answer(asked) for _ in range(1)]
-    assert Editor(STRONG, 0).answer(asked) == answers[0] != other[0]
+    assert right / count == pytest.approx(share, abs=4 * (share * (1 - share) / count) ** 0.5)
+    assert Editor(STRONG, 0).answer(asked) == answers[0] != Editor(STRONG, 1).answer(asked)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
@@ -162,17 +153,8 @@ def test_noise_is_said_of_programs_that_were_measured_again() -> None:
 def test_the_comparison_asks_generate_and_measures_winners_again(tmp_path: Path, cache: Path) -> None:
     command = [
         *(sys.executable, "-m", "benchmarks.search.on_kernels", "--problems", "level1/18", "--seeds", "1"),
-        *(
-            "--budget",
-            "2",
-            "--strategies",
-            "sample",
-            "refine",
-            "--seconds",
-            "0.2",
-            "--confirm-seconds",
-            "0.2",
-        ),
+        *("--budget", "2", "--strategies", "sample", "refine"),
+        *("--seconds", "0.2", "--confirm-seconds", "0.2"),
         *("--workspace", str(tmp_path / "place"), "--json", str(tmp_path / "found.json")),
     ]
     environment = {**os.environ, "KERNELPROOF_CACHE": str(cache)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.material import answer, fenced
-from tests.cli.program import Program
+from tests.cli.program import Program, kill
 from tests.cli.test_search import TIMED, by_turn, parents
 from tests.faultserver import start
 
@@ -96,8 +95,7 @@ def test_a_killed_search_asks_what_it_would_have_asked(program: Program, suite: 
         process = program.start(*command)
         with suppress(subprocess.TimeoutExpired):
             process.wait(3.0)
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        kill(process)
         program.run(*command)
     found = by_turn(program)
     assert found[1].status is Status.PLANS and len(found) == 9

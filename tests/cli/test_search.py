@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 import subprocess
 from collections import Counter
 from contextlib import suppress
@@ -18,7 +17,7 @@ from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.conftest import working_in
 from tests.cli.material import answer, fenced
-from tests.cli.program import Program
+from tests.cli.program import Program, kill
 from tests.faultserver import start
 
 TIMED = ("--backend", "cpp", "--trials", 1, "--rigor", "quick", "--seconds", 0.5)
@@ -126,15 +125,14 @@ def evolve(suite: Path, url: str, turns: int, *settings: object) -> tuple[object
     return (*command, *settings, "--turns", turns, "--strategy", "evolve")
 
 
-def kill(program: Program, command: tuple[object, ...], kills: int, longest_s: float) -> None:
+def interrupt(program: Program, command: tuple[object, ...], kills: int, longest_s: float) -> None:
     """Starts the command and kills it at a random moment, so many times; then lets it end."""
     generator = random.Random(kills)
     for _ in range(kills):
         process = program.start(*command)
         with suppress(subprocess.TimeoutExpired):
             process.wait(generator.uniform(1.0, longest_s))
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        kill(process)
     program.run(*command, seconds=1800)
 
 
@@ -152,7 +150,7 @@ def test_a_killed_evolve_run_makes_the_attempts_that_it_would_have_made(
             other.run(*command)
             whole = by_turn(other)
         alone = Counter(server.counts()["asked"])
-        kill(program, command, kills, 4.0)
+        interrupt(program, command, kills, 4.0)
         asked = Counter(server.counts()["asked"])
     found = by_turn(program)
     assert parents(found) == parents(whole) and len(found) == turns
@@ -174,7 +172,7 @@ def test_a_killed_search_for_speed_has_asked_what_its_results_lead_to(
     text.write_text(fenced(material.right("right_@KEY@")))
     program.extra = {"OPENAI_API_KEY": "none"}
     with start(answer=text, delay_s=0.2) as server:
-        kill(program, evolve(suite, server.url, 12, *TIMED), 10, 40.0)
+        interrupt(program, evolve(suite, server.url, 12, *TIMED), 10, 40.0)
         asked = server.counts()["asked"]
     asked.pop("", None)  # long prompts: the server was asked how long its model's context is
     found = by_turn(program)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.types import Status
-from tests.cli.program import Program
+from tests.cli.program import Program, kill
 from tests.faultserver import FaultServer, start
 
 TOKENS = 150
@@ -58,8 +58,7 @@ def kill_both(program: Program, asked: tuple[object, ...], generator: random.Ran
     processes = [program.start(*asked) for _ in range(2)]
     time.sleep(generator.uniform(0.8, 3.0))
     for process in processes:
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        kill(process)
 
 
 def finish(program: Program, asked: tuple[object, ...]) -> None:

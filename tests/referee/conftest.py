@@ -24,9 +24,8 @@ def holding_court(factory: pytest.TempPathFactory, cache: Path) -> Iterator[Cour
     with pytest.MonkeyPatch.context() as patch:
         scratch = factory.mktemp("scratch")
         scratch.chmod(0o755)
-        glue_made(
-            cache
-        )  # else the first build makes it in the background, which looks like something left over
+        # Else the first build makes it in the background, which looks like something left over.
+        glue_made(cache)
         patch.setenv("TMPDIR", str(scratch))
         with Court(cache, scratch) as court:
             yield court

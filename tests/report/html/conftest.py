@@ -75,9 +75,8 @@ def _attempt(store: Store, number: int, text: str) -> None:
         update={
             "reason": text,
             "flags": (Flag.SHAPE_SPECIALISED,),
-            "environment": samples.environment(
-                f"CPU {text if number < 2 else TEXTS[2]}"
-            ),  # each has its charts
+            # Each device has its charts: three are enough.
+            "environment": samples.environment(f"CPU {text if number < 2 else TEXTS[2]}"),
             "builds": (Build(key="k", state=BuildState.OK, name=text, log=text, commands=(text,)),),
             "checks": (
                 Check(name=text, outcome=CheckOutcome.PASS, asked=text, seen=text, figures={text: text}),
