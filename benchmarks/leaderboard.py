@@ -209,12 +209,10 @@ def multiply(database: Database, attempts: int, narrow: bool) -> None:
 
 
 def questions(path: Path, runs: int) -> list[Timing]:
-    """Seconds within a process: packing once, then each question in the median."""
-    timings = []
+    """Seconds within a process: packing once, then each question."""
     with open_store(path) as store:
         scores = store.scores
         asked: dict[str, Callable[[], object]] = {
-            "packing and the first question": lambda: scores.leaderboard(Filters(level=1)),
             **{
                 f"by {view}": lambda v=view: scores.leaderboard(views=(v,), top=20)
                 for view in get_args(ViewName)
@@ -225,15 +223,19 @@ def questions(path: Path, runs: int) -> list[Timing]:
             ),
             "compare two models": lambda: scores.comparison("synthetic-0", "synthetic-1"),
         }
-        for name, ask in asked.items():
-            wall, cpu = [], []
-            for _ in range(1 if name.startswith("packing") else runs):
-                began, before = time.perf_counter(), time.process_time()
-                ask()
-                wall.append(time.perf_counter() - began)
-                cpu.append(time.process_time() - before)
-            timings.append(Timing(name, (), tuple(wall), tuple(cpu)))
-    return timings
+        first = timed("packing and the first question", lambda: scores.leaderboard(Filters(level=1)), 1)
+        return [first, *(timed(name, ask, runs) for name, ask in asked.items())]
+
+
+def timed(name: str, ask: Callable[[], object], runs: int) -> Timing:
+    """Asks so many times within this process."""
+    wall, cpu = [], []
+    for _ in range(runs):
+        began, before = time.perf_counter(), time.process_time()
+        ask()
+        wall.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - before)
+    return Timing(name, (), tuple(wall), tuple(cpu))
 
 
 def main() -> None:

@@ -128,13 +128,13 @@ def _say(plan: Plan, trial: Trial) -> None:
 
 def _found(plan: Plan, outcome: Tuned) -> dict[str, Any]:
     """What the tuning found, in numbers and names."""
-    first, gain = outcome.trials[0], outcome.gain
+    first, gain = outcome.original or outcome.trials[0], outcome.gain
     return {
         "combinations": plan.template.allowed,
         "trials": len(outcome.trials),
         "correct": len(outcome.ranked),
-        "status": (outcome.original or first).status,
-        "reason": (outcome.original or first).reason,
+        "status": first.status,
+        "reason": first.reason,
         "first": _measured(plan, outcome.original),
         "best": _measured(plan, outcome.best),
         "gain": gain and gain.ratio,
@@ -145,9 +145,9 @@ def _found(plan: Plan, outcome: Tuned) -> dict[str, Any]:
 
 def _measured(plan: Plan, trial: Trial | None) -> dict[str, Any] | None:
     """A confirmed trial; `compiled`: its speedup over torch.compile, where there is one."""
-    m = trial.measurement if trial is not None and trial.correct else None
-    if trial is None or m is None:
+    if trial is None or not trial.correct or trial.measurement is None:
         return None
+    m = trial.measurement
     return {
         "values": plan.template.named(trial.values),
         "ms": m.candidate_ms,

@@ -46,11 +46,12 @@ class Command:
 
 
 def start(
-    arguments: Sequence[str], *, environment: Mapping[str, str], directory: Path, streams: Sequence[int]
+    arguments: Sequence[object], *, environment: Mapping[str, str], directory: Path, streams: Sequence[int]
 ) -> Command:
     """Starts the program in a session of its own. `streams`: its standard input, output and error output."""
     ours, theirs = socket.socketpair()
-    asked = {"arguments": arguments, "environment": dict(environment), "directory": str(directory)}
+    words = [str(word) for word in arguments]
+    asked = {"arguments": words, "environment": dict(environment), "directory": str(directory)}
     message = json.dumps(asked).encode()
     server = _server(environment["PYTHONPATH"])
     with theirs:

@@ -101,7 +101,7 @@ class Program:
         ours, theirs = os.pipe()
         with Path(os.devnull).open() as nothing:
             command = prestarted.start(
-                [str(word) for word in arguments],
+                arguments,
                 environment=self.environment,
                 directory=self.workspace,
                 streams=[nothing.fileno(), stdout, theirs],
@@ -132,7 +132,7 @@ class Program:
         """The same with `extra` variables; `keys` are typed once `after` is shown."""
         ours, theirs = terminal.opened(columns, rows)
         command = prestarted.start(
-            [str(word) for word in arguments],
+            arguments,
             environment={**self.environment, **extra},
             directory=self.workspace,
             streams=[theirs] * 3,
