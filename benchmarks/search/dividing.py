@@ -7,6 +7,7 @@ says how far each search would have come. With `known` each landscape's best is 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -50,12 +51,11 @@ def by_gain(searches: Sequence[tuple[Search, float]], questions: int, *, known: 
 
 
 def compared(
-    strategy: str, model: Model, seeds: Sequence[int], share: int, *, known: bool
+    suites: Sequence[Sequence[tuple[Search, float]]], share: int, *, known: bool
 ) -> tuple[Ratio, str]:
     """The geometric mean of a suite's gains, by expected gain over equally divided; and the questions."""
     ours, theirs, spread = [], [], list[int]()
-    for seed in seeds:
-        searches = suite(strategy, model, seed, share)
+    for searches in suites:
         counts = by_gain(searches, share * len(searches), known=known)
         ours.append(mean([found.gain(count) for (found, _), count in zip(searches, counts, strict=True)]))
         theirs.append(mean([found.gain(share) for found, _ in searches]))
@@ -76,12 +76,11 @@ def main() -> None:
     options = parser.parse_args()
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     rows = []
-    for model in options.models:
-        for strategy in options.strategies:
-            for share in options.share:
-                for known in (False, True):
-                    found, spread = compared(strategy, MODELS[model], seeds, share, known=known)
-                    rows.append((model, strategy, share, "known" if known else "", str(found), spread))
+    for model, strategy, share in itertools.product(options.models, options.strategies, options.share):
+        suites = [suite(strategy, MODELS[model], seed, share) for seed in seeds]
+        for known in (False, True):
+            found, spread = compared(suites, share, known=known)
+            rows.append((model, strategy, share, "known" if known else "", str(found), spread))
     print("Gain of a suite, divided by expected gain over divided equally, 95 % interval over suites")
     print(table(("model", "strategy", "share", "roofline", "by gain / equally", "questions each"), rows))
 

@@ -14,6 +14,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from benchmarks.evidence import table
@@ -44,6 +45,7 @@ class Raced:
     seconds: float
 
 
+@cache
 def raced(
     strategy: str,
     name: str,
@@ -54,7 +56,7 @@ def raced(
     races: bool,
     good_enough: float | None = None,
 ) -> Raced:
-    """One search on one landscape."""
+    """One search on one landscape. Kept, since several tables show the same search."""
     landscape, of = drawn(name, seed), problem(name, seed)
     verifier = TimedVerifier(of, landscape, machine, Rigor.STANDARD, races=races)
     proposer, budget = Proposer(STRONG, of.source), Budget(questions)
