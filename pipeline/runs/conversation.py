@@ -24,18 +24,10 @@ from kernelproof.runs.files import write_attempt
 from kernelproof.runs.leases import in_thread
 from kernelproof.runs.prompts import prompt_of, shown_program
 from kernelproof.runs.questions import question_key
-from kernelproof.runs.repeats import repeated
+from kernelproof.runs.repeats import Verdicts, repeated
 from kernelproof.runs.stages import RETRIED, Answered, Judged, Room, Stages
 from kernelproof.runs.strategies import Proposal, Result, Rounds, Task
-from kernelproof.types import (
-    AttemptKey,
-    Extraction,
-    Problem,
-    Prompt,
-    Response,
-    Status,
-    Verification,
-)
+from kernelproof.types import AttemptKey, Extraction, Problem, Prompt, Response, Status, Verification
 from kernelproof.wording import counted
 
 
@@ -52,6 +44,7 @@ class Conversation:
         self._last = min(stages.settings.turns, limit or stages.settings.turns)
         self._judged: dict[int, Judged] = {}
         """By turn: all that the strategy was told of."""
+        self._verdicts = Verdicts()
         self._proposals: dict[int, Proposal] = {}
         """By turn: the strategy's proposals, the round that is at work included."""
         self._redone: set[int] = set()
@@ -63,7 +56,7 @@ class Conversation:
 
         With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
         """
-        self._elsewhere, self._judged = False, {}
+        self._elsewhere, self._judged, self._verdicts = False, {}, Verdicts()
         division = self._stages.division
         if division is not None:
             division.expect(self)
@@ -115,17 +108,22 @@ class Conversation:
         return division.place(self, gain_of(each for _, each in sorted(self._judged.items())))
 
     async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
-        """Makes attempts at the same time; returns those that came to a judgement, by turn."""
+        """Makes attempts at the same time; returns those that came to a judgement, by turn.
+
+        Those that are done come first: what was found of their programs need not be found again.
+        """
         judged: dict[int, Judged] = {}
         self._proposals |= asked
+        done = {turn: proposal for turn, proposal in asked.items() if self._settled(turn)}
 
         async def attempt(turn: int, proposal: Proposal) -> None:
             if ended := await self._attempt(turn, proposal, wait):
                 judged[turn] = ended
 
-        async with anyio.create_task_group() as group:
-            for turn, proposal in asked.items():
-                group.start_soon(attempt, turn, proposal)
+        for together in (done, {turn: each for turn, each in asked.items() if turn not in done}):
+            async with anyio.create_task_group() as group:
+                for turn, proposal in together.items():
+                    group.start_soon(attempt, turn, proposal)
         return judged
 
     async def _attempt(self, turn: int, proposal: Proposal, wait: bool) -> Judged | None:
@@ -290,10 +288,11 @@ class Conversation:
         verdict = stored.verdict_for(self._settings)
         if verdict is None or verdict.verification.status in RETRIED:
             return None
-        verification = verdict.verification
-        again = repeated(stored.source or "", self._judged.values()) is not None
+        verification, source = verdict.verification, extraction.candidate.source
+        self._verdicts.keep(source, stored.id, verification)
+        again = repeated(source, self._judged.values()) is not None
         failure = Failure.from_verification(verification, repeated=again)
-        return Judged(stored.id, prompt, response, failure, verification, stored.source, *origin)
+        return Judged(stored.id, prompt, response, failure, verification, source, *origin)
 
     async def _judge(
         self, answered: Answered, turn: int, prompt: Prompt, parent: Judged | None
@@ -313,18 +312,28 @@ class Conversation:
             return _without_program(attempt_id, prompt, response, extraction, origin)
         source = extraction.candidate.source
         same = await in_thread(repeated, source, self._judged.values())
-        stored = before.verdict_for(self._settings) if before else None
-        verdict = stored.verification if stored and stored.verification.status not in RETRIED else None
-        if verdict is None and same is not None and same.source == source and same.verification:
-            verdict = same.verification
-            await in_thread(self._stages.store.record_verification, attempt_id, verdict, "first", same.id)
-        elif verdict is None or verdict.status in self._stages.again:
-            verdict = await self._verify(attempt_id, key, source, again=stored is not None)
+        async with self._verdicts.alone(source):
+            verdict = await self._verdict(attempt_id, key, source, before)
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
         if verdict.status in RETRIED:
             return None
         failure = Failure.from_verification(verdict, repeated=same is not None)
         return Judged(attempt_id, prompt, response, failure, verdict, source, *origin)
+
+    async def _verdict(
+        self, attempt_id: int, key: AttemptKey, source: str, before: StoredAttempt | None
+    ) -> Verification:
+        """The stored verification of an attempt, else that of the same program, else a new one."""
+        stored = before.verdict_for(self._settings) if before else None
+        verdict = stored.verification if stored and stored.verification.status not in RETRIED else None
+        if verdict is None and (same := self._verdicts.of(source)):
+            other_id, verdict = same
+            await in_thread(self._stages.store.record_verification, attempt_id, verdict, "first", other_id)
+        elif verdict is None or verdict.status in self._stages.again:
+            verdict = await self._verify(attempt_id, key, source, again=stored is not None)
+        if verdict.status not in RETRIED:
+            self._verdicts.keep(source, attempt_id, verdict)
+        return verdict
 
     async def _verify(self, attempt_id: int, key: AttemptKey, source: str, *, again: bool) -> Verification:
         def on_stage(stage: str) -> None:

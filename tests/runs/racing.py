@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,10 @@ ROOFS = {"level1/1": 10.0, "level1/2": 100.0}
 
 
 class Model(Provider):
-    """Its answer to turn N is program N."""
+    """Its answer to turn N is program N, or the one that `programs` has for this turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, programs: Mapping[int, int] | None = None) -> None:
+        self._programs = programs or {}
         self.asked: list[int] = []
         self.problems: list[str] = []
 
@@ -41,7 +42,8 @@ class Model(Provider):
     async def ask(self, question: Question) -> Response:
         self.asked.append(question.turn)
         self.problems.append(question.problem_id)
-        source = f"from torch import nn\n\n\nclass ModelNew(nn.Module):  # program {question.turn}\n"
+        number = self._programs.get(question.turn, question.turn)
+        source = f"from torch import nn\n\n\nclass ModelNew(nn.Module):  # program {number}\n"
         source += "    def forward(self, x):\n        return x\n"
         return Response(text=f"```python\n{source}```", raw={"turn": question.turn})
 
@@ -81,8 +83,8 @@ class Machine(Engine):
 class Searching:
     """One store, and searches in it."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self._folder, self.model, self.events = folder, Model(), list[Event]()
+    def __init__(self, folder: Path, programs: Mapping[int, int] | None = None, **settings: Any) -> None:
+        self._folder, self.model, self.events = folder, Model(programs), list[Event]()
         self.problems = [samples.problem()]
         facts = {"turns": 6, "strategy": "refine", "race": True, "template": "basic-v3", **settings}
         self.settings = RunSettings(model="scripted", verify=SETTINGS, **facts)
