@@ -19,6 +19,7 @@ from sqlalchemy import Connection, text
 
 from kernelproof.db.scores.filters import Facts
 from kernelproof.db.scores.layout import CHUNK, ROW, Records
+from kernelproof.db.types import Words
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
@@ -49,7 +50,7 @@ _SPENT = text(
     "WHERE r.error IS NULL AND r.reused_from IS NULL GROUP BY r.attempt_id"
 )
 _RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
-_DEVICES = text("SELECT id, device_name FROM environments")
+_DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=Words)
 _RETRACTIONS = text("SELECT verification_id, counts FROM retractions ORDER BY id")
 _EMPTY = text("SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL LIMIT :most")
 

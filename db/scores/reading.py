@@ -18,10 +18,15 @@ from kernelproof.db.scores.filters import (
     run_passes,
 )
 from kernelproof.db.scores.layout import ROW, Records, Rows
+from kernelproof.db.types import Words
 
-_RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id")
-_TAGS = text("SELECT run_id, tag FROM run_tags")
-_PROBLEMS = text("SELECT id, problem_id, name, sha256, suite, level FROM problems ORDER BY id")
+_RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id").columns(
+    name=Words, model=Words, template=Words, strategy=Words
+)
+_TAGS = text("SELECT run_id, tag FROM run_tags").columns(tag=Words)
+_PROBLEMS = text("SELECT id, problem_id, name, sha256, suite, level FROM problems ORDER BY id").columns(
+    problem_id=Words, name=Words, suite=Words
+)
 _PACKED = text("SELECT run_id, problem, packed FROM score_cells ORDER BY run_id, problem, chunk")
 
 

@@ -25,8 +25,9 @@ _ESCAPES = re.compile(
 )
 _CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f"
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reordering, which shows another program than there is
-    r"\u200b-\u200d\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # no width: two names that differ look alike
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # reordering, which shows another program than there is
+    r"\u2028\u2029\ufff9-\ufffb"  # line ends and notes that only some programs know
+    r"\u00ad\u180e\u200b-\u200d\u2060-\u2064\u3164\ufeff\U000e0000-\U000e007f"  # no width: names look alike
     r"]"
 )
 _SURROGATES = re.compile(r"[\ud800-\udfff]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.cli.conftest import working_in
 from tests.cli.material import fenced
 from tests.cli.program import Program
 from tests.faultserver import start
+from tests.hostile_texts import harmless
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x1bc\x9b31m\r\b\x7f\u202e\u2066\u200b\u2060\ufeff\u061c"
 """A title, a cleared screen, a reset, 8-bit controls, overwriting, reordering, no width."""
@@ -23,18 +23,6 @@ CANDIDATE = material.right().replace("import torch\n", f"# {STEERS}\nimport torc
 FITS_NOT = CANDIDATE.replace("def forward(self, x):", "def backward(self, x):")
 """It ends before anything is built, and what it says goes the same ways."""
 BACKTICKS = "`" * 1_000_000
-
-HARMFUL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
-OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[(?:2K|1A)|\x1b\[\?25[lh]|\r")
-"""What rich writes to a terminal: colours, lines that are written anew, the cursor."""
-
-
-def harmless(text: str, *, terminal: bool) -> None:
-    """Fails on a character that steers; on a terminal, rich's own are allowed."""
-    found = HARMFUL.search(OURS.sub("", text) if terminal else text)
-    assert found is None, ascii(text[max(0, text.find(found[0]) - 200) : text.find(found[0]) + 100])
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +83,7 @@ DOORS: list[tuple[str, ...]] = [
     ("leaderboard", "--claims", "--csv"),
     ("leaderboard", "--json"),
     ("leaderboard", "--claims", "--json"),
+    ("report", "-o", "PAGE"),
     ("status",),
     ("status", "--json"),
     ("rejudge", "1"),
@@ -128,6 +117,7 @@ def at(place: Path, command: tuple[str, ...], tmp_path: Path) -> list[str]:
         "RUN": place / f"run{STEERS}",
         "SUITE": place / "suite",
         "NEW": tmp_path / f"new{STEERS}",
+        "PAGE": tmp_path / f"page{STEERS}.html",
     }
     suite = ["--suite", str(place / "suite")]
     takes = command[0] in ("problems", "prompt", "verify", "import", "generate") and "SUITE" not in command
