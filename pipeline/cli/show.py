@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from kernelproof.cli.options import AttemptArgument, WorkspaceOption, only_one, takes_options
+from kernelproof.cli.options import AttemptArgument, WorkspaceOption, given_path, only_one, takes_options
 
 Shown = TypeVar("Shown")
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from kernelproof.db.store import Store
     from kernelproof.db.views import StoredAttempt
     from kernelproof.report.show import Part
 
@@ -37,15 +39,40 @@ class PartOptions:
         typer.Option("--progress", help="Its sample attempt by attempt: the best so far, and what it took."),
     ] = False
     as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False
+    html: Annotated[
+        bool,
+        typer.Option(
+            "--html",
+            help="Write it all into one HTML file, with a chart of the times. "
+            "Needs pip install 'kernelproof[report]'.",
+        ),
+    ] = False
 
 
 @takes_options
-def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: WorkspaceOption = None) -> None:
+def show(
+    attempt: AttemptArgument = "last",
+    *,
+    part: PartOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            parser=given_path,
+            metavar="<path>",
+            help="The file that --html writes.",
+            show_default="attempt-ATTEMPT.html",
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
     """Show an attempt: prompt, response, source, build log, checks with evidence, times, environment.
 
     On a terminal, long output is shown with $PAGER, else less.
     """
     from kernelproof.db.store import open_store
+    from kernelproof.errors import UsageError
     from kernelproof.report.attempt_tree import print_tree
     from kernelproof.report.plain import json_text
     from kernelproof.report.search_progress import print_progress
@@ -53,8 +80,14 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
     from kernelproof.workspace import open_workspace
 
     chosen = only_one(part)
+    if output is not None and chosen != "html":
+        raise UsageError("--output is the file that --html writes; give --html as well")
     with open_store(open_workspace(workspace).database, only_read=True) as store:
-        stored = store.load_attempt(store.resolve_attempt(attempt))
+        number = store.resolve_attempt(attempt)
+        if chosen == "html":
+            _write_html(store, number, output or Path(f"attempt-{number}.html"))
+            return
+        stored = store.load_attempt(number)
         sample = store.load_sample(stored.run_id, stored.key) if chosen in ("tree", "progress") else []
     match chosen:
         case "tree":
@@ -69,6 +102,21 @@ def show(attempt: AttemptArgument = "last", *, part: PartOptions, workspace: Wor
             _print_text(stored, chosen)
         case _:
             _print(stored, print_attempt)
+
+
+def _write_html(store: Store, number: int, output: Path) -> None:
+    from datetime import UTC, datetime
+
+    from kernelproof.report.html.drawing import require
+
+    require()
+    from kernelproof.report.html.attempts import attempt_page
+    from kernelproof.report.html.page import attempt_file
+    from kernelproof.report.html.writing import write
+    from kernelproof.report.plain import say
+
+    text = attempt_file(attempt_page(store, number), datetime.now(UTC).date().isoformat())
+    say(f"{output}: {write(text, output) / 1000:,.0f} kB")
 
 
 def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from rich.console import Console
@@ -19,6 +19,7 @@ from kernelproof.wording import counted
 MOST_SHOWN = 200_000
 """Characters of one text that are shown among the others; alone it is shown whole."""
 
+VERIFICATION_COLUMNS = ("verification", "kind", "status", "speedup", "device", "made", "note")
 Part = Literal["prompt", "response", "source", "log"]
 """A text of an attempt that can be had alone, as it is stored."""
 
@@ -60,7 +61,7 @@ class Missing(KernelproofError):
 def _prompt_text(attempt: StoredAttempt) -> str | None:
     if attempt.prompt is None:
         return None
-    return "".join(f"[{role}]\n{text}\n" for role, text in _turns(attempt.prompt))
+    return "".join(f"[{role}]\n{text}\n" for role, text in prompt_turns(attempt.prompt))
 
 
 def _response_text(attempt: StoredAttempt) -> str | None:
@@ -79,7 +80,7 @@ def _log_text(attempt: StoredAttempt) -> str | None:
 
 
 def _print_summary(attempt: StoredAttempt, console: Console) -> None:
-    key, run = attempt.key, attempt.run
+    key = attempt.key
     print_words(
         console, f"Attempt #{attempt.id}: {key.problem_id}, sample {key.sample}, turn {key.turn}", "bold"
     )
@@ -87,7 +88,15 @@ def _print_summary(attempt: StoredAttempt, console: Console) -> None:
         print_words(console, f"ALTERED: {alteration}", "bold red")
     verdict = attempt.verdict
     status = verdict.verification.status if verdict else attempt.status
-    facts = {
+    print_facts(console, summary_facts(attempt), style="green" if status is Status.CORRECT else "")
+
+
+def summary_facts(attempt: StoredAttempt) -> dict[str, str]:
+    """Name and fact of the attempt as a whole; empty where there is nothing to say."""
+    key, run = attempt.key, attempt.run
+    verdict = attempt.verdict
+    status = verdict.verification.status if verdict else attempt.status
+    return {
         "status": "in progress" if status is None else f"{status}: {status.meaning}",
         "reason": verdict.verification.reason if verdict else _why_no_program(attempt),
         "claimed": _claimed(attempt),
@@ -102,7 +111,6 @@ def _print_summary(attempt: StoredAttempt, console: Console) -> None:
         "begun": attempt.created,
         "finished": attempt.finished or "",
     }
-    print_facts(console, facts, style="green" if status is Status.CORRECT else "")
 
 
 def _built_on(attempt: StoredAttempt) -> str:
@@ -146,7 +154,7 @@ def _print_prompt(attempt: StoredAttempt, console: Console) -> None:
     if prompt is None:
         print_words(console, "No prompt: the candidate was given as a file.")
         return
-    for role, text in _turns(prompt):
+    for role, text in prompt_turns(prompt):
         print_words(console, f"[{role}]", "bold")
         _print_long(console, text, attempt, "--prompt")
 
@@ -159,7 +167,8 @@ def _print_long(console: Console, text: str, attempt: StoredAttempt, alone: str)
         print_words(console, f"[{more} left out: kernelproof show {attempt.id} {alone}]", "bold")
 
 
-def _turns(prompt: Prompt) -> Iterable[tuple[str, str]]:
+def prompt_turns(prompt: Prompt) -> Iterable[tuple[str, str]]:
+    """Role and text of each message that was sent."""
     return (("system", prompt.system), *prompt.history, ("user", prompt.user))
 
 
@@ -171,7 +180,7 @@ def _print_response(attempt: StoredAttempt, console: Console) -> None:
         if response is None:
             print_words(console, f"[provider error] {stored.error}", "red")
             continue
-        print_facts(console, _response_facts(stored, response))
+        print_facts(console, response_facts(stored, response))
         if response.reasoning:
             print_words(console, "[reasoning]", "bold")
             _print_long(console, response.reasoning, attempt, "--json")
@@ -179,7 +188,8 @@ def _print_response(attempt: StoredAttempt, console: Console) -> None:
         _print_long(console, response.text or "(none)", attempt, "--response")
 
 
-def _response_facts(stored: StoredResponse, response: Response) -> dict[str, str]:
+def response_facts(stored: StoredResponse, response: Response) -> dict[str, str]:
+    """Name and fact; empty where the server did not say."""
     return {
         "served model": response.served_model or "",
         "finish reason": response.finish_reason or "",
@@ -284,22 +294,20 @@ def _print_verifications(attempt: StoredAttempt, console: Console) -> None:
     if not attempt.verifications:
         print_words(console, "No verification is stored.")
         return
-    table = plain_table("verification", "kind", "status", "speedup", "device", "made", "note")
+    table = plain_table(*VERIFICATION_COLUMNS)
+    for row in verification_rows(attempt):
+        table.add_row(*map(cell, row))
+    console.print(table)
+
+
+def verification_rows(attempt: StoredAttempt) -> Iterator[tuple[str, ...]]:
+    """The cells of VERIFICATION_COLUMNS for each verification, the oldest first."""
     for stored in attempt.verifications:
         v = stored.verification
         speedup = f"{v.measurement.speedup:.3f}" if v.measurement else ""
         device = v.environment.device_name if v.environment else ""
-        cells = (
-            str(stored.id),
-            stored.kind,
-            v.status,
-            speedup,
-            device,
-            stored.created,
-            _note(attempt, stored),
-        )
-        table.add_row(*map(cell, cells))
-    console.print(table)
+        note = _note(attempt, stored)
+        yield str(stored.id), stored.kind, v.status, speedup, device, stored.created, note
 
 
 def _note(attempt: StoredAttempt, stored: StoredVerification) -> str:

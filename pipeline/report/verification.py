@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
@@ -29,6 +30,10 @@ OUTCOME_STYLE = {
     CheckOutcome.FAIL: "bold red",
     CheckOutcome.NOT_APPLICABLE: "dim",
 }
+ERROR_COLUMNS = (
+    *("trial", "output", "dtype", "wrong", "max abs", "max rel", "norm", "allowed", "reference's"),
+    "first bad",
+)
 KERNEL_ROWS = 20
 """Kernels that a table shows; those that took longest come first."""
 KERNEL_NAME = 100
@@ -151,18 +156,14 @@ def flat_figures(check: Check) -> str:
 def _print_errors(verification: Verification, console: Console) -> None:
     if not verification.errors:
         return
-    table = plain_table(
-        "trial",
-        "output",
-        "dtype",
-        "wrong",
-        "max abs",
-        "max rel",
-        "norm",
-        "allowed",
-        "reference's",
-        "first bad",
-    )
+    table = plain_table(*ERROR_COLUMNS)
+    for row in error_rows(verification):
+        table.add_row(*map(cell, row))
+    console.print(table)
+
+
+def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
+    """The cells of ERROR_COLUMNS for each output that was compared."""
     for e in verification.errors:
         where = ""
         if e.first_bad is not None:
@@ -173,8 +174,7 @@ def _print_errors(verification: Verification, console: Console) -> None:
         wrong = f"{e.wrong}/{e.count}" + (f" ({e.nan} NaN)" if e.nan else "")
         wrong = f"norm of {e.count}" if e.only_norm else wrong
         own = figure(e.reference_relative_norm)
-        table.add_row(*map(cell, (e.trial, str(e.output), e.dtype, wrong, *sizes, own, where)))
-    console.print(table)
+        yield e.trial, str(e.output), e.dtype, wrong, *sizes, own, where
 
 
 def _print_kernels(kernels: Kernels, console: Console) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Kernel, Leaderboard, ProblemScores, Scores, ViewName
+from kernelproof.db.scores.records import Leaderboard, ProblemScores, Scores, ViewName
 from kernelproof.db.store import Store
-from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
+from kernelproof.report.html.attempts import AttemptPage, attempt_page
 from kernelproof.report.leaderboard import Place, place_of, places, remarks, title_of
-from kernelproof.types import Verification
 from kernelproof.types.measurement import resolved
 
 MOST_TURNS = 12
@@ -32,18 +31,6 @@ class Board:
 
 
 @dataclass(frozen=True)
-class KernelPage:
-    """One kernel with its evidence."""
-
-    problem: ProblemScores
-    kernel: Kernel
-    title: str
-    attempt: StoredAttempt
-    verification: Verification
-    parent: StoredAttempt | None
-
-
-@dataclass(frozen=True)
 class Report:
     """All that the page shows."""
 
@@ -52,7 +39,7 @@ class Report:
     boards: list[Board]
     remarks: list[str]
     """A sentence for each reason why attempts are left out of the figures."""
-    kernels: list[KernelPage]
+    kernels: list[AttemptPage]
     """Those whose claim is highest come first."""
     left_out: int
     """Best kernels of problems that have no section."""
@@ -69,14 +56,16 @@ def gather(store: Store, filters: Filters, most_kernels: int) -> Report:
         raise UsageError(_nothing(board))
     by_turns = _by_turns(store, filters, board)
     ranked = sorted(
-        ((problem, problem.best) for problem in board.problems if problem.best is not None),
-        key=lambda pair: -resolved(pair[1].interval.low, pair[1].pace),
+        (problem.best for problem in board.problems if problem.best is not None),
+        key=lambda best: -resolved(best.interval.low, best.pace),
     )
     return Report(
         filters=filters.model_dump(mode="json", exclude_defaults=True),
         boards=[_board(board, place, by_turns) for place in found],
         remarks=remarks(board),
-        kernels=[_kernel_page(store, *pair) for pair in ranked[:most_kernels]],
+        kernels=[
+            attempt_page(store, best.attempt_id, best.verification_id) for best in ranked[:most_kernels]
+        ],
         left_out=max(len(ranked) - most_kernels, 0),
     )
 
@@ -117,16 +106,3 @@ def _by_turns(store: Store, filters: Filters, board: Leaderboard) -> list[tuple[
         if sum(scores.attempts for scores in some.models) == every:
             break
     return found
-
-
-def _kernel_page(store: Store, problem: ProblemScores, best: Kernel) -> KernelPage:
-    attempt = store.load_attempt(best.attempt_id)
-    judged = next(v for v in attempt.verifications if v.id == best.verification_id)
-    return KernelPage(
-        problem=problem,
-        kernel=best,
-        title=title_of(place_of(problem)),
-        attempt=attempt,
-        verification=judged.verification,
-        parent=None if attempt.parent_id is None else store.load_attempt(attempt.parent_id),
-    )

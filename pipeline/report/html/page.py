@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -13,14 +14,23 @@ from markupsafe import Markup
 
 from kernelproof.db.scores.records import Scores
 from kernelproof.report.html import charts, words
-from kernelproof.report.html.code import MOST_LOG, coloured, cut, difference
+from kernelproof.report.html.attempts import AttemptPage
+from kernelproof.report.html.code import MOST_CODE, MOST_LOG, coloured, cut, difference
 from kernelproof.report.html.drawing import SERIES, draw
-from kernelproof.report.html.gathering import Board, KernelPage, Report
+from kernelproof.report.html.gathering import Board, Report
 from kernelproof.report.layout import between, percents_between, ratio, share
 from kernelproof.report.measurement import measurement_facts
 from kernelproof.report.plain import visible
-from kernelproof.report.show import builds_of, environment_facts
-from kernelproof.report.verification import flat_figures
+from kernelproof.report.show import (
+    VERIFICATION_COLUMNS,
+    builds_of,
+    environment_facts,
+    prompt_turns,
+    response_facts,
+    summary_facts,
+    verification_rows,
+)
+from kernelproof.report.verification import ERROR_COLUMNS, error_rows, flat_figures
 from kernelproof.version import __version__
 from kernelproof.wording import counted
 
@@ -35,27 +45,53 @@ class Charts:
     over_turns: Markup | None
 
 
+@dataclass(frozen=True)
+class Page:
+    """A page, and the content security policy that stands in it: a server sends that in a header, too."""
+
+    text: str
+    policy: str
+
+
 def page(report: Report, made: str) -> str:
     """The report as one HTML file. `made`: the day, for people."""
-    style, script = _file("style.css"), _file("page.js")
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+    return rendered("page.html", {"made": made, **board_facts(report)}).text
+
+
+def attempt_file(found: AttemptPage, made: str) -> str:
+    """An attempt with its evidence as one HTML file. `made`: the day, for people."""
+    return rendered("attempt.html", {"made": made, "found": found}).text
+
+
+def board_facts(report: Report) -> dict[str, object]:
+    """What the templates are told of a report: its charts are drawn here."""
+    return {
+        "report": report,
+        "charts": [_charts(board) for board in report.boards],
+        "shown": {found.attempt.id for found in report.kernels},
+    }
+
+
+def rendered(
+    template: str, facts: dict[str, object], *, scripts: Sequence[str] = ("page.js",), sources: str = ""
+) -> Page:
+    """A template filled with facts, and with our style and scripts.
+
+    `sources`: what the policy allows besides, such as `connect-src 'self'` for a page that a server sends.
+    """
+    style, script = _file("style.css"), "".join(map(_file, scripts))
+    allowed = (
+        "default-src 'none'",
+        f"style-src '{_hash(style)}'",
+        f"script-src '{_hash(script)}'",
+        "img-src data:",
+        *([sources] if sources else []),
+        "base-uri 'none'",
+        "form-action 'none'",
     )
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(
-            report=report,
-            charts=[_charts(board) for board in report.boards],
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy,
-            made=made,
-            version=__version__,
-            shown={found.kernel.attempt_id for found in report.kernels},
-        )
-    )
+    policy = "; ".join(allowed)
+    ours = {"style": Markup(style), "script": Markup(script), "policy": policy, "version": __version__}
+    return Page(_templates().get_template(template).render(ours | facts), policy)
 
 
 @cache
@@ -68,6 +104,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+@cache
 def _templates() -> Environment:
     found = Environment(
         loader=PackageLoader("kernelproof.report.html", "templates"),
@@ -84,16 +121,24 @@ def _templates() -> Environment:
         "charted": charts.charted,
         "colours": SERIES,
         "counted": counted,
-        "cut": lambda text: cut(text, MOST_LOG),
+        "cut": lambda text, most=MOST_LOG: cut(text, most),
         "environment_facts": environment_facts,
+        "error_columns": ERROR_COLUMNS,
+        "error_rows": error_rows,
         "flat_figures": flat_figures,
         "funnel": funnel,
         "kernel_diff": kernel_diff,
         "measurement_facts": measurement_facts,
+        "MOST_CODE": MOST_CODE,
         "percents_between": percents_between,
+        "prompt_turns": prompt_turns,
         "ratio": ratio,
+        "response_facts": response_facts,
         "samples": _samples,
         "share": share,
+        "summary_facts": summary_facts,
+        "verification_columns": VERIFICATION_COLUMNS,
+        "verification_rows": verification_rows,
         "words": words,
     }
     return found
@@ -118,9 +163,9 @@ def _charts(board: Board) -> Charts:
     )
 
 
-def _samples(found: KernelPage) -> Markup | None:
+def _samples(found: AttemptPage) -> Markup | None:
     """The chart of single calls; None where the record has none."""
-    m = found.verification.measurement
+    m = found.verification.measurement if found.verification else None
     if m is None or not m.candidate_samples_ms:
         return None
     title = (
@@ -149,11 +194,11 @@ def funnel(scores: Scores) -> list[tuple[str, int, float]]:
     ]
 
 
-def kernel_diff(found: KernelPage) -> tuple[str, str]:
+def kernel_diff(found: AttemptPage) -> tuple[str, str]:
     """The parent, else the reference, in words; and the diff from that to the program."""
     own = f"attempt #{found.attempt.id}"
     if found.parent is not None and found.parent.source is not None:
         name = f"attempt #{found.parent.id}"
         return f"its parent, {name}", difference(found.parent.source, found.attempt.source or "", name, own)
     before = found.attempt.problem.source
-    return "the reference", difference(before, found.attempt.source or "", found.problem.problem_id, own)
+    return "the reference", difference(before, found.attempt.source or "", found.attempt.problem.id, own)

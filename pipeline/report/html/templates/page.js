@@ -1,8 +1,8 @@
 "use strict";
 // Sorting by the heads of tables, filtering of problems, and opening the kernel that a link leads to.
-for (const table of document.querySelectorAll("table.sortable")) {
+const sortable = (table) => {
   const body = table.tBodies[0];
-  if (body.rows.length < 2) continue;
+  if (body.rows.length < 2) return;
   const heads = [...table.tHead.rows[0].cells];
   const value = (row, column) => {
     const cell = row.cells[column];
@@ -30,8 +30,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
       body.append(...rows.map(({ row }) => row));
     });
   });
-}
-for (const form of document.querySelectorAll("form.filter")) {
+};
+const filterable = (form) => {
   const rows = [...document.getElementById(form.dataset.table).tBodies[0].rows];
   const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
   const [search, pace, output] = ["input", "select", "output"].map((name) => form.querySelector(name));
@@ -50,7 +50,12 @@ for (const form of document.querySelectorAll("form.filter")) {
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
   filter();
-}
+};
+const enhance = (root) => {
+  root.querySelectorAll("table.sortable").forEach(sortable);
+  root.querySelectorAll("form.filter").forEach(filterable);
+};
+enhance(document);
 const reveal = () => {
   const found = document.getElementById(location.hash.slice(1));
   if (found instanceof HTMLDetailsElement) {

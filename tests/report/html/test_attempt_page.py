@@ -1,0 +1,82 @@
+"""The page of one attempt, whatever became of it; and `show --html`, which writes it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from kernelproof.db.store import Store
+from kernelproof.errors import UsageError
+from kernelproof.report.html.attempts import attempt_page
+from kernelproof.report.html.page import attempt_file
+from kernelproof.types import Status
+from tests.db import samples
+from tests.report.conftest import Command
+from tests.report.html.parsed import Parsed
+
+
+def shown(store: Store, attempt: int) -> Parsed:
+    return Parsed(attempt_file(attempt_page(store, attempt), "2026-01-31"))
+
+
+def test_a_wrong_attempt_is_shown_with_its_evidence(store: Store) -> None:
+    attempt, _ = samples.judge(store, samples.problem(), samples.settings(), Status.WRONG_OUTPUT)
+    text = shown(store, attempt).text
+    for fact in (
+        "Attempt #1: level1/1 softmax",
+        "wrong_output: because",
+        "Rewrite Model.",
+        samples.SOURCE,
+        "warning: unused",
+        "kernelproof reproduce 1",
+        "Difference to the reference",
+        "Test CPU",
+    ):
+        assert fact in text, fact
+
+
+def test_an_attempt_in_progress_says_what_there_is(store: Store) -> None:
+    attempt = samples.begin(store, samples.problem(), samples.settings())
+    text = shown(store, attempt).text
+    assert "in progress" in text and "No response is stored." in text
+    assert "kernelproof reproduce" not in text, "there is nothing to reproduce"
+    store.record_provider_error(attempt, "503 <overloaded>")
+    assert "503 <overloaded>" in shown(store, attempt).text
+
+
+def test_every_verification_is_listed(store: Store) -> None:
+    attempt, first = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+    store.record_verification(attempt, samples.verification(samples.problem(), speedup=1.5), "again")
+    store.retract(first, "the fan was off")
+    text = shown(store, attempt).text
+    assert "retracted: the fan was off" in text
+    assert "1.500 (95 % interval 1.485 to 1.515): faster" in text
+
+
+def test_nothing_but_our_own_style_and_script_is_let_in(store: Store) -> None:
+    attempt, _ = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+    parsed = shown(store, attempt)
+    (policy,) = (a["content"] or "" for t, a in parsed.elements if t == "meta" and "http-equiv" in a)
+    for name in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256(parsed.within[name].encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy and "connect-src" not in policy
+    assert not [a for t, a in parsed.elements if "src" in a or (a.get("href") or "#")[0] not in "#d"]
+
+
+def test_show_writes_it(
+    store: Store, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+    assert "a.html" in command("show", "last", "--html", "-o", str(tmp_path / "a.html"))
+    assert "Attempt #1" in (tmp_path / "a.html").read_text()
+    monkeypatch.chdir(tmp_path)
+    assert command("show", "--html").startswith("attempt-1.html: ")
+    assert (tmp_path / "attempt-1.html").exists()
+    with pytest.raises(UsageError, match="--output is the file that --html writes; give --html as well"):
+        command("show", "-o", "x.html")
+    with pytest.raises(UsageError, match="--json and --html exclude each other"):
+        command("show", "--html", "--json")
