@@ -18,6 +18,7 @@ from kernelproof.report.plain import clean
 NAME_WIDTH = 20
 """Characters of a name for which a narrow screen gives up spare columns."""
 _UNBOUNDED = 10_000
+_FORMULA = ("=", "+", "-", "@")
 
 
 def setting_line(setting: Setting) -> str:
@@ -95,5 +96,11 @@ def csv_text(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> st
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([clean(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return out.getvalue()
+
+
+def csv_cell(text: str) -> str:
+    """A text as a cell: made safe, and with `'` before what a spreadsheet would compute, such as `=A1`."""
+    text = clean(text)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

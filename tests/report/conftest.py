@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from kernelproof.cli.leaderboard import leaderboard
 from kernelproof.cli.show import show
 from kernelproof.db.store import Store, open_store
+from tests.report import hostile_attempts
 
 Command = Callable[..., str]
 
@@ -28,6 +29,16 @@ def store(workspace: Path, empty_database: Path) -> Iterator[Store]:
     path.parent.mkdir()
     shutil.copy(empty_database, path)
     with open_store(path, create=False) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def hostile_store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Attempts of hostile texts; tests only read it."""
+    path = tmp_path_factory.mktemp("hostile") / "attempts.sqlite"
+    shutil.copy(empty_database, path)
+    with open_store(path, create=False) as opened:
+        hostile_attempts.fill(opened)
         yield opened
 
 

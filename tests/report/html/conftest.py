@@ -12,7 +12,7 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
 from kernelproof.report.html.gathering import gather
 from kernelproof.report.html.page import page
-from kernelproof.types import Build, BuildState, Check, CheckOutcome, Finding, Flag, Problem, Severity, Status
+from kernelproof.types import Status
 from tests.db import samples
 from tests.hostile_texts import TEXTS
 
@@ -55,38 +55,6 @@ def good(filled: Store) -> str:
 
 
 @pytest.fixture(scope="session")
-def hostile(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A page whose every text is hostile: programs, names, logs, reasons, models, devices."""
-    path = tmp_path_factory.mktemp("hostile") / "attempts.sqlite"
-    shutil.copy(empty_database, path)
-    with open_store(path, create=False) as store:
-        for number, text in enumerate(TEXTS):
-            _attempt(store, number, text)
-        return page(gather(store, Filters(), len(TEXTS)), "2026-01-31")
-
-
-def _attempt(store: Store, number: int, text: str) -> None:
-    problem = samples.problem(number, source=f"# {text}\nclass Model: ...")
-    problem = Problem.model_validate({**problem.model_dump(), "name": text, "summary": text})
-    attempt = samples.begin(store, problem, samples.settings(f"model:{text}"))
-    store.record_response(attempt, samples.response())
-    store.record_extraction(attempt, samples.extraction(f'# {text}\nname = "{text}"\n{text}'))
-    judged = samples.verification(problem, speedup=1.0 + number)
-    assert judged.measurement is not None
-    few = {} if number < 3 else {"candidate_samples_ms": (), "baseline_samples_ms": ()}  # a chart takes long
-    judged = judged.model_copy(
-        update={
-            "measurement": judged.measurement.model_copy(update=few),
-            "reason": text,
-            "flags": (Flag.SHAPE_SPECIALISED,),
-            # Each device has its charts: three are enough.
-            "environment": samples.environment(f"CPU {text if number < 2 else TEXTS[2]}"),
-            "builds": (Build(key="k", state=BuildState.OK, name=text, log=text, commands=(text,)),),
-            "checks": (
-                Check(name=text, outcome=CheckOutcome.PASS, asked=text, seen=text, figures={text: text}),
-            ),
-            "findings": (Finding(rule=text, severity=Severity.WARNING, message=text, evidence=text),),
-        }
-    )
-    store.record_verification(attempt, judged)
-    store.finish_attempt(attempt, Status.CORRECT)
+def hostile(hostile_store: Store) -> str:
+    """A page whose every text is hostile."""
+    return page(gather(hostile_store, Filters(), len(TEXTS)), "2026-01-31")
