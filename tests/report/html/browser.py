@@ -41,17 +41,22 @@ class Tab:
 
     def call(self, method: str, **parameters: Any) -> Any:
         """The answer to a command; what is told meanwhile is kept."""
-        self._count += 1
-        number = self._count
-        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
+        number = self._send(method, **parameters)
         while True:
             told = self._next()
             if told.get("id") == number:
                 assert "error" not in told, told
                 return told["result"]
+
+    def _send(self, method: str, **parameters: Any) -> int:
+        """Sends a command, and returns its number."""
+        self._count += 1
+        message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        with os.fdopen(os.dup(self._out), "wb") as pipe:  # all of it: one write may take a part
+            pipe.write(json.dumps(message).encode() + b"\0")
+        return self._count
 
     def _next(self) -> Any:
         while b"\0" not in self._rest:
@@ -65,6 +70,9 @@ class Tab:
                 self.complaints.append(json.dumps(told["params"])[:500])
             case "Network.requestWillBeSent":
                 self.requests.append(told["params"]["request"]["url"])
+            case "Page.javascriptDialogOpening":
+                self.complaints.append(f"a dialog: {told['params']['message']}")
+                self._send("Page.handleJavaScriptDialog", accept=True)  # until then the page stands still
         return told
 
     def open(self, page: Path, width: int = 1000, *, dark: bool = False) -> None:
@@ -79,8 +87,8 @@ class Tab:
             pass
 
     def ask(self, expression: str) -> Any:
-        """The value of a JavaScript expression, which our policy for the page does not bind."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of a JavaScript expression or of its promise, which our policy for the page does not bind."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 

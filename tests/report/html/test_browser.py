@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.html import browser
+from tests.report.html import axe, browser
 from tests.report.html.browser import Tab
 
 pytestmark = [
@@ -138,6 +138,22 @@ def test_people_who_do_not_see_it_find_their_way(tab: Tab, place: Path) -> None:
     levels = tab.ask("[...document.querySelectorAll('h1, h2, h3, h4')].map(e => +e.tagName[1])")
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1000])
+def test_axe_finds_no_barrier(tab: Tab, place: Path, width: int, dark: bool) -> None:
+    tab.open(place / "good.html", width, dark=dark)
+    tab.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert axe.barriers(tab) == []
+    assert tab.complaints == []
+
+
+def test_axe_sees_a_barrier(tab: Tab, place: Path) -> None:
+    tab.open(place / "good.html")
+    tab.ask("document.querySelector('main').append(document.createElement('button'))")
+    (found,) = axe.barriers(tab)
+    assert found.startswith("button-name (critical)")
 
 
 def test_no_hostile_text_runs_loads_or_breaks_out(tab: Tab, place: Path) -> None:
