@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -63,12 +63,8 @@ def group_scores(
     turns: Selected, samples: Selected, owner: Callable[[RunFacts], Owner]
 ) -> tuple[Scores, ...]:
     """The scores of each group and setting, the best first."""
-    names = {number: owner(run) for number, run in turns.book.runs.items()}
-    owners = list(dict.fromkeys(names.values()))
-    places = {name: place for place, name in enumerate(owners)}
-    owned = {number: places[name] for number, name in names.items()}
-    groups = _Groups(turns, samples, owned, owners)
-    found = [groups.scores(number) for number in range(len(groups.keys))]
+    groups = Groups(turns, samples, owner)
+    found = [groups.scores(number) for number in range(len(groups.names))]
     return tuple(sorted((scores for scores in found if scores is not None), key=_rank))
 
 
@@ -83,6 +79,7 @@ def _rank(s: Scores) -> tuple[Any, ...]:
 class _Problems:
     """Figures of a group by problem, for those with a judged sample."""
 
+    numbers: Ints
     judged: Floats
     correct: Floats
     best: Floats
@@ -91,26 +88,31 @@ class _Problems:
     cost: Floats
 
 
-class _Groups:
-    """All figures of all groups, counted at once."""
+class Groups:
+    """All figures of all groups, counted at once. A group is known by its number."""
 
-    def __init__(
-        self, turns: Selected, samples: Selected, owned: dict[int, int], owners: Sequence[Owner]
-    ) -> None:
-        self._turns, self._samples, self._owners = turns, samples, owners
+    def __init__(self, turns: Selected, samples: Selected, owner: Callable[[RunFacts], Owner]) -> None:
+        self._turns, self._samples = turns, samples
+        of_run = {number: owner(run) for number, run in turns.book.runs.items()}
+        owners = list(dict.fromkeys(of_run.values()))
+        places = {name: place for place, name in enumerate(owners)}
+        owned = {number: places[name] for number, name in of_run.items()}
         size = (len(owners), len(turns.settings))
-        place, self.keys = dense((by_run_column(turns, owned), size[0]), (turns.rule, size[1]))
-        known = {key: number for number, key in enumerate(self.keys)}
+        place, keys = dense((by_run_column(turns, owned), size[0]), (turns.rule, size[1]))
+        self.names = [(owners[name], turns.settings[rule]) for name, rule in keys]
+        """Whose samples each group holds, and under which setting."""
+        known = {key: number for number, key in enumerate(keys)}
         inner, keys = dense((by_run_column(samples, owned), size[0]), (samples.rule, size[1]))
         translate = np.array([known[key] for key in keys], np.int64)
-        self._of_turn, self._of_sample = place, translate[inner]
+        self.of_turn, self._of_sample = place, translate[inner]
+        """Each turn's group."""
         self._statuses = self._by_status(turns, place)
         self._sample_statuses = self._by_status(samples, self._of_sample)
         judged = samples.facts.judged[samples.rows["facts"]]
         self._counts = {
             "judged": self._sum(judged),
             "correct": self._sum(samples.correct & judged),
-            "right": np.bincount(place, weights=turns.correct, minlength=len(self.keys)),
+            "right": np.bincount(place, weights=turns.correct, minlength=len(self.names)),
             "unmeasured": self._sum(samples.correct & ~samples.measured),
             "measured": self._sum(samples.measured),
             "unresolved": self._sum(samples.measured & samples.facts.unresolved[samples.rows["facts"]]),
@@ -118,21 +120,21 @@ class _Groups:
             **{f"sure {p}": self._sum(samples.claimed > p) for p in FAST},
         }
         self._spent = {
-            name: np.bincount(place, weights=turns.rows[name], minlength=len(self.keys))
+            name: np.bincount(place, weights=turns.rows[name], minlength=len(self.names))
             for name in ("answers", "tokens", "cost", "unknown_tokens", "unknown_cost")
         }
         self._problems = self._by_problem(judged)
 
     def _sum(self, column: Truths) -> Floats:
-        return np.bincount(self._of_sample, weights=column, minlength=len(self.keys))
+        return np.bincount(self._of_sample, weights=column, minlength=len(self.names))
 
     def _by_status(self, of: Selected, place: Ints) -> list[dict[str, int]]:
         """For each group the number of rows by status; None is left out."""
         facts = of.facts.all
-        shape = len(self.keys), len(facts)
+        shape = len(self.names), len(facts)
         code = place * len(facts) + of.rows["facts"]
         counts = np.bincount(code, minlength=shape[0] * shape[1]).reshape(shape)
-        tables: list[dict[str, int]] = [{} for _ in self.keys]
+        tables: list[dict[str, int]] = [{} for _ in self.names]
         for group, code in np.argwhere(counts).tolist():
             status = facts[code].status
             if status is not None:
@@ -140,13 +142,13 @@ class _Groups:
         return tables
 
     def _by_problem(self, judged: Truths) -> list[_Problems]:
-        turns, samples, groups = self._turns, self._samples, len(self.keys)
+        turns, samples, groups = self._turns, self._samples, len(self.names)
         width = int(turns.rows["problem"].max()) + 1 if len(turns.rows) else 1
         place = self._of_sample * width + samples.rows["problem"]
         size = groups * width
         first = firsts(place, size, samples.claimed, samples.rows["attempt"], samples.measured)
         best = np.where(first >= 0, samples.speedup[np.maximum(first, 0)] if len(place) else np.nan, np.nan)
-        of_turn = self._of_turn * width + turns.rows["problem"]
+        of_turn = self.of_turn * width + turns.rows["problem"]
         columns = [
             np.bincount(place, weights=judged, minlength=size),
             np.bincount(place, weights=samples.correct & judged, minlength=size),
@@ -157,21 +159,42 @@ class _Groups:
         tables = [column.reshape(groups, width) for column in columns]
         found = []
         for group in range(groups):
-            here = tables[0][group] > 0
-            found.append(_Problems(*(table[group][here] for table in tables)))
+            here = np.flatnonzero(tables[0][group] > 0)
+            found.append(_Problems(here, *(table[group][here] for table in tables)))
         return found
+
+    def finished(self, group: int) -> int:
+        """The group's finished samples."""
+        return sum(self._sample_statuses[group].values())
+
+    def problem_numbers(self, group: int) -> Ints:
+        """The problems with a judged sample."""
+        return self._problems[group].numbers
+
+    def speedups(self, group: int) -> Floats:
+        """The speedups of the correct measured samples."""
+        found: Floats = self._samples.speedup[(self._of_sample == group) & self._samples.measured]
+        return found
+
+    def everywhere(self, group: int) -> Floats:
+        """The best speedup of each problem with a judged sample, 1 where none was measured. Empty where
+        correct samples exist and none of them was measured: then nothing is said about speed."""
+        best = self._problems[group].best
+        return np.where(np.isfinite(best), best, 1.0) if self._timed(group) else best[:0]
+
+    def _timed(self, group: int) -> bool:
+        return self._counts["measured"][group] > 0 or not self._counts["correct"][group]
 
     def scores(self, group: int) -> Scores | None:
         """The scores of one group; None where no sample is finished."""
-        owner, setting = self._owners[self.keys[group][0]], self._turns.settings[self.keys[group][1]]
+        owner, setting = self.names[group]
         statuses, count = self._sample_statuses[group], {k: int(v[group]) for k, v in self._counts.items()}
-        samples = sum(statuses.values())
+        samples = self.finished(group)
         if not samples:
             return None
         problems = self._problems[group]
         best = problems.best[np.isfinite(problems.best)]
-        everywhere = np.where(np.isfinite(problems.best), problems.best, 1.0)
-        known = count["measured"] > 0 or not count["correct"]
+        everywhere, known = self.everywhere(group), self._timed(group)
         return Scores(
             **owner._asdict(),
             setting=setting,
@@ -194,8 +217,8 @@ class _Groups:
             solved=int((problems.correct > 0).sum()),
             geometric_mean=geometric_mean(best),
             median=_median(best),
-            geometric_mean_all=geometric_mean(everywhere if known else best[:0]),
-            median_all=_median(everywhere if known else best[:0]),
+            geometric_mean_all=geometric_mean(everywhere),
+            median_all=_median(everywhere),
             **self._costs(group, problems),
         )
 

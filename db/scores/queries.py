@@ -19,7 +19,9 @@ from kernelproof.db.scores.filters import Filters
 if TYPE_CHECKING:  # they bring numpy, which takes its time
     from kernelproof.db.claims import Claims
     from kernelproof.db.scores.comparing import Comparison, Kind
+    from kernelproof.db.scores.curves import Curves
     from kernelproof.db.scores.records import Leaderboard, ViewName
+    from kernelproof.types import Roofline
 
 T = TypeVar("T")
 
@@ -43,6 +45,23 @@ class ScoreQueries:
         from kernelproof.db.scores.asking import leaderboard
 
         return self._asked(lambda c: leaderboard(c, filters or Filters(), views, top))
+
+    def curves(self, filters: Filters | None = None) -> tuple[Curves, ...]:
+        """Each model's speedups, and what it reaches with fewer turns or tokens, for each setting."""
+        from kernelproof.db.scores.curves import curves
+        from kernelproof.db.scores.reading import read_book
+
+        def ask(connection: Connection) -> tuple[Curves, ...]:
+            chosen = filters or Filters()
+            return curves(read_book(connection, chosen), chosen)
+
+        return self._asked(ask)
+
+    def rooflines(self, verifications: Collection[int]) -> dict[int, Roofline]:
+        """The rooflines of those verifications that have one."""
+        from kernelproof.db.scores.rooflines import rooflines
+
+        return self._database.read(lambda session: rooflines(session, verifications))
 
     def comparison(
         self, a: str, b: str, kind: Kind | None = None, filters: Filters | None = None

@@ -87,7 +87,7 @@ class Tab:
             pass
 
     def ask(self, expression: str) -> Any:
-        """The value of a JavaScript expression or of its promise, which our policy for the page does not bind."""
+        """The value of a JavaScript expression or promise, which our policy for the page does not bind."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")

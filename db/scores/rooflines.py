@@ -1,0 +1,35 @@
+"""The rooflines of some verifications: their bytes, operations and ceilings, which scores do not need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import islice
+
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from kernelproof.db.models import Measurement
+from kernelproof.errors import StoreError
+from kernelproof.types import Roofline
+
+_MOST = 500
+"""Numbers in one question."""
+
+
+def rooflines(session: Session, verifications: Collection[int]) -> dict[int, Roofline]:
+    """The roofline of each verification that has one.
+
+    Raises StoreError for one that makes no sense.
+    """
+    left, found = iter(sorted(set(verifications))), {}
+    while some := list(islice(left, _MOST)):
+        asked = select(Measurement.verification_id, Measurement.roofline).where(
+            Measurement.verification_id.in_(some), Measurement.roofline.is_not(None)
+        )
+        for number, roofline in session.execute(asked).all():
+            try:
+                found[number] = Roofline.model_validate(roofline)
+            except ValidationError as error:
+                raise StoreError(f"the roofline of verification {number} cannot be read: edited") from error
+    return found
