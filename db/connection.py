@@ -10,18 +10,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
+from kernelproof.db.chain.linking import ChainedSession
 from kernelproof.db.failures import explained, is_busy
 from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import StoreError, UsageError
 
-HEAD = "0008_plans_and_repeats"
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0009_hash_chain"
 """The newest migration: what this program reads and writes."""
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""
@@ -43,11 +47,16 @@ T = TypeVar("T")
 class Database:
     """One open database file. Threads may share it; writes queue here instead of in SQLite's busy loop."""
 
-    def __init__(self, path: Path, *, immutable: bool = False) -> None:
-        """`immutable`: the file is read as it is, without locks and without the files beside it."""
+    def __init__(self, path: Path, *, immutable: bool = False, any_text: bool = False) -> None:
+        """`immutable`: the file is read as it is, without locks and without the files beside it.
+
+        `any_text`: texts that are not UTF-8, as an edited file may hold them, are read with surrogates.
+        """
         self.path = path
         self._immutable = immutable
         self._engine = _engine(path, immutable)
+        if any_text:
+            event.listen(self._engine, "connect", _read_any_text)
         self._writer = self._engine.execution_options(**{_WRITE: True})
         self._turn = threading.Lock()
         self._file: tuple[int, int] | None = None
@@ -72,7 +81,7 @@ class Database:
         """
 
         def once() -> T:
-            with Session(self._writer, expire_on_commit=False) as session, session.begin():
+            with ChainedSession(self._writer, expire_on_commit=False) as session, session.begin():
                 return work(session)
 
         with explained(self.path), self._turn:
@@ -111,7 +120,7 @@ class Database:
 
     def _prepare_once(self) -> None:
         with self._engine.connect() as connection:
-            found = _version(connection, self.path)
+            found = schema_of(connection, self.path)
         if found == HEAD:
             return
         if self._immutable:
@@ -126,7 +135,7 @@ class Database:
             driver.execute("PRAGMA journal_mode=WAL")
         with _MIGRATING, self._writer.connect() as connection, connection.begin():
             # The lock of BEGIN IMMEDIATE is held: a process that waited for it finds the work done.
-            if _version(connection, self.path) != HEAD:
+            if schema_of(connection, self.path) != HEAD:
                 _migrate(connection, self.path)
 
     def _require_file(self) -> None:
@@ -169,16 +178,11 @@ def open_database(path: Path, *, create: bool, only_read: bool = False) -> Datab
     Raises UsageError when it is missing and `create` is false, StoreError when it cannot be used.
     """
     with explained(path):
-        if path.is_dir():
-            raise StoreError(f"database {path} is a directory; move it away, or choose another --workspace")
-        if not path.exists():
-            if not create:
-                raise UsageError(
-                    f"no attempts are stored in {path} yet; make some first: kernelproof generate, "
-                    "or kernelproof verify FILE --problem P (or choose the right --workspace)"
-                )
+        if create and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-        immutable = only_read and _at_rest(path)
+        else:
+            require_file(path)
+        immutable = only_read and at_rest(path)
     database = Database(path, immutable=immutable)
     try:
         database.prepare()
@@ -188,7 +192,18 @@ def open_database(path: Path, *, create: bool, only_read: bool = False) -> Datab
     return database
 
 
-def _at_rest(path: Path) -> bool:
+def require_file(path: Path) -> None:
+    """Raises UsageError where there is no database, StoreError where a directory is in its place."""
+    if path.is_dir():
+        raise StoreError(f"database {path} is a directory; move it away, or choose another --workspace")
+    if not path.exists():
+        raise UsageError(
+            f"no attempts are stored in {path} yet; make some first: kernelproof generate, "
+            "or kernelproof verify FILE --problem P (or choose the right --workspace)"
+        )
+
+
+def at_rest(path: Path) -> bool:
     """Whether we cannot write beside the file, as WAL mode needs even to read, and nobody has it open.
 
     A process that has it open keeps a write-ahead log beside it; without such a log all that is stored is in
@@ -219,6 +234,10 @@ def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
 
 
+def _read_any_text(connection: sqlite3.Connection, _record: object) -> None:
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+
+
 def _on_begin(connection: Connection) -> None:
     writes = connection.get_execution_options().get(_WRITE, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -233,8 +252,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _version(connection: Connection, path: Path) -> str | None:
-    """The migration the file is at; None for an empty file."""
+def schema_of(connection: Connection, path: Path) -> str | None:
+    """The migration the file is at; None for an empty file. Raises StoreError for another program's."""
     tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
     if not tables:
         return None
@@ -246,24 +265,41 @@ def _version(connection: Connection, path: Path) -> str | None:
     return str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
 
 
-def _migrate(connection: Connection, path: Path) -> None:
-    """All missing migrations, in the transaction that `connection` is in."""
-    from alembic import command
-    from alembic.config import Config
+def steps_from(version: str | None, path: Path) -> list[str]:
+    """The migrations that a file of this schema lacks, the first one first: name and sentence of each.
+
+    Raises StoreError for a schema newer than this program knows.
+    """
     from alembic.script import ScriptDirectory
 
-    config = Config()
-    # Alembic reads `%` as interpolation; the package may lie anywhere.
-    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
-    config.set_main_option("script_location", folder)
-    config.attributes["connection"] = connection
-    known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
-    version = _version(connection, path)
+    script = ScriptDirectory.from_config(_alembic())
+    known = {revision.revision for revision in script.walk_revisions()}
     if version is not None and version not in known:
         raise StoreError(
             f"database {path} has schema {version}, newer than this kernelproof knows ({HEAD}); "
             "upgrade kernelproof (pip install --upgrade kernelproof), or choose another --workspace"
         )
+    missing = script.iterate_revisions("head", version or "base")
+    return [f"{step.revision}: {step.doc}" for step in reversed([*missing])]
+
+
+def _alembic() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    # Alembic reads `%` as interpolation; the package may lie anywhere.
+    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
+    config.set_main_option("script_location", folder)
+    return config
+
+
+def _migrate(connection: Connection, path: Path) -> None:
+    """All missing migrations, in the transaction that `connection` is in."""
+    from alembic import command
+
+    steps_from(schema_of(connection, path), path)
+    config = _alembic()
+    config.attributes["connection"] = connection
     connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
     drop_views(connection)
     command.upgrade(config, "head")

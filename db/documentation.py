@@ -29,6 +29,8 @@ lies beside it, its rows are read too, or the command says why that cannot be do
   Reading an attempt recomputes the hashes and names every text that was altered.
 - **Evidence is only ever added.** Triggers refuse UPDATE and DELETE on
   {append_only}. A result that should not count is retracted by a row in `retractions`.
+- **An edited row is found.** Each row of evidence has a link in `hash_chain`, and `kernelproof db check`
+  walks along it ([what that proves](../rationale/chain.md)).
 - **Stored before parsed.** The reply of a model's server is in `responses` before anything looks at it.
 - **Migrations are append-only** and named; this describes `{head}`. `alembic_version` (one row,
   `version_num`) says where a file is; opening it applies what is missing, in one transaction. A file from a

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import func, select
+from sqlalchemy import CursorResult, func, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.orm import Session
 
 from kernelproof.db import models
 from kernelproof.db.base import Base
+from kernelproof.db.chain.linking import note
 from kernelproof.db.texts import keep, keep_optional
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import VerificationKind
@@ -34,30 +35,33 @@ def run_row(session: Session, settings: RunSettings) -> int:
     columns = settings.model_dump(
         include={"name", "kind", "model", "base_url", "template", "template_sha256", "turns"}
     )
-    session.execute(
-        insert(models.Run)
-        .values(
-            key=settings.key,
-            settings=settings.model_dump(mode="json"),
-            created=utc_now(),
-            strategy=settings.strategy_name if settings.kind == "generate" else None,
-            **columns,
-            **_rules(settings.verify),
-        )
-        .on_conflict_do_nothing()
+    return _row(
+        session,
+        models.Run,
+        {"key": settings.key},
+        settings=settings.model_dump(mode="json"),
+        created=utc_now(),
+        strategy=settings.strategy_name if settings.kind == "generate" else None,
+        **columns,
+        **_rules(settings.verify),
     )
-    return session.scalars(select(models.Run.id).where(models.Run.key == settings.key)).one()
+
+
+def _row(session: Session, table: Any, key: dict[str, Any], /, **columns: Any) -> int:
+    """The row of a table whose `key` columns these are, made with the other columns when it is not there."""
+    statement = insert(table).values(**key, **columns).on_conflict_do_nothing()
+    made = cast(CursorResult[Any], session.execute(statement)).rowcount > 0
+    number = int(session.scalars(select(table.id).filter_by(**key)).one())
+    if made:
+        note(session, table.__tablename__, number)
+    return number
 
 
 def problem_row(session: Session, problem: Problem) -> int:
     """The problem's row, made unless one with the same id and source is there."""
     keep(session, problem.source)
-    session.execute(
-        insert(models.Problem)
-        .values(problem_id=problem.id, **problem.model_dump(exclude={"id", "source"}))
-        .on_conflict_do_nothing()
-    )
-    return problem_number(session, problem.id, problem.sha256)
+    key = {"problem_id": problem.id, "sha256": problem.sha256}
+    return _row(session, models.Problem, key, **problem.model_dump(exclude={"id", "sha256", "source"}))
 
 
 def problem_number(session: Session, problem_id: str, sha256: str) -> int:
@@ -76,8 +80,7 @@ def prompt_row(session: Session, prompt: Prompt) -> int:
         "user_sha256": keep(session, prompt.user),
         "history_sha256": keep(session, json.dumps(prompt.history)),
     }
-    session.execute(insert(models.Prompt).values(**columns).on_conflict_do_nothing())
-    return session.scalars(select(models.Prompt.id).filter_by(**columns)).one()
+    return _row(session, models.Prompt, columns)
 
 
 def response_row(session: Session, response: Response) -> models.Response:
@@ -119,20 +122,16 @@ def environment_row(session: Session, environment: Environment) -> int:
     columns = environment.model_dump(
         include={"driver", "cuda", "torch", "python", "nvcc", "cxx", "cpu", "host_sha256", "kernelproof"}
     )
-    session.execute(
-        insert(models.Environment)
-        .values(
-            fingerprint=environment.fingerprint,
-            device_name=environment.device_name,
-            gpu_name=gpu.name if gpu else None,
-            gpu_uuid=gpu.uuid if gpu else None,
-            facts=environment.model_dump(mode="json"),
-            **columns,
-        )
-        .on_conflict_do_nothing()
+    return _row(
+        session,
+        models.Environment,
+        {"fingerprint": environment.fingerprint},
+        device_name=environment.device_name,
+        gpu_name=gpu.name if gpu else None,
+        gpu_uuid=gpu.uuid if gpu else None,
+        facts=environment.model_dump(mode="json"),
+        **columns,
     )
-    e = models.Environment
-    return session.scalars(select(e.id).where(e.fingerprint == environment.fingerprint)).one()
 
 
 def verification_rows(

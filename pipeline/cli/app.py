@@ -16,6 +16,7 @@ import typer
 
 from kernelproof.cli.cache import cache_app
 from kernelproof.cli.commands import CommandLine
+from kernelproof.cli.db import db_app
 from kernelproof.cli.doctor import doctor
 from kernelproof.cli.generate import generate
 from kernelproof.cli.import_ import import_
@@ -75,6 +76,7 @@ app.add_typer(problems_app, name="problems")
 app.command()(prompt)
 app.command()(doctor)
 app.add_typer(cache_app, name="cache")
+app.add_typer(db_app, name="db")
 
 
 def main() -> None:

@@ -12,7 +12,10 @@ import pytest
 from tests.cli import material
 from tests.cli.program import PROGRAM, Program
 
-COMMANDS = ("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor", "cache")
+COMMANDS = (
+    *("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor", "cache"),
+    "db",
+)
 
 FROM_PYTHON = """
 import sys

@@ -57,18 +57,6 @@ def test_an_empty_file_becomes_a_store_in_wal_mode(tmp_path: Path) -> None:
     connection.close()
 
 
-OLD = Path(__file__).parent / "old"
-
-
-@pytest.fixture(params=sorted(OLD.glob("*.sql")), ids=lambda file: file.stem)
-def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A database as an earlier version wrote it: a correct attempt, a build error, an answer without code."""
-    path = tmp_path / "old.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(request.param.read_text())
-    return path
-
-
 def test_an_old_database_says_what_it_said(old: Path) -> None:
     with open_store(old, create=False) as store:
         right, broken, nothing = (store.load_attempt(number) for number in (1, 2, 3))

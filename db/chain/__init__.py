@@ -1,0 +1,1 @@
+"""A chain of hashes over what is stored: docs/rationale/chain.md says what it proves."""

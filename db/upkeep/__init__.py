@@ -1,0 +1,1 @@
+"""Looking after a database: check, backup, vacuum, upgrade."""

@@ -1,0 +1,168 @@
+"""`kernelproof db check`: is the file sound, and is what is stored as it was stored?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sqlalchemy import Connection, Table, text
+from sqlalchemy.exc import DatabaseError
+
+from kernelproof.db.base import Base
+from kernelproof.db.chain.walking import walk
+from kernelproof.db.connection import HEAD, Database, at_rest, require_file, schema_of
+from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.tables import all_tables
+from kernelproof.errors import UsageError
+from kernelproof.types import FrozenRecord
+
+Tell = Callable[["Trouble"], None]
+MOST_DAMAGE = 20
+"""Lines about a damaged file."""
+MOST_LOOKUPS = 100
+"""Edited texts whose users are looked up."""
+
+
+class Trouble(FrozenRecord):
+    """Something that is wrong."""
+
+    where: str
+    """The row, link, text or trigger: `verification 12 of attempt 7`."""
+    what: str
+    """What is wrong with it, in words."""
+
+
+class Checked(FrozenRecord):
+    """What a check found."""
+
+    troubles: int
+    links: int
+    """Links of the chain of hashes."""
+    anchor: str
+    """The hash of the last link, in hex; empty where nothing is stored."""
+    from_migration: int
+    """Links that were made when the chain was introduced: of changes before that, they tell nothing."""
+    migrated: str | None
+    """When that was (UTC, ISO 8601)."""
+    anchor_at: int | None = None
+    """The link that an anchor kept elsewhere was found at."""
+
+
+def check(path: Path, tell: Tell, anchor: str | None = None) -> Checked:
+    """Looks at all of it, in one state, while others may go on writing.
+
+    `tell` gets what is wrong as soon as it is seen. `anchor`: the hash that an earlier check printed. Raises
+    UsageError where the file is missing or its schema is an older one.
+    """
+    require_file(path)
+    database = Database(path, immutable=at_rest(path), any_text=True)
+    try:
+        if (found := database.read(lambda session: schema_of(session.connection(), path))) != HEAD:
+            raise UsageError(
+                f"database {path} has schema {found or 'none'}, and a check needs {HEAD}: run kernelproof db "
+                "upgrade first"
+            )
+        return database.read(lambda session: _Checking(session.connection(), tell, anchor).done())
+    finally:
+        database.close()
+
+
+class _Checking:
+    def __init__(self, connection: Connection, tell: Tell, anchor: str | None) -> None:
+        self._connection, self._tell_of, self._anchor = connection, tell, anchor
+        self._troubles = 0
+
+    def _tell(self, where: str, what: str) -> None:
+        self._troubles += 1
+        self._tell_of(Trouble(where=where, what=what))
+
+    def done(self) -> Checked:
+        """Everything, unless the file is so damaged that its rows cannot be read."""
+        sqlite = self._connection.dialect.name == "sqlite"
+        if sqlite and not self._sound():
+            return Checked(troubles=self._troubles, links=0, anchor="", from_migration=0, migrated=None)
+        if sqlite:
+            self._references()
+            self._triggers()
+        self._texts()
+        walked = walk(self._connection, self._tell, frozenset([self._anchor] if self._anchor else []))
+        if self._anchor and self._anchor not in walked.anchors:
+            self._tell(
+                f"anchor {self._anchor}",
+                "no link has this hash: the chain was cut off or computed anew since, or it is another "
+                "database's",
+            )
+        links, migrated = walked.migrated or (0, None)
+        return Checked(
+            troubles=self._troubles,
+            links=walked.links,
+            anchor=walked.last,
+            from_migration=links,
+            migrated=migrated,
+            anchor_at=walked.anchors.get(self._anchor or ""),
+        )
+
+    def _sound(self) -> bool:
+        """SQLite's own check of the file's structure."""
+        try:
+            query = f"PRAGMA integrity_check({MOST_DAMAGE})"
+            said = [str(line) for line in self._connection.exec_driver_sql(query).scalars()]
+        except DatabaseError as error:
+            said = [str(error.orig)]
+        if said != ["ok"]:
+            for line in said:
+                self._tell("file", f"damaged: {line}")
+        return said == ["ok"]
+
+    def _references(self) -> None:
+        """Rows that refer to rows which are not there, texts included."""
+        found = self._connection.exec_driver_sql("PRAGMA foreign_key_check").yield_per(1000)
+        for table, row, parent, key in found:
+            column = self._column(table, key)
+            self._tell(f"{table} row {row}", f"its {column} refers to a row of {parent} that is gone")
+
+    def _column(self, table: str, key: int) -> str:
+        keys = self._connection.exec_driver_sql(f'PRAGMA foreign_key_list("{table}")')
+        return next((str(row[3]) for row in keys if row[0] == key), "reference")
+
+    def _triggers(self) -> None:
+        """The triggers that refuse changes of evidence."""
+        query = text("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        there = set(self._connection.execute(query).scalars())
+        for table in APPEND_ONLY:
+            for deed in ("update", "delete"):
+                if (name := f"{table}_no_{deed}") not in there:
+                    self._tell(f"trigger {name}", f"gone: rows of {table} could be changed")
+
+    def _texts(self) -> None:
+        """Long texts, each under the hash of its content."""
+        looked_up = 0
+        for key, body in self._connection.execute(text("SELECT sha256, body FROM texts")).yield_per(100):
+            data = body.encode("utf-8", "surrogateescape") if isinstance(body, str) else bytes(body)
+            if hashlib.sha256(data).hexdigest() == key:
+                continue
+            users = ", ".join(self._users(key)) if looked_up < MOST_LOOKUPS else ""
+            looked_up += 1
+            self._tell(f"text {key}" + (f" ({users})" if users else ""), "edited after it was stored")
+
+    def _users(self, key: str) -> Iterator[str]:
+        """Some rows that refer to a text."""
+        for table, column in text_columns():
+            name = "verification_id" if "verification_id" in table.primary_key.columns else "id"
+            query = text(f"SELECT {name} FROM {table.name} WHERE {column} = :key LIMIT 1")
+            row = self._connection.execute(query, {"key": key}).scalar()
+            if row is not None:
+                yield f"{column} of {table.name} row {row}"
+
+
+def text_columns() -> list[tuple[Table, str]]:
+    """The columns that refer to a long text."""
+    assert all_tables()
+    return [
+        (table, column.name)
+        for table in Base.metadata.sorted_tables
+        for column in table.columns
+        for key in column.foreign_keys
+        if key.target_fullname == "texts.sha256"
+    ]

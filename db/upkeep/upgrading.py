@@ -1,0 +1,53 @@
+"""`kernelproof db upgrade`: to the newest schema, after a backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelproof.db.connection import (
+    HEAD,
+    Database,
+    at_rest,
+    open_database,
+    require_file,
+    schema_of,
+    steps_from,
+)
+from kernelproof.db.upkeep.copying import backup
+from kernelproof.types import FrozenRecord
+
+
+class Upgrade(FrozenRecord):
+    """What an upgrade does, or did."""
+
+    found: str
+    """The schema that the file has."""
+    newest: str
+    steps: tuple[str, ...]
+    """The migrations that are missing, a line for each."""
+    backup: Path
+    """The copy of the file as it was."""
+
+
+def plan(path: Path, to: Path | None = None) -> Upgrade:
+    """What is to be done. `to`: the name of the backup, by default the file's with its schema.
+
+    Raises StoreError for another program's file, and for a schema newer than this program knows.
+    """
+    require_file(path)
+    database = Database(path, immutable=at_rest(path))
+    try:
+        found = database.read(lambda session: schema_of(session.connection(), path))
+    finally:
+        database.close()
+    copy = path.with_name(f"{path.stem}-{found or 'empty'}{path.suffix}")
+    return Upgrade(
+        found=found or "none", newest=HEAD, steps=tuple(steps_from(found, path)), backup=to or copy
+    )
+
+
+def carry_out(path: Path, planned: Upgrade) -> None:
+    """Makes the backup, then brings the file to the newest schema."""
+    if planned.steps:
+        backup(path, planned.backup)
+        open_database(path, create=False).close()

@@ -1,0 +1,125 @@
+"""`kernelproof db`: look after the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelproof.cli.commands import CommandLine
+from kernelproof.cli.options import JsonOption, WorkspaceOption, given_path, path_option
+
+if TYPE_CHECKING:
+    from kernelproof.db.upkeep.checking import Trouble
+
+db_app = CommandLine(help="Look after the database: check, backup, vacuum, upgrade.")
+
+
+def _anchor(text: str) -> str:
+    anchor = text.strip().lower()
+    if len(anchor) != 64 or set(anchor) - set("0123456789abcdef"):
+        raise typer.BadParameter("an anchor is the 64 hex digits that kernelproof db check printed.")
+    return anchor
+
+
+@db_app.command("check")
+def check(
+    anchor: Annotated[
+        str | None,
+        typer.Option(
+            parser=_anchor,
+            metavar="<hash>",
+            help="An anchor of an earlier check, kept elsewhere: still there?",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Look for damage, missing texts, and rows that were edited, deleted or inserted by others.
+
+    Each is named. Exit code 1 when something is wrong. At the end stands the anchor: keep it elsewhere.
+    """
+    from kernelproof.db.upkeep.checking import check as check_database
+    from kernelproof.report.plain import json_line, say
+    from kernelproof.report.upkeep import checked_lines, trouble_line
+    from kernelproof.workspace import open_workspace
+
+    found: list[Trouble] = []
+
+    def tell(trouble: Trouble) -> None:
+        found.append(trouble) if as_json else say(trouble_line(trouble))
+
+    done = check_database(open_workspace(workspace).database, tell, anchor)
+    if as_json:
+        print(json_line({**done.model_dump(), "troubles": [one.model_dump() for one in found]}))
+    else:
+        for line in checked_lines(done):
+            say(line)
+    if done.troubles:
+        raise typer.Exit(1)
+
+
+@db_app.command("backup")
+def backup(
+    target: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="The copy to write.")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write a copy of the database, of one moment, while other commands go on writing.
+
+    An existing file is never overwritten. A backup that is killed leaves no file of that name.
+    """
+    from kernelproof.db.upkeep.copying import backup as copy
+    from kernelproof.report.plain import say
+    from kernelproof.workspace import open_workspace
+
+    say(f"{target}: {copy(open_workspace(workspace).database, target):,} bytes")
+
+
+@db_app.command("vacuum")
+def vacuum(workspace: WorkspaceOption = None) -> None:
+    """Write the database anew, without its free space. Needs as much disk again for the time.
+
+    Exit code 3 when another process is at work on it.
+    """
+    from kernelproof.db.upkeep.vacuuming import vacuum as clean
+    from kernelproof.report.plain import say
+    from kernelproof.workspace import open_workspace
+
+    path = open_workspace(workspace).database
+    done = clean(path)
+    say(f"{path}: {done.before:,} bytes before, {done.after:,} after")
+
+
+@db_app.command("upgrade")
+def upgrade(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    backup_to: Annotated[
+        Path | None,
+        path_option("The backup that is made before [default: beside the database, named by its schema]."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Bring the database to this version's schema, after a backup.
+
+    Every command that opens a database upgrades it; this one makes a backup before.
+    """
+    from kernelproof.db.upkeep.upgrading import carry_out, plan
+    from kernelproof.report.plain import say
+    from kernelproof.workspace import open_workspace
+
+    path = open_workspace(workspace).database
+    planned = plan(path, backup_to)
+    if not planned.steps:
+        say(f"{path} has the newest schema, {planned.newest}: nothing to do")
+        return
+    say(f"{path} has schema {planned.found}; to {planned.newest} it takes:")
+    for step in planned.steps:
+        say(f"  {step}")
+    if dry_run:
+        say(f"before that, a backup would be made: {planned.backup}")
+        return
+    carry_out(path, planned)
+    say(f"done; as it was before it is in {planned.backup}")

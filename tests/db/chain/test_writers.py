@@ -1,0 +1,79 @@
+"""Sixteen processes that write at once lose no row, and one chain holds all that they wrote."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from kernelproof.db import records
+from kernelproof.db.owners import new_owner
+from kernelproof.db.store import Store, open_store
+from kernelproof.db.upkeep.checking import Trouble, check
+from kernelproof.types import Status
+from tests.db import samples
+
+WRITERS, EACH = 16, 4
+
+
+def write(path: Path, writer: int) -> None:
+    """What commands do side by side: new attempts, judging again, retracting, tags, leases."""
+    run, of = samples.settings(f"vendor:{writer % 4}"), samples.problem(writer % 3 + 1)
+    with open_store(path) as store:
+        for number in range(EACH):
+            attempt, first = samples.judge(store, of, run, speedup=2.0, sample=writer * EACH + number)
+            owner = new_owner()
+            assert store.leases.take(owner, f"attempt:{attempt}")
+            store.record_verification(attempt, samples.verification(of, speedup=1.9), "again")
+            store.finish_attempt(attempt, Status.CORRECT, owner)
+            store.retract(first, f"writer {writer}")
+            store.tags.add([store.begin_run(run)], [f"writer{writer}"])
+            store.add_finished(
+                run.model_copy(update={"kind": "verify"}),
+                *(of, samples.response(), samples.extraction(), samples.verification(of), Status.CORRECT),
+            )
+
+
+def test_sixteen_writers(store: Store) -> None:
+    store.close()
+    fork = multiprocessing.get_context("fork")  # Python's start and our imports are no part of this
+    writers = [fork.Process(target=write, args=(store.path, number)) for number in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(100)
+    assert [writer.exitcode for writer in writers] == [0] * WRITERS
+    troubles: list[Trouble] = []
+    done = check(store.path, troubles.append)
+    assert troubles == []
+    with closing(sqlite3.connect(store.path)) as connection:
+        counts = {
+            table: connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]
+            for table in ("attempts", "responses", "verifications", "retractions", "leases", "hash_chain")
+        }
+    made = WRITERS * EACH
+    assert counts == {
+        "attempts": 2 * made,
+        "responses": 2 * made,
+        "verifications": 3 * made,
+        "retractions": made,
+        "leases": 0,
+        "hash_chain": done.links,
+    }
+    # 8 runs, 3 problems, 1 prompt and 1 environment once; attempts that ended twice have two links.
+    assert done.links == 8 + 3 + 1 + 1 + 2 * made + 2 * made + 3 * made + made + 3 * made
+
+
+def test_a_transaction_that_fails_leaves_no_link(store: Store) -> None:
+    before = check(store.path, lambda trouble: None).links
+
+    def fail(session: Session) -> None:
+        records.run_row(session, samples.settings())
+        raise ValueError("on purpose")
+
+    with suppress(ValueError):
+        store._database.write(fail)
+    assert check(store.path, lambda trouble: None).links == before == 0
