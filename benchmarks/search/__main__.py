@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.search import plotting
 from benchmarks.search.comparing import Record, Table, record
 from benchmarks.search.landscapes import LANDSCAPES
 from benchmarks.search.proposer import MODELS, Model
@@ -21,6 +22,7 @@ from benchmarks.search.showing import shown
 from kernelproof.errors import UsageError
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.version import __version__
+from kernelproof.wording import counted
 
 CHANCES = ("repair", "slip", "repeat", "bold", "combine", "plain")
 
@@ -55,8 +57,11 @@ def main() -> None:
     )
     parser.add_argument("--noise", type=_noise, help="of measured speedups; left out: the landscape's own")
     parser.add_argument("--against", default="sample", help="the strategy that the others are compared with")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draws SVGs into it; others are kept")
     parser.add_argument("--json", type=Path, default=Path("generated/benchmarks/search.json"))
     options = parser.parse_args()
+    if options.plots is not None:
+        plotting.require(parser)
     model = replace(MODELS[options.model], **dict(options.chance))
     try:
         records = list(searched(options, model))
@@ -64,8 +69,25 @@ def main() -> None:
         parser.error(str(error))
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(whole(options, model, records)) + "\n")
-    print(shown(Table(records), options.against, options.budget))
+    found = Table(records)
+    print(shown(found, options.against, options.budget))
     print(f"every search is in {options.json}")
+    if options.plots is not None:
+        for plot in plotted(found, options):
+            print(f"wrote {plot}")
+
+
+def plotted(found: Table, options: argparse.Namespace) -> Iterator[Path]:
+    """Draws the comparison."""
+    told = f"{counted(options.seeds, 'seed')} of each of {counted(len(found.landscapes), 'landscape')}"
+    told += f", model {options.model}"
+    title = f"The best so far over the number of questions, by strategy: {told}"
+    curves = plotting.curves(found, options.budget)
+    yield plotting.write(options.plots, f"search-curves-{options.model}", curves, title)
+    if options.against in found.strategies and len(found.strategies) > 1:
+        title = f"The gain over that of {options.against} on each landscape, by strategy: {told}"
+        gains = plotting.by_landscape(found, options.against)
+        yield plotting.write(options.plots, f"search-landscapes-{options.model}", gains, title)
 
 
 def searched(options: argparse.Namespace, model: Model) -> Iterator[Record]:
@@ -85,7 +107,9 @@ def whole(options: argparse.Namespace, model: Model, records: list[Record]) -> d
     return {
         "benchmark": "search",
         "kernelproof": __version__,
-        "options": {name: value for name, value in vars(options).items() if name not in ("json", "chance")},
+        "options": {
+            name: value for name, value in vars(options).items() if name not in ("json", "plots", "chance")
+        },
         "model": asdict(model),
         "records": [each.row for each in records],
     }

@@ -144,6 +144,12 @@ class Table:
         """One strategy against another: for each seed the geometric mean over the landscapes."""
         return ratio(self._by_seed(strategy), self._by_seed(against))
 
+    def gain(self, strategy: str, mark: int) -> Ratio:
+        """The gain after the number of questions that stands at this place of `marks`, over the reference."""
+        columns = zip(*(self.of(name, strategy) for name in self.landscapes), strict=True)
+        means = [mean([each.curve[mark] for each in column]) for column in columns]
+        return ratio(means, [1.0] * len(means))
+
     def _by_seed(self, strategy: str) -> list[float]:
         columns = zip(*(self.of(name, strategy) for name in self.landscapes), strict=True)
         return [mean([each.gain for each in column]) for column in columns]

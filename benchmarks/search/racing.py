@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.evidence import table
+from benchmarks.search import plotting
 from benchmarks.search.comparing import mean, ratio
 from benchmarks.search.landscapes import LANDSCAPES, drawn
 from benchmarks.search.proposer import STRONG, Proposer
@@ -27,6 +28,7 @@ from benchmarks.search.verdicts import problem
 from kernelproof.choices import Rigor
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.types import Measurement
+from kernelproof.wording import counted
 
 SAME = 0.99
 """The same kernel: at least so much of the other's speedup."""
@@ -43,6 +45,8 @@ class Raced:
     reported: float
     """The measured speedup of its best that is reported."""
     seconds: float
+    timing: float
+    """Seconds of these from the beginning of the timing on: warm-up, rounds, other pairs, probes."""
 
 
 @cache
@@ -61,18 +65,20 @@ def raced(
     verifier = TimedVerifier(of, landscape, machine, Rigor.STANDARD, races=races)
     proposer, budget = Proposer(STRONG, of.source), Budget(questions)
     found = Searching(find_strategy(strategy), landscape, of, proposer, verifier, budget).run()
-    seconds, best, reported = 0.0, Timed(0.0, 0.0, 1.0, 0.0), 0.0
+    seconds, timing, best, reported = 0.0, 0.0, Timed(0.0, 0.0, 1.0, 0.0), 0.0
     winners: dict[int, Timed] = {}
     enough = math.inf if good_enough is None else good_enough * landscape.speedup(landscape.best)
 
     def again(each: Timed, number: int) -> Measurement:
-        nonlocal seconds
+        nonlocal seconds, timing
         told, spent = verifier.stopwatch.time(each.true, f"{number}/again", verifier.rigor)
         seconds += spent
+        timing += spent - machine.before_s
         return told
 
     for number, (each, tried) in enumerate(zip(verifier.made, found.tries, strict=True)):
         seconds += each.seconds
+        timing += each.seconds - machine.before_s if each.speedup else 0.0
         if each.claimed > winners.get(tried.sample, best).claimed:
             winners[tried.sample] = each
         if each.speedup >= enough and (not races or again(each, number).speedup >= enough):
@@ -83,8 +89,8 @@ def raced(
         if told.claimed > claimed:
             claimed, best, reported = told.claimed, each, told.speedup
     if claimed <= 1:
-        return Raced(1.0, 1.0, 1.0, seconds)
-    return Raced(best.true, best.speedup, reported, seconds)
+        return Raced(1.0, 1.0, 1.0, seconds, timing)
+    return Raced(best.true, best.speedup, reported, seconds, timing)
 
 
 def bias(strategy: str, questions: int, machine: Machine, seeds: int) -> list[str]:
@@ -105,27 +111,52 @@ def saved(
     strategy: str, questions: int, machine: Machine, seeds: int, good_enough: float | None
 ) -> Iterable[list[str]]:
     """For each landscape and all of them: the truth of the best, raced over verified at `standard`; how often
-    it is the same within 1 % or better; and the seconds, all at `standard` over raced."""
-    rows, everything = [], list[tuple[Raced, Raced]]()
-    for name in LANDSCAPES:
-        pairs = [
-            (
-                raced(strategy, name, seed, questions, machine, races=True, good_enough=good_enough),
-                raced(strategy, name, seed, questions, machine, races=False),
-            )
-            for seed in range(seeds)
-        ]
-        everything += pairs
-        rows.append([name, *_row(pairs)])
-    return [*rows, ["all", *_row(everything)]]
+    it is the same within 1 % or better; the seconds, all at `standard` over raced, and what that would be at
+    most: if timing took none in a search that is raced."""
+    found = {name: pairs(strategy, name, questions, machine, seeds, good_enough) for name in LANDSCAPES}
+    rows = [[name, *_row(each)] for name, each in found.items()]
+    return [*rows, ["all", *_row([pair for each in found.values() for pair in each])]]
+
+
+def pairs(
+    strategy: str, name: str, questions: int, machine: Machine, seeds: int, good_enough: float | None
+) -> list[tuple[Raced, Raced]]:
+    """For each seed the search on one landscape that is raced, and the one all at `standard`."""
+    return [
+        (
+            raced(strategy, name, seed, questions, machine, races=True, good_enough=good_enough),
+            raced(strategy, name, seed, questions, machine, races=False),
+        )
+        for seed in range(seeds)
+    ]
 
 
 def _row(pairs: Sequence[tuple[Raced, Raced]]) -> list[str]:
     truth = ratio([one.true for one, _ in pairs], [other.true for _, other in pairs])
     same = sum(one.true >= SAME * other.true for one, other in pairs) / len(pairs)
-    cheaper = sum(other.seconds for _, other in pairs) / sum(one.seconds for one, _ in pairs)
+    standard, seconds = sum(other.seconds for _, other in pairs), sum(one.seconds for one, _ in pairs)
+    most = standard / (seconds - sum(one.timing for one, _ in pairs))
     each = mean([one.seconds for one, _ in pairs])
-    return [str(truth), f"{same:.0%}", f"{each:.0f}", f"{cheaper:.2f}"]
+    return [str(truth), f"{same:.0%}", f"{each:.0f}", f"{standard / seconds:.2f}", f"{most:.2f}"]
+
+
+def plotted(options: argparse.Namespace, questions: int) -> Path:
+    """Draws the seconds of one search, the mean over the landscapes."""
+    rows = []
+    for machine, strategy in itertools.product(options.machines, options.strategies):
+        for enough in (None, *options.good_enough):
+            found = [
+                pair
+                for name in LANDSCAPES
+                for pair in pairs(strategy, name, questions, MACHINES[machine], options.seeds, enough)
+            ]
+            if enough is None:
+                spent = statistics.fmean(other.seconds for _, other in found)
+                rows.append((machine, strategy, "all at standard", spent))
+            way = "raced" if enough is None else f"raced, ends at {enough:.0%}"
+            rows.append((machine, strategy, way, statistics.fmean(one.seconds for one, _ in found)))
+    title = f"Seconds of the device in a search of {counted(questions, 'question')}, by how it is verified"
+    return plotting.write(options.plots, "search-racing", plotting.seconds(rows), title)
 
 
 def recorded(path: Path, tries: int) -> str:
@@ -151,7 +182,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="searches on each landscape")
     parser.add_argument("--good-enough", type=float, nargs="*", default=[0.9, 0.99])
     parser.add_argument("--records", type=Path, default=Path("docs/lab/records/coverage.json"))
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draws an SVG into it")
     options = parser.parse_args()
+    if options.plots is not None:
+        plotting.require(parser)
     print("The best's figure over its truth, searches in which something was faster than the reference")
     rows = [
         (machine, strategy, tries, *bias(strategy, tries, MACHINES[machine], options.seeds))
@@ -161,13 +195,15 @@ def main() -> None:
     ]
     print(table(("machine", "strategy", "tries", "screened", "verified again", "searches"), rows))
     print(recorded(options.records, 8))
-    header = ("landscape", "truth of the best", "same or better", "s", "times fewer s")
+    header = ("landscape", "truth of the best", "same or better", "s", "times fewer s", "at most")
     tries = options.tries[-2:][0]
     for machine, strategy in itertools.product(options.machines, options.strategies):
         for enough in (None, *options.good_enough):
             stop = "" if enough is None else f", ends at {enough:.0%} of the landscape's best"
             print(f"\n{machine}, {strategy}, {tries} questions, raced{stop}")
             print(table(header, saved(strategy, tries, MACHINES[machine], options.seeds, enough)))
+    if options.plots is not None:
+        print(f"wrote {plotted(options, tries)}")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.search.comparing import marks, ratio
+from benchmarks.search import plotting
+from benchmarks.search.comparing import Table, marks, mean, ratio, record
 from benchmarks.search.landscape import LEVELS, points
 from benchmarks.search.landscapes import drawn
 from benchmarks.search.proposer import MODELS, STRONG, WEAK, Asked, Model, Program, Proposer
@@ -238,14 +240,41 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 def test_the_command_prints_tables_and_writes_every_search(tmp_path: Path) -> None:
     file = tmp_path / "new" / "search.json"
     options = ("--seeds", "3", "--budget", "5", "--landscapes", "smooth", "needle", "--json", str(file))
-    done = run(*options, "--chance", "repair=0.9")
+    done = run(*options, "--chance", "repair=0.9", "--plots", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "smooth" in done.stdout and "refine" in done.stdout and "better" in done.stdout
     written = json.loads(file.read_text())
     assert written["model"]["repair"] == 0.9 and len(written["records"]) == 2 * 2 * 3
     assert {len(each["curve"]) for each in written["records"]} == {4}
-    again = run(*options, "--chance", "repair=0.9")
+    again = run(*options, "--chance", "repair=0.9", "--plots", str(tmp_path))
     assert again.stdout == done.stdout
+    shown = {
+        "search-curves-strong": {"sample", "refine", "questions", "4", "5"},
+        "search-landscapes-strong": {"refine", "smooth", "needle", "all", "gain over that of sample"},
+    }
+    for name, words in shown.items():
+        plot = ElementTree.parse(tmp_path / f"{name}.svg").getroot()
+        assert plot.attrib["aria-label"].endswith("3 seeds of each of 2 landscapes, model strong")
+        assert words <= {each.text for each in plot.iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_plots_hold_the_figures_of_the_tables() -> None:
+    found = Table(
+        [
+            record("smooth", name, seed, search(find_strategy(name), "smooth", STRONG, seed, Budget(6)), 6)
+            for name in ("sample", "refine", "beam")
+            for seed in range(4)
+        ]
+    )
+    drawn = {each["strategy"]: each for each in plotting.by_landscape(found, "sample")["data"]["values"]}
+    assert drawn.keys() == {"refine", "beam"}
+    ratios = {name: found.overall(name, "sample") for name in drawn}
+    assert {name: (each["low"], each["value"], each["high"]) for name, each in drawn.items()} == {
+        name: (each.low, each.ratio, each.high) for name, each in ratios.items()
+    }
+    last = [each for each in plotting.curves(found, 6)["data"]["values"] if each["questions"] == 6]
+    gains = [mean([one.gain for one in found.of("smooth", each["strategy"])]) for each in last]
+    assert [each["value"] for each in last] == pytest.approx(gains)
 
 
 @pytest.mark.parametrize(

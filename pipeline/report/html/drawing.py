@@ -55,7 +55,7 @@ def draw(spec: dict[str, Any], title: str) -> Markup:
     """The SVG of a Vega-Lite chart. `title`: what a screen reader says of it, in a sentence."""
     import vl_convert
 
-    whole = {"background": NONE, "width": WIDTH, "height": HEIGHT, "config": _CONFIG, **spec}
+    whole = {"background": NONE, "width": WIDTH, "height": HEIGHT, "config": CONFIG, **spec}
     text = vl_convert.vegalite_to_svg(whole, allowed_base_urls=[])
     root = ElementTree.fromstring(text)
     box = re.sub(r"[^\d. -]", "", root.get("viewBox", ""))
@@ -87,7 +87,7 @@ def _rounded(found: re.Match[str]) -> str:
     return f"{float(found[0]):.2f}"
 
 
-_CONFIG: dict[str, Any] = {
+CONFIG: dict[str, Any] = {
     "font": "sans-serif",
     "view": {"stroke": None},
     "axis": {
