@@ -12,6 +12,7 @@ from kernelproof.types import (
     Build,
     BuildState,
     Candidate,
+    Ceilings,
     Check,
     CheckOutcome,
     Environment,
@@ -24,6 +25,7 @@ from kernelproof.types import (
     Problem,
     Prompt,
     Response,
+    Roofline,
     RunSettings,
     Status,
     Usage,
@@ -119,6 +121,27 @@ def measurement(speedup: float) -> Measurement:
         baseline_samples_ms=((1.0,),),
         order=("BC",),
         clocks_before={"load_1min": 0.5},
+    )
+
+
+def roofline(fraction: float = 0.5, operations: int = 100_000) -> Roofline:
+    """Twelve bytes moved in 0.1 ms; the operations take twice as long."""
+    return Roofline(
+        bytes_read=8,
+        bytes_written=4,
+        bytes_needed=8,
+        operations=operations,
+        memory_ms=0.1,
+        compute_ms=operations / 5e8 * 1e3,
+        needed_ms=0.1,
+        fraction=fraction,
+        ceilings=Ceilings(
+            bytes_per_s=1.2e5,
+            operations_per_s=5e8,
+            cache_bytes=0,
+            aa_spread=0.01,
+            measured="2026-01-01T00:00:00+00:00",
+        ),
     )
 
 

@@ -19,6 +19,30 @@ INK, FAINT, NONE = "#111111", "#dddddd", "transparent"
 """Stand-ins for text and axes, for grid lines; style.css gives them their colours, in light and dark."""
 SERIES = ("#4477aa", "#cc6677", "#228833", "#aa7700", "#66aacc", "#aa4499", "#777777", "#882255")
 """One colour for each of up to eight models."""
+DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (4, 2), (12, 3), (1, 3), (6, 2, 1, 2, 1, 2))
+"""The same as lines: pixels drawn and left out."""
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
+"""The same as points."""
+MARKS = (
+    "M12 3a3 3 0 1 0 .01 0z",
+    "M9 3h6v6h-6z",
+    "M12 2l4 7h-8z",
+    "M12 2l3 4-3 4-3-4z",
+    "M11 3h2v2h2v2h-2v2h-2v-2h-2v-2h2z",
+    "M12 10l4-7h-8z",
+    "M9 2l7 4-7 4z",
+    "M15 2l-7 4 7 4z",
+)
+"""The shapes once more, as paths in the middle of 24 by 12 pixels: for the words that say whose they are."""
 WIDTH, HEIGHT = 340, 200
 """Pixels of the space between the axes: narrow enough for a phone."""
 
@@ -33,6 +57,7 @@ _LOOK = {
     "opacity",
     "fill-opacity",
     "stroke-opacity",
+    "stroke-dasharray",
     "text-anchor",
 }
 _ATTRIBUTES = _PLACE | _LOOK
@@ -100,5 +125,7 @@ CONFIG: dict[str, Any] = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "labelLimit": 180,
+        "labelSeparation": 6,
+        "labelOverlap": "greedy",
     },
 }

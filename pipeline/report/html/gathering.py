@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelproof.db.scores.curves import Curves
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Leaderboard, ProblemScores, Scores, ViewName
+from kernelproof.db.scores.records import Leaderboard, ProblemScores, Scores
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.report.html.attempts import AttemptPage, attempt_page
 from kernelproof.report.leaderboard import Place, place_of, places, remarks, title_of
+from kernelproof.types import Roofline
 from kernelproof.types.measurement import resolved
-
-MOST_TURNS = 12
-"""Points of the curve over turns."""
-_BY_MODEL: tuple[ViewName, ...] = ("model",)
 
 
 @dataclass(frozen=True)
@@ -24,10 +22,10 @@ class Board:
     title: str
     models: list[Scores]
     problems: list[ProblemScores]
-    speedups: dict[str, list[float]]
-    """Model to the speedups of its correct measured samples; one of unresolved pace is 1 at most."""
-    by_turns: list[tuple[int, list[Scores]]]
-    """The models' scores where a sample may have so many turns."""
+    curves: dict[str, Curves]
+    """By model."""
+    rooflines: dict[int, Roofline]
+    """By verification: those of the problems' best kernels that have one."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +48,21 @@ def gather(store: Store, filters: Filters, most_kernels: int) -> Report:
 
     Raises UsageError when no finished attempt passes the filters.
     """
-    board = store.scores.leaderboard(filters, ("model", "problem", "kernel"))
+    board = store.scores.leaderboard(filters, ("model", "problem"))
     found = places(board)
     if not found:
         raise UsageError(_nothing(board))
-    by_turns = _by_turns(store, filters, board)
+    curves = store.scores.curves(filters)
     ranked = sorted(
         (problem.best for problem in board.problems if problem.best is not None),
         key=lambda best: -resolved(best.interval.low, best.pace),
     )
+    rooflines = store.scores.rooflines(
+        [best.verification_id for best in ranked if best.roofline_fraction is not None]
+    )
     return Report(
         filters=filters.model_dump(mode="json", exclude_defaults=True),
-        boards=[_board(board, place, by_turns) for place in found],
+        boards=[_board(board, place, curves, rooflines) for place in found],
         remarks=remarks(board),
         kernels=[
             attempt_page(store, best.attempt_id, best.verification_id) for best in ranked[:most_kernels]
@@ -78,31 +79,13 @@ def _nothing(board: Leaderboard) -> str:
     return f"no finished attempt to report: {said or 'make some with kernelproof generate'}".rstrip(".")
 
 
-def _board(board: Leaderboard, place: Place, by_turns: list[tuple[int, Leaderboard]]) -> Board:
-    speedups: dict[str, list[float]] = {}
-    for row in board.kernels:
-        if place_of(row) == place:
-            speedup = resolved(row.kernel.speedup, row.kernel.pace)
-            speedups.setdefault(row.kernel.model, []).append(speedup)
+def _board(
+    board: Leaderboard, place: Place, curves: tuple[Curves, ...], rooflines: dict[int, Roofline]
+) -> Board:
     return Board(
         title=title_of(place),
         models=[scores for scores in board.models if place_of(scores) == place],
         problems=[problem for problem in board.problems if place_of(problem) == place],
-        speedups=speedups,
-        by_turns=[
-            (turns, [scores for scores in found.models if place_of(scores) == place])
-            for turns, found in by_turns
-        ],
+        curves={found.model: found for found in curves if (found.source, found.setting) == place},
+        rooflines=rooflines,
     )
-
-
-def _by_turns(store: Store, filters: Filters, board: Leaderboard) -> list[tuple[int, Leaderboard]]:
-    """The scores with one turn, two ... until more turns bring no more attempts."""
-    every = sum(scores.attempts for scores in board.models)
-    found = []
-    for turns in range(1, min(filters.turns or MOST_TURNS, MOST_TURNS) + 1):
-        some = store.scores.leaderboard(filters.model_copy(update={"turns": turns}), _BY_MODEL)
-        found.append((turns, some))
-        if sum(scores.attempts for scores in some.models) == every:
-            break
-    return found

@@ -16,8 +16,9 @@ from kernelproof.db.scores.records import Scores
 from kernelproof.report.html import charts, words
 from kernelproof.report.html.attempts import AttemptPage
 from kernelproof.report.html.code import MOST_CODE, MOST_LOG, coloured, cut, difference
-from kernelproof.report.html.drawing import SERIES, draw
-from kernelproof.report.html.gathering import Board, Report
+from kernelproof.report.html.drawing import DASHES, MARKS, SERIES
+from kernelproof.report.html.gathering import Report
+from kernelproof.report.html.pictures import board_pictures, rounds_picture
 from kernelproof.report.layout import between, percents_between, ratio, share
 from kernelproof.report.measurement import measurement_facts
 from kernelproof.report.plain import visible
@@ -33,16 +34,6 @@ from kernelproof.report.show import (
 from kernelproof.report.verification import ERROR_COLUMNS, error_rows, flat_figures
 from kernelproof.version import __version__
 from kernelproof.wording import counted
-
-
-@dataclass(frozen=True)
-class Charts:
-    """The charts of a board; None where there is nothing to draw."""
-
-    fast_p: Markup | None
-    distribution: Markup | None
-    cost: Markup | None
-    over_turns: Markup | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ def board_facts(report: Report) -> dict[str, object]:
     """What the templates are told of a report: its charts are drawn here."""
     return {
         "report": report,
-        "charts": [_charts(board) for board in report.boards],
+        "pictures": [board_pictures(board) for board in report.boards],
         "shown": {found.attempt.id for found in report.kernels},
     }
 
@@ -122,19 +113,21 @@ def _templates() -> Environment:
         "colours": SERIES,
         "counted": counted,
         "cut": lambda text, most=MOST_LOG: cut(text, most),
+        "dashes": [" ".join(map(str, dash)) for dash in DASHES],
+        "differences": differences,
         "environment_facts": environment_facts,
         "error_columns": ERROR_COLUMNS,
         "error_rows": error_rows,
         "flat_figures": flat_figures,
         "funnel": funnel,
-        "kernel_diff": kernel_diff,
+        "marks": MARKS,
         "measurement_facts": measurement_facts,
         "MOST_CODE": MOST_CODE,
         "percents_between": percents_between,
         "prompt_turns": prompt_turns,
         "ratio": ratio,
         "response_facts": response_facts,
-        "samples": _samples,
+        "rounds_picture": rounds_picture,
         "share": share,
         "summary_facts": summary_facts,
         "verification_columns": VERIFICATION_COLUMNS,
@@ -147,32 +140,6 @@ def _templates() -> Environment:
 def _shown(value: object) -> object:
     """Every text that a template prints, unless it is markup of ours."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _charts(board: Board) -> Charts:
-    models, speedups = board.models, board.speedups
-    of = f"{counted(len(charts.charted(models)), 'model')}; the table of models has the figures"
-    cost, turns = charts.cost(models), charts.over_turns(board.by_turns, models)
-    return Charts(
-        fast_p=draw(charts.fast_p(models, speedups), f"Curves of fast_p for {of}") if speedups else None,
-        distribution=draw(charts.distribution(models, speedups), f"Speedups of correct samples for {of}")
-        if speedups
-        else None,
-        cost=None if cost is None else draw(cost, f"Tokens for each correct sample against speedup, {of}"),
-        over_turns=None if turns is None else draw(turns, f"Speedup after each number of turns, {of}"),
-    )
-
-
-def _samples(found: AttemptPage) -> Markup | None:
-    """The chart of single calls; None where the record has none."""
-    m = found.verification.measurement if found.verification else None
-    if m is None or not m.candidate_samples_ms:
-        return None
-    title = (
-        f"Times of single calls: candidate, median claim {m.candidate_ms:.4g} ms; "
-        f"{m.baseline}, median {m.baseline_ms:.4g} ms"
-    )
-    return draw(charts.samples(m), title)
 
 
 def funnel(scores: Scores) -> list[tuple[str, int, float]]:
@@ -194,11 +161,12 @@ def funnel(scores: Scores) -> list[tuple[str, int, float]]:
     ]
 
 
-def kernel_diff(found: AttemptPage) -> tuple[str, str]:
-    """The parent, else the reference, in words; and the diff from that to the program."""
-    own = f"attempt #{found.attempt.id}"
+def differences(found: AttemptPage) -> list[tuple[str, str]]:
+    """To the parent, where there is one, and to the reference: each in words, with the diff."""
+    own, source = f"attempt #{found.attempt.id}", found.attempt.source or ""
+    compared = []
     if found.parent is not None and found.parent.source is not None:
         name = f"attempt #{found.parent.id}"
-        return f"its parent, {name}", difference(found.parent.source, found.attempt.source or "", name, own)
-    before = found.attempt.problem.source
-    return "the reference", difference(before, found.attempt.source or "", found.attempt.problem.id, own)
+        compared.append((f"its parent, {name}", difference(found.parent.source, source, name, own)))
+    problem = found.attempt.problem
+    return [*compared, ("the reference", difference(problem.source, source, problem.id, own))]

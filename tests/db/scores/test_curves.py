@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
-from kernelproof.types import Ceilings, Roofline
 from tests.db import samples
 from tests.db.scores import reference
 from tests.db.scores.filling import fill, turns
@@ -20,19 +19,6 @@ from tests.db.scores.test_metrics import fresh
 TOKENS = 30
 """Of each answer that `filling` makes."""
 RUN = samples.settings()
-ROOFLINE = Roofline(
-    bytes_read=8,
-    bytes_written=4,
-    bytes_needed=8,
-    operations=100,
-    memory_ms=0.1,
-    compute_ms=0.2,
-    needed_ms=0.1,
-    fraction=0.5,
-    ceilings=Ceilings(
-        bytes_per_s=1e12, operations_per_s=1e13, cache_bytes=0, aa_spread=0.01, measured="2026-01-01"
-    ),
-)
 
 
 def within(made: list[Turn], budget: float) -> float:
@@ -85,8 +71,8 @@ def test_unknown_tokens_have_no_curve_over_budgets(store: Store) -> None:
 def test_rooflines_are_those_of_the_verifications_that_have_one(store: Store) -> None:
     _, without = samples.judge(store, samples.problem(1), RUN, speedup=2.0)
     attempt = samples.begin(store, samples.problem(2), RUN)
-    measured = samples.measurement(2.0).model_copy(update={"roofline": ROOFLINE})
+    measured = samples.measurement(2.0).model_copy(update={"roofline": samples.roofline()})
     judged = samples.verification(samples.problem(2)).model_copy(update={"measurement": measured})
     number = store.record_verification(attempt, judged)
-    assert store.scores.rooflines([without, number, 10_000]) == {number: ROOFLINE}
+    assert store.scores.rooflines([without, number, 10_000]) == {number: samples.roofline()}
     assert store.scores.rooflines([]) == {}

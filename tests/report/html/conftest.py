@@ -36,7 +36,7 @@ def filled(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def _repaired(store: Store) -> None:
-    """A second turn, whose program has the first one as its parent."""
+    """A second turn, whose program has the first one as its parent; it has a roofline."""
     problem, run = samples.problem(5), samples.settings("vendor:good")
     first, _ = samples.judge(store, problem, run, Status.WRONG_OUTPUT)
     second = store.begin_attempt(
@@ -44,7 +44,9 @@ def _repaired(store: Store) -> None:
     )
     store.record_response(second, samples.response())
     store.record_extraction(second, samples.extraction("class ModelNew: mended = True"))
-    store.record_verification(second, samples.verification(problem, speedup=1.5))
+    judged = samples.verification(problem, speedup=1.5)
+    measured = samples.measurement(1.5).model_copy(update={"roofline": samples.roofline()})
+    store.record_verification(second, judged.model_copy(update={"measurement": measured}))
     store.finish_attempt(second, Status.CORRECT)
 
 
