@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from kernelproof.cli.bundle import bundle
 from kernelproof.cli.cache import cache_app
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.db import db_app
@@ -68,6 +69,7 @@ app.command()(report)
 app.command()(show)
 app.command()(status)
 app.command()(reproduce)
+app.command()(bundle)
 app.command()(rejudge)
 app.command()(tune)
 app.command()(retract)

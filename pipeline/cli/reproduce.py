@@ -1,22 +1,111 @@
-"""`kernelproof reproduce`: anybody's number, checked on this machine."""
+"""`kernelproof reproduce`: anybody's number, checked on this machine: a stored attempt's, or a bundle's."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from kernelproof.cli.options import AttemptArgument, JsonOption, UnsafeOption, WorkspaceOption
+from kernelproof.bounds import ROW
+from kernelproof.choices import Rigor
+from kernelproof.cli.completion import attempts
+from kernelproof.cli.options import (
+    JsonOption,
+    SuiteOption,
+    UnsafeOption,
+    WorkspaceOption,
+    choice,
+    given_options,
+    given_path,
+    nonempty_text,
+    number,
+    takes_options,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kernelproof.runs.bundles.reading import Bundle, Taken
+    from kernelproof.types import Reproduction
+    from kernelproof.types.bundle import Bundled
+
+_ATTEMPT = re.compile(r"#?[0-9]{1,18}|last")
 
 
+@dataclass(frozen=True)
+class BundleOptions:
+    """What may be said of a bundle."""
+
+    attempt: Annotated[list[int] | None, number(ROW, "Of a bundle, this attempt only; may be repeated.")] = (
+        None
+    )
+    list_: Annotated[bool, typer.Option("--list", help="Say what a bundle holds, and run nothing.")] = False
+    trust_problems: Annotated[
+        bool,
+        typer.Option(
+            "--trust-problems", help="Run a bundle's own problems, with your rights. Read them first."
+        ),
+    ] = False
+    suite: SuiteOption = None
+
+
+@takes_options
 def reproduce(
-    attempt: AttemptArgument,
+    what: Annotated[
+        str,
+        typer.Argument(
+            parser=nonempty_text,
+            autocompletion=attempts,
+            help="The attempt's number (17 or '#17'), or: last; or the file of a bundle.",
+        ),
+    ],
+    *,
+    context: typer.Context,
+    rigor: Annotated[
+        Rigor | None, choice(Rigor, "How exact the new measurement is [default: as the first one].")
+    ] = None,
+    options: BundleOptions,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
-    """Extract, build and verify an attempt again from what is stored, and compare.
+    """Build and verify an attempt again, from the workspace or from a bundle, and compare.
 
-    Exit code 0 when the stored result is confirmed (same or faster), 1 otherwise.
+    Exit code 0 when the result is confirmed (same or faster), 1 when it is not, 3 when it cannot be compared
+    on this machine.
     """
+    if not _ATTEMPT.fullmatch(what):
+        code = _reproduce_bundle(given_path(what), options, rigor, as_json, unsafe)
+    else:
+        _refuse_bundle_options(options, context)
+        code = _reproduce_stored(what, workspace, rigor, as_json, unsafe)
+    if code:
+        raise typer.Exit(code)
+
+
+def exit_code(found: Iterable[Reproduction]) -> int:
+    """1 where a result is not confirmed, 3 where one cannot be compared here, else 0."""
+    from kernelproof.types import ReproductionFinding as Finding
+
+    findings = {one.finding for one in found}
+    if any(not finding.confirms and finding is not Finding.NOT_COMPARABLE for finding in findings):
+        return 1
+    return 3 if Finding.NOT_COMPARABLE in findings else 0
+
+
+def _refuse_bundle_options(options: BundleOptions, context: typer.Context) -> None:
+    from kernelproof.errors import UsageError
+
+    if given := [name.rstrip("_").replace("_", "-") for name in given_options(options, context)]:
+        raise UsageError(f"--{given[0]} is for bundles; leave it out, or give a bundle's file")
+
+
+def _reproduce_stored(
+    what: str, workspace: Path | None, rigor: Rigor | None, as_json: bool, unsafe: bool
+) -> int:
     from kernelproof.db.store import open_store
     from kernelproof.engine.engine import Engine
     from kernelproof.report.plain import json_text, screen
@@ -28,10 +117,90 @@ def reproduce(
         open_store(open_workspace(workspace).database, create=False) as store,
         Engine(unsafe=unsafe) as engine,
     ):
-        result = run(store, store.resolve_attempt(attempt), engine)
+        result = run(store, store.resolve_attempt(what), engine, rigor=rigor)
     if as_json:
         print(json_text(result))
     else:
         print_reproduction(result, screen())
-    if not result.finding.confirms:
-        raise typer.Exit(1)
+    return exit_code([result])
+
+
+def _reproduce_bundle(
+    path: Path, options: BundleOptions, rigor: Rigor | None, as_json: bool, unsafe: bool
+) -> int:
+    from kernelproof.report.plain import screen
+    from kernelproof.report.reproduction import print_bundle, print_reproduction, print_tampering
+    from kernelproof.runs.bundles.reading import Bundle
+
+    console = screen()
+    with Bundle(path) as bundle:
+        numbers = _chosen(bundle, options.attempt)
+        found: list[Reproduction] = []
+        if bundle.tampering:
+            if not as_json:
+                print_tampering(path, bundle.tampering, console)
+        elif options.list_:
+            taken = {number: bundle.take(number) for number in numbers}
+            print_bundle(path, bundle.sha256, {n: one.attempt for n, one in taken.items()}, console)
+            return 0
+        else:
+            for result in _reproduced(bundle, numbers, options, rigor, unsafe):
+                found.append(result)
+                if not as_json:
+                    print_reproduction(result, console)
+        if as_json:
+            _print_json(bundle, found)
+        return 1 if bundle.tampering else exit_code(found)
+
+
+def _chosen(bundle: Bundle, wanted: Sequence[int] | None) -> list[int]:
+    from kernelproof.errors import UsageError
+
+    held = bundle.numbers
+    if missing := [number for number in wanted or () if number not in held]:
+        some = ", ".join(map(str, held[:20])) + (" ..." if len(held) > 20 else "")
+        raise UsageError(f"the bundle has no attempt {missing[0]}; it has {some}")
+    return [number for number in held if not wanted or number in wanted]
+
+
+def _reproduced(
+    bundle: Bundle, numbers: list[int], options: BundleOptions, rigor: Rigor | None, unsafe: bool
+) -> Iterable[Reproduction]:
+    """One attempt after the other; none is run before the problems of all are trusted."""
+    from kernelproof.engine.engine import Engine
+    from kernelproof.runs.bundles.reproducing import reproduce_taken
+
+    if not options.trust_problems:
+        _hold_problems(bundle, numbers, options.suite)
+    with Engine(unsafe=unsafe) as engine:
+        for number in numbers:
+            yield reproduce_taken(bundle.take(number), number, engine, rigor=rigor, unsafe=unsafe)
+
+
+def _hold_problems(bundle: Bundle, numbers: Sequence[int], suite: Path | None) -> None:
+    from kernelproof.errors import UsageError
+    from kernelproof.problems import open_suite
+    from kernelproof.runs.bundles.reproducing import unknown_problems
+
+    taken: Iterable[Taken] = map(bundle.take, numbers)
+    sound: list[Bundled] = [one.attempt for one in taken if one.attempt and not one.tampering]
+    for attempt in unknown_problems(sound, open_suite(suite)):
+        where = "--suite" if suite else "the packaged problems"
+        raise UsageError(
+            f"the problem {attempt.problem.id} is not one of {where}. "
+            f"Its code would run with your rights and decides what is right: read it (unzip -p {bundle.path} "
+            f"attempts/{attempt.number}/problem.py), then give --trust-problems; or --suite with your copy"
+        )
+
+
+def _print_json(bundle: Bundle, found: list[Reproduction]) -> None:
+    import json
+
+    from kernelproof.report.plain import finite
+
+    value = {
+        "bundle": bundle.sha256,
+        "tampering": bundle.tampering,
+        "reproductions": [one.model_dump(mode="json") for one in found],
+    }
+    print(json.dumps(finite(value), indent=2, allow_nan=False))

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 from rich.console import Console
 
+from kernelproof.report.layout import cell, plain_table
+from kernelproof.report.plain import clean
 from kernelproof.types import Reproduction, Verification
 from kernelproof.types import ReproductionFinding as Finding
+from kernelproof.types.bundle import Bundled
+from kernelproof.wording import counted
 
 STYLE = {Finding.SAME: "bold green", Finding.FASTER: "bold green", Finding.AMBIGUOUS: "bold yellow"}
 
@@ -16,18 +23,45 @@ def print_reproduction(result: Reproduction, console: Console) -> None:
         f"attempt {result.attempt_id}: {result.finding.value.replace('_', ' ')}",
         style=STYLE.get(result.finding, "bold red"),
     )
-    console.print(result.reason, soft_wrap=True)
-    for alteration in result.alterations:
-        console.print(f"  altered: {alteration}", soft_wrap=True)
+    console.print(clean(result.reason), soft_wrap=True)
+    _print_alterations(result.alterations, console)
     for label, verification in (("then", result.then), ("now", result.now)):
         if verification is not None:
-            console.print(f"{label:<5} {_line(verification)}", soft_wrap=True)
+            console.print(f"{label:<5} {clean(_line(verification))}", soft_wrap=True)
     for field, (then, now) in result.differences.items():
-        console.print(f"  {field}: {then} then, {now} now", soft_wrap=True)
+        console.print(f"  {field}: {clean(str(then))} then, {clean(str(now))} now", soft_wrap=True)
     if result.now is not None and not result.differences:
         console.print("the environment is the same")
     if result.verification_id is not None:
         console.print(f"kept as verification {result.verification_id}: kernelproof show {result.attempt_id}")
+
+
+def print_tampering(path: Path, tampering: Sequence[str], console: Console) -> None:
+    """What shows that a bundle was edited."""
+    console.print(f"{clean(str(path))}: tampered", style="bold red", soft_wrap=True)
+    console.print("the bundle is not what its manifest says; nothing was run", soft_wrap=True)
+    _print_alterations(tampering, console)
+
+
+def print_bundle(path: Path, sha256: str, attempts: Mapping[int, Bundled | None], console: Console) -> None:
+    """What a bundle holds. None: an attempt whose records cannot be read."""
+    console.print(f"{clean(str(path))}: {counted(len(attempts), 'attempt')}, sha256 {sha256}", soft_wrap=True)
+    table = plain_table("attempt", "problem", "model", "status", "speedup", "device", "verified")
+    for number, attempt in attempts.items():
+        table.add_row(str(number), *map(cell, _row(attempt) if attempt else ("cannot be read",)))
+    console.print(table)
+
+
+def _row(attempt: Bundled) -> tuple[str, ...]:
+    claim = attempt.verification
+    speedup = f"{claim.measurement.speedup:.3f}" if claim.measurement else ""
+    device = claim.environment.device_name if claim.environment else ""
+    return attempt.problem.id, attempt.run.model, claim.status, speedup, device, claim.created
+
+
+def _print_alterations(alterations: Sequence[str], console: Console) -> None:
+    for alteration in alterations:
+        console.print(f"  tampered: {clean(alteration)}", soft_wrap=True)
 
 
 def _line(verification: Verification) -> str:

@@ -9,16 +9,16 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.referee_process import OnStage
-from kernelproof.errors import UsageError
-from kernelproof.extraction import extract, normalise
-from kernelproof.hashing import sha256_text
-from kernelproof.types import Measurement, Reproduction, Status, Verification
+from kernelproof.runs.bundles.contradictions import program_changed
+from kernelproof.runs.bundles.writing import claim_of, shown_program
+from kernelproof.types import Measurement, Reproduction, Rigor, Status, Verification, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
+from kernelproof.version import policy_of
 
-DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof")
+DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof", "policy")
 """Environment fields that must agree before two times are compared; on a CPU also these:"""
 DECISIVE_CPU = ("cpu", "cores")
-DECISIVE_SETTINGS = ("backend", "size", "numerics", "purity", "own_kernel", "threads")
+DECISIVE_SETTINGS = ("backend", "size", "numerics", "purity", "own_kernel")
 """Settings that decide what a result means; how long and how narrowly was measured is none of them."""
 OTHER_GPU, OTHER_BOARD = 0.05, 0.08
 """The allowed difference of two GPUs of one model, as a log-ratio, and of two whose boards have other part
@@ -29,33 +29,55 @@ TOO_WIDE = 0.25
 
 
 def reproduce(
-    store: Store, attempt_id: int, engine: Engine, on_stage: OnStage = lambda _: None
+    store: Store,
+    attempt_id: int,
+    engine: Engine,
+    on_stage: OnStage = lambda _: None,
+    *,
+    rigor: Rigor | None = None,
+    verification_id: int | None = None,
 ) -> Reproduction:
     """Verifies an attempt again with its own settings and appends the verification.
 
-    Raises UsageError when the attempt holds nothing to reproduce.
+    `rigor`: in place of its own. `verification_id`: the claim, where it is not the one that counts. Raises
+    UsageError when the attempt holds nothing to reproduce.
     """
     stored = store.load_attempt(attempt_id)
-    if stored.verdict is None:
-        why = f"it ended as {stored.status}" if stored.status else "it is not finished"
-        raise UsageError(f"attempt {attempt_id} was never verified ({why}); there is nothing to reproduce")
-    then = stored.verdict.verification
-    alterations = (*stored.alterations, *_source_changed(stored, then))
+    then = claim_of(stored, verification_id).verification
+    alterations = (*stored.alterations, *_changed(store, stored, then))
     if alterations:
-        return Reproduction(
-            attempt_id=attempt_id,
-            finding=Finding.ALTERED,
-            reason="what is stored is not what was judged",
-            alterations=alterations,
-            differences={},
-            then=then,
-            now=None,
-            verification_id=None,
-        )
+        return tampered(attempt_id, then, alterations, "what is stored is not what was judged")
     assert stored.source is not None
-    settings = then.settings.model_copy(update={"bar": None})  # there is no better one that it is beside
-    now = engine.verify(stored.source, stored.problem, settings, on_stage)
-    number = store.record_verification(attempt_id, now, kind="reproduce")
+    now = engine.verify(stored.source, stored.problem, settings_again(then.settings, rigor), on_stage)
+    return compared(attempt_id, then, now, store.record_verification(attempt_id, now, kind="reproduce"))
+
+
+def settings_again(settings: VerifySettings, rigor: Rigor | None) -> VerifySettings:
+    """The settings of a verification that is repeated; with `rigor` as exact as that."""
+    exact = {"rigor": rigor, "target_half_width": None, "measure_seconds": None} if rigor else {}
+    return settings.model_copy(update={"bar": None, **exact})  # there is no better one that it is beside
+
+
+def tampered(
+    attempt_id: int, then: Verification | None, alterations: tuple[str, ...], reason: str
+) -> Reproduction:
+    """The reproduction of what was changed since it was judged: nothing was run."""
+    return Reproduction(
+        attempt_id=attempt_id,
+        finding=Finding.TAMPERED,
+        reason=reason,
+        alterations=alterations,
+        differences={},
+        then=then,
+        now=None,
+        verification_id=None,
+    )
+
+
+def compared(
+    attempt_id: int, then: Verification, now: Verification, verification_id: int | None
+) -> Reproduction:
+    """The reproduction that two verifications make. `verification_id`: the new one's, where it is stored."""
     finding, reason = compare(then, now)
     return Reproduction(
         attempt_id=attempt_id,
@@ -65,23 +87,19 @@ def reproduce(
         differences=environment_differences(then, now),
         then=then,
         now=now,
-        verification_id=number,
+        verification_id=verification_id,
     )
 
 
-def _source_changed(stored: StoredAttempt, then: Verification) -> tuple[str, ...]:
-    """Whether extracting again from the stored response gives the source that was judged."""
-    response = stored.response
-    if response is None:
+def _changed(store: Store, stored: StoredAttempt, then: Verification) -> tuple[str, ...]:
+    """What of a stored attempt is no longer what was judged."""
+    if stored.response is None or stored.extraction is None:
         return ("the response is missing",)
-    found = extract(response).candidate
-    # Earlier versions made the line endings of an answer plain even where it was nothing but a program.
-    same = found and (found.sha256, sha256_text(normalise(found.source)[0]))
-    if then.candidate_sha256 not in (same or ()):
-        return ("the stored response no longer yields the source that was judged",)
+    base = shown_program(store, stored)
+    program = program_changed(stored.response, stored.extraction, base, then)
     if stored.problem.sha256 != then.problem_sha256:
-        return ("the stored problem is not the one that was judged against",)
-    return ()
+        return (*program, "the stored problem is not the one that was judged against")
+    return tuple(program)
 
 
 def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
@@ -99,6 +117,9 @@ def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
         return (Finding.NOW_RIGHT if now.status is Status.CORRECT else Finding.OTHER_FAILURE), said_both
     if then.measurement is None or now.measurement is None:
         return Finding.SAME, f"{now.status} both times"
+    if then.settings.threads != now.settings.threads:
+        threads = f"threads {then.settings.threads} then, {now.settings.threads} now"
+        return Finding.NOT_COMPARABLE, f"correct both times; {threads}"
     decisive = [*DECISIVE, *(() if backend(now.settings.backend).on_gpu else DECISIVE_CPU)]
     changed = [name for name in environment_differences(then, now) if name in decisive]
     if changed:
@@ -130,10 +151,17 @@ def _compare_times(then: Measurement, now: Measurement, gpus: float, where: str)
     both = f"speedup {then.speedup:.3f} then, {now.speedup:.3f} now{where}"
     said = f"{both} ({change:+.1%}, +-{allowed:.1%} allowed)"
     if abs(change) <= allowed:
-        finding = Finding.SAME if allowed <= TOO_WIDE else Finding.AMBIGUOUS
-    else:
-        finding = Finding.FASTER if change > 0 else Finding.SLOWER
-    return finding, said
+        if allowed > TOO_WIDE:
+            return Finding.AMBIGUOUS, f"{said}; {_remedy(then, now)}"
+        return Finding.SAME, said
+    return (Finding.FASTER if change > 0 else Finding.SLOWER), said
+
+
+def _remedy(then: Measurement, now: Measurement) -> str:
+    """What would resolve a comparison that is too wide to say anything."""
+    if max(_half(then), then.resolution) > TOO_WIDE:
+        return "the first measurement is so wide that no second one can confirm it: it has to be made anew"
+    return "a quiet machine and --rigor publish make the new measurement narrower"
 
 
 def _half(measurement: Measurement) -> float:
@@ -142,7 +170,9 @@ def _half(measurement: Measurement) -> float:
 
 
 def environment_differences(then: Verification, now: Verification) -> dict[str, tuple[object, object]]:
-    """Fields in which the two environments differ, as (then, now)."""
+    """Fields in which the two environments differ, and the policy where that is another, as (then, now)."""
+    policies = policy_of(then.verifier), policy_of(now.verifier)
+    other = {"policy": policies} if policies[0] != policies[1] else {}
     if then.environment is None or now.environment is None:
-        return {}
-    return then.environment.differences(now.environment)
+        return {**other}
+    return {**then.environment.differences(now.environment), **other}

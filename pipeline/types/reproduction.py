@@ -19,12 +19,18 @@ class ReproductionFinding(StrEnum):
     NOW_RIGHT = "now_right"
     OTHER_FAILURE = "other_failure"
     NOT_COMPARABLE = "not_comparable"
-    ALTERED = "altered"
+    TAMPERED = "tampered"
 
     @property
     def confirms(self) -> bool:
         """Whether the stored result stands."""
         return self in (ReproductionFinding.SAME, ReproductionFinding.FASTER)
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the stored result does not hold. Neither is so where nothing can be said."""
+        undecided = (ReproductionFinding.AMBIGUOUS, ReproductionFinding.NOT_COMPARABLE)
+        return not self.confirms and self not in undecided
 
 
 class Reproduction(FrozenRecord):
@@ -34,10 +40,10 @@ class Reproduction(FrozenRecord):
     finding: ReproductionFinding
     reason: str
     alterations: tuple[str, ...]
-    """What was changed in the store since it was written; then nothing was run."""
+    """What was changed since it was written, in the store or in a bundle; then nothing was run."""
     differences: dict[str, tuple[object, object]]
     """Environment fields that differ: (then, now)."""
     then: Verification | None
     now: Verification | None
     verification_id: int | None
-    """The new verification's id in the store."""
+    """The new verification's id in the store; None where nothing is kept, as of a bundle."""

@@ -13,6 +13,9 @@ import pytest
 from tests.cli import material
 from tests.cli.program import Program
 
+QUICK = ("--backend", "cpp", "--trials", "1")
+"""Of a verification whose times hardly matter."""
+
 
 @pytest.fixture(scope="session")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -41,6 +44,17 @@ def stored(program: Program, one_attempt: Path) -> Program:
     """The program in a copy of it."""
     shutil.copytree(one_attempt, program.workspace, dirs_exist_ok=True)
     return program
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path, suite: Path) -> Path:
+    """A workspace with one correct, measured attempt."""
+    root = tmp_path_factory.mktemp("measured")
+    (root / "sines.py").write_text(material.sines())
+    with working_in(root / "workspace", cache) as program:
+        options = ("--problem", "sines", "--suite", suite, *QUICK, "--seconds", "2")
+        program.run("verify", root / "sines.py", *options)
+    return program.workspace
 
 
 @contextmanager

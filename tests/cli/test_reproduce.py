@@ -11,21 +11,8 @@ import pytest
 
 from kernelproof.types import AttemptKey, Extraction, Status, Verification
 from tests.cli import material
-from tests.cli.conftest import working_in
+from tests.cli.conftest import QUICK
 from tests.cli.program import Program
-
-QUICK = ("--backend", "cpp", "--trials", "1")
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path, suite: Path) -> Path:
-    """A workspace with one correct, measured attempt."""
-    root = tmp_path_factory.mktemp("measured")
-    (root / "sines.py").write_text(material.sines())
-    with working_in(root / "workspace", cache) as program:
-        options = ("--problem", "sines", "--suite", suite, *QUICK, "--seconds", "2")
-        program.run("verify", root / "sines.py", *options)
-    return program.workspace
 
 
 @pytest.fixture
@@ -72,7 +59,7 @@ def test_an_altered_source_is_said_and_nothing_is_run(verified: Program) -> None
         )
         assert changed.rowcount == 1
     done = verified.run("reproduce", "1", code=1)
-    assert done.stdout.startswith("attempt 1: altered\n") and "  altered: " in done.stdout
+    assert done.stdout.startswith("attempt 1: tampered\n") and "  tampered: " in done.stdout
     assert len(verified.attempts()[0].verifications) == 1
 
 
@@ -88,7 +75,7 @@ def test_another_environment_is_not_comparable(verified: Program) -> None:
         claim = first.verification.model_copy(update={"environment": elsewhere})
         store.retract(first.id, "replaced by a claim from elsewhere")
         store.record_verification(1, Verification.model_validate(claim.model_dump()), "again")
-    done = verified.run("reproduce", "1", code=1)
+    done = verified.run("reproduce", "1", code=3)
     assert done.stdout.startswith("attempt 1: not comparable\n")
     assert "cpu: Another CPU then" in done.stdout and "torch: 2.11.0 then" in done.stdout
 

@@ -112,7 +112,7 @@ def on_gpu(verification: Verification, uuid: str, board: str | None) -> Verifica
 
 
 @pytest.mark.parametrize(
-    "rules", [{"numerics": "tf32"}, {"purity": "own-compute"}, {"own_kernel": False}, {"threads": 1}]
+    "rules", [{"numerics": "tf32"}, {"purity": "own-compute"}, {"own_kernel": False}, {"backend": "cuda"}]
 )
 @pytest.mark.parametrize("status", [Status.CORRECT, Status.WRONG_OUTPUT])
 def test_verdicts_under_other_rules_are_not_compared(rules: dict[str, object], status: Status) -> None:
@@ -121,6 +121,15 @@ def test_verdicts_under_other_rules_are_not_compared(rules: dict[str, object], s
     finding, reason = compare(judged(), now.model_copy(update={"settings": settings}))
     assert finding is Finding.NOT_COMPARABLE
     assert all(name in reason for name in rules)
+
+
+def test_with_other_threads_times_are_not_compared_and_what_is_wrong_is_wrong() -> None:
+    """Else a bundle that claims more threads than there are would never be found wrong."""
+    now, wrong = judged(speedup=2.0), judged(Status.WRONG_OUTPUT)
+    threads = {"settings": now.settings.model_copy(update={"threads": 9})}
+    finding, reason = compare(judged(speedup=2.0), now.model_copy(update=threads))
+    assert finding is Finding.NOT_COMPARABLE and "threads 0 then, 9 now" in reason
+    assert compare(judged(speedup=2.0), wrong.model_copy(update=threads))[0] is Finding.NOW_WRONG
 
 
 def test_a_more_rigorous_measurement_is_compared() -> None:

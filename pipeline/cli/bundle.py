@@ -1,0 +1,71 @@
+"""`kernelproof bundle`: one file from which a stranger reproduces a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelproof.cli.completion import attempts
+from kernelproof.cli.filter_options import FilterOptions
+from kernelproof.cli.options import WorkspaceOption, given_options, given_path, nonempty_text, takes_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kernelproof.db.store import Store
+    from kernelproof.types.bundle import Bundled
+
+AllRankedOption = Annotated[
+    bool,
+    typer.Option("--all-ranked", help="The best of each problem of every board."),
+]
+
+
+@takes_options
+def bundle(
+    attempt: Annotated[
+        str | None,
+        typer.Argument(
+            parser=nonempty_text,
+            autocompletion=attempts,
+            help="The attempt's number (17 or '#17'), or: last [default: those that pass the filters].",
+        ),
+    ] = None,
+    *,
+    context: typer.Context,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", parser=given_path, metavar="<path>", help="The file that is written."),
+    ],
+    all_ranked: AllRankedOption = False,
+    options: FilterOptions,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write an attempt, or the best of each problem, to one file, for kernelproof reproduce elsewhere."""
+    from kernelproof.db.store import open_store
+    from kernelproof.errors import UsageError
+    from kernelproof.report.plain import say
+    from kernelproof.runs.bundles.writing import write_bundle
+    from kernelproof.wording import counted
+    from kernelproof.workspace import open_workspace
+
+    filtered = all_ranked or bool(given_options(options, context))
+    if (attempt is not None) is filtered:
+        raise UsageError("give one attempt, or filters as leaderboard takes them, or --all-ranked")
+    with open_store(open_workspace(workspace).database, only_read=True) as store:
+        chosen = list(_chosen(store, attempt, options))
+        sha256, size = write_bundle(chosen, output)
+    say(f"{output}: {counted(len(chosen), 'attempt')}, {size / 1000:,.0f} kB, sha256 {sha256}")
+
+
+def _chosen(store: Store, attempt: str | None, options: FilterOptions) -> Iterator[Bundled]:
+    from kernelproof.runs.audit import leaders
+    from kernelproof.runs.bundles.writing import bundled
+
+    if attempt is not None:
+        yield bundled(store, store.resolve_attempt(attempt))
+        return
+    for leader in leaders(store, options.filters()):
+        yield bundled(store, leader.best.attempt_id, leader.best.verification_id)

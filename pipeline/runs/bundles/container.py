@@ -1,0 +1,194 @@
+"""The zip file of a bundle, opened as what a stranger sent: nothing is unpacked, and all work is bounded.
+
+Refused are files that only look harmless: a bomb, names that lead out of the bundle, links, encrypted or
+doubled members, bytes that no member owns. The standard library reads the format; what it would believe is
+checked first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from kernelproof.runs.bundles.layout import (
+    MOST_BYTES,
+    MOST_FILE_BYTES,
+    MOST_MEMBER_BYTES,
+    MOST_MEMBERS,
+    BadBundle,
+)
+from kernelproof.wording import counted
+
+END = struct.Struct("<4s4H2LH")
+"""The end of a zip file (APPNOTE 4.3.16): signature, two numbers of disks, two counts of members, the
+directory's size and place, the length of a comment."""
+END_SIGNATURE = b"PK\x05\x06"
+LOCAL = struct.Struct("<4s5H3L2H")
+"""What stands before a member (APPNOTE 4.3.7)."""
+DIRECTORY_ENTRY = 46
+"""Bytes of an entry of the directory, without its name (APPNOTE 4.3.12)."""
+LONGEST_NAME = 200
+CHUNK = 1 << 16
+ENCRYPTED, DESCRIPTOR = 0x1, 0x8
+"""Flags of a member: encrypted; its sizes stand behind its data."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_./-]+")
+
+
+class Container:
+    """An open bundle's zip file. Use it as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises BadBundle, with a line that says why, for whatever is no zip file as bundles are."""
+        self.path = path
+        self._file = _opened(path)
+        try:
+            self._size = os.fstat(self._file.fileno()).st_size
+            count, start = self._hold_end()
+            self._archive = self._read_directory()
+            self._members = self._held(count, start)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Member to its size in bytes, uncompressed."""
+        return {name: info.file_size for name, info in self._members.items()}
+
+    def read(self, name: str) -> bytes:
+        """A member's bytes. Raises BadBundle where they are damaged, or more or fewer than it declares."""
+        return b"".join(self.chunks(name))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """The same, 64 KiB at a time."""
+        info, left = self._members[name], self._members[name].file_size
+        try:
+            with self._archive.open(info) as member:
+                while chunk := member.read(CHUNK):
+                    left -= len(chunk)
+                    yield chunk
+            if left:
+                raise EOFError
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, struct.error):
+            why = f"the data of {name} is damaged, or is not of the size that it declares"
+            raise self._bad(why) from None
+        except OSError as error:
+            raise self._bad(f"it cannot be read: {error.strerror}") from None
+
+    def _hold_end(self) -> tuple[int, int]:
+        """The number of members and where the directory begins, as the end of the file says.
+
+        Without this, the standard library would read a directory of any size, and believe a file that
+        something stands before or behind.
+        """
+        if self._size < END.size:
+            raise self._bad("it is not a zip file")
+        if self._size > MOST_FILE_BYTES:
+            raise self._bad(f"it is larger than a bundle may be ({MOST_FILE_BYTES >> 20} MiB)")
+        self._file.seek(self._size - END.size)
+        signature, *disks, count, also, size, start, comment = END.unpack(self._file.read(END.size))
+        if signature != END_SIGNATURE:
+            raise self._bad("it is not a zip file, or was cut off, or something stands behind it")
+        if count > MOST_MEMBERS:
+            raise self._bad(f"it declares {count:,} members, more than a bundle may have ({MOST_MEMBERS:,})")
+        if any(disks) or count != also or comment or start + size + END.size != self._size:
+            raise self._bad("its directory is not where a bundle has it: it was cut, joined or added to")
+        if size > count * (DIRECTORY_ENTRY + LONGEST_NAME):
+            raise self._bad("its directory is larger than its members need")
+        return int(count), int(start)
+
+    def _read_directory(self) -> zipfile.ZipFile:
+        try:
+            return zipfile.ZipFile(self._file)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, OSError):
+            raise self._bad("its directory is damaged") from None
+
+    def _held(self, count: int, directory: int) -> dict[str, zipfile.ZipInfo]:
+        """The members by name, each of them as bundles have them, side by side from the file's beginning."""
+        found: dict[str, zipfile.ZipInfo] = {}
+        place = total = 0
+        listed = self._archive.infolist()
+        if len(listed) != count:
+            raise self._bad(f"it declares {counted(count, 'member')} and lists {len(listed)}")
+        for info in listed:
+            self._hold(info)
+            if info.filename in found:
+                raise self._bad(f"it has two members called {info.filename}")
+            if info.header_offset != place:
+                raise self._bad(f"bytes that no member owns stand before {info.filename}")
+            place += LOCAL.size + len(info.filename) + info.compress_size
+            total += info.file_size
+            self._hold_local(info)
+            found[info.filename] = info
+        if place != directory:
+            raise self._bad("bytes that no member owns stand before its directory")
+        if total > MOST_BYTES:
+            raise self._bad(
+                f"it declares {total:,} bytes, more than a bundle may hold ({MOST_BYTES >> 20} MiB)"
+            )
+        return found
+
+    def _hold(self, info: zipfile.ZipInfo) -> None:
+        name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
+        if info.orig_filename != name or not _PLAIN_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+            raise self._bad(f"the name of a member is none that a bundle has: {info.orig_filename!r:.60}")
+        if name.startswith("/") or ".." in name.split("/"):
+            raise self._bad(f"the name of a member leads out of the bundle: {name!r:.60}")
+        if kind == stat.S_IFLNK:
+            raise self._bad(f"{name} is a link")
+        if info.is_dir() or kind not in (0, stat.S_IFREG):
+            raise self._bad(f"{name} is no file")
+        if info.file_size > MOST_MEMBER_BYTES:
+            most = f"{MOST_MEMBER_BYTES >> 20} MiB"
+            raise self._bad(f"{name} declares {info.file_size:,} bytes, more than a member may have ({most})")
+        if info.flag_bits & ENCRYPTED:
+            raise self._bad(f"{name} is encrypted")
+        if info.flag_bits & DESCRIPTOR or info.extra or info.comment:
+            raise self._bad(f"{name} is packed in a way that no bundle is")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise self._bad(f"{name} is compressed by a method that no bundle uses")
+
+    def _hold_local(self, info: zipfile.ZipInfo) -> None:
+        """What stands before a member's data has to say what the directory says of it."""
+        self._file.seek(info.header_offset)
+        header = self._file.read(LOCAL.size + len(info.filename))
+        if len(header) == LOCAL.size + len(info.filename):
+            _, _, flags, method, _, _, crc, packed, size, name_length, extra = LOCAL.unpack(
+                header[: LOCAL.size]
+            )
+            said = (flags, method, crc, packed, size, name_length, extra)
+            listed = (info.flag_bits, info.compress_type, info.CRC, info.compress_size, info.file_size)
+            if said == (*listed, len(info.filename), 0) and header[LOCAL.size :] == info.filename.encode():
+                return
+        raise self._bad(f"what stands before {info.filename} is not what the directory says of it")
+
+    def _bad(self, why: str) -> BadBundle:
+        return BadBundle(f"{self.path} is not read as a bundle: {why}")
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, opened without waiting: a pipe or a device would else block, or never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise BadBundle(f"{path} cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise BadBundle(f"{path} is no file; give the file that kernelproof bundle wrote")
+    return os.fdopen(descriptor, "rb")

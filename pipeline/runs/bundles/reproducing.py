@@ -1,0 +1,92 @@
+"""A bundle's claims, checked on this machine. Nothing is stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from kernelproof.backends import BACKENDS, names
+from kernelproof.devices.discovery import device_for
+from kernelproof.engine.engine import Engine
+from kernelproof.engine.referee_process import OnStage
+from kernelproof.errors import UsageError
+from kernelproof.problems import Suite
+from kernelproof.runs.bundles.reading import Taken
+from kernelproof.runs.reproduction import compared, settings_again, tampered
+from kernelproof.types import Reproduction, Rigor, Verification, VerifySettings
+from kernelproof.types import ReproductionFinding as Finding
+from kernelproof.types.bundle import Bundled
+
+LIMITS = ("load_seconds", "call_seconds", "build_seconds", "memory_bytes")
+"""Settings that say how much of this machine a candidate may take: a bundle asks for no more than usual."""
+
+
+def unknown_problems(attempts: Iterable[Bundled], suite: Suite) -> list[Bundled]:
+    """The attempts whose problem is not in the suite, letter by letter.
+
+    A problem's own code runs in the referee with the user's rights, and decides what is right.
+    """
+    known = {problem.sha256 for problem in suite.problems()}
+    return [attempt for attempt in attempts if attempt.problem.sha256 not in known]
+
+
+def reproduce_taken(
+    taken: Taken,
+    number: int,
+    engine: Engine,
+    on_stage: OnStage = lambda _: None,
+    *,
+    rigor: Rigor | None = None,
+    unsafe: bool = False,
+) -> Reproduction:
+    """Verifies an attempt of a bundle here, and compares; one that was edited is not run.
+
+    `unsafe`: the weakest sandbox will do. A bundle cannot ask for that. Raises MachineError for what this
+    machine lacks.
+    """
+    attempt = taken.attempt
+    if attempt is None or taken.tampering:
+        then = attempt.verification if attempt else None
+        return tampered(number, then, taken.tampering, "the bundle does not fit together")
+    then = attempt.verification
+    if lacking := _lacking(then.settings):
+        return _not_comparable(number, then, lacking)
+    candidate = attempt.extraction.candidate
+    assert candidate is not None
+    settings = _settings_here(then.settings, rigor, unsafe)
+    try:
+        now = engine.verify(candidate.source, attempt.problem, settings, on_stage)
+    except UsageError as error:
+        return _not_comparable(number, then, f"it cannot be run: {error}")
+    return compared(number, then, now, None)
+
+
+def _lacking(settings: VerifySettings) -> str | None:
+    """What the candidate's backend needs and this machine has not; None where nothing is missing."""
+    if settings.backend not in BACKENDS:
+        there = ", ".join(names())
+        return f"it was judged with the backend {settings.backend!r:.60}, and there are {there}"
+    if device_for(settings.backend) is None:
+        return f"the backend {settings.backend} needs a GPU, and this machine has none"
+    return None
+
+
+def _settings_here(settings: VerifySettings, rigor: Rigor | None, unsafe: bool) -> VerifySettings:
+    usual = VerifySettings(backend=settings.backend)
+    most = {name: min(getattr(settings, name), getattr(usual, name)) for name in LIMITS}
+    threads = min(settings.threads, len(os.sched_getaffinity(0)))
+    here = {**most, "threads": threads, "unsafe": unsafe}
+    return settings_again(settings, rigor).model_copy(update=here)
+
+
+def _not_comparable(number: int, then: Verification, reason: str) -> Reproduction:
+    return Reproduction(
+        attempt_id=number,
+        finding=Finding.NOT_COMPARABLE,
+        reason=reason,
+        alterations=(),
+        differences={},
+        then=then,
+        now=None,
+        verification_id=None,
+    )
