@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.search.kernels import CHOICES, KERNELS, LEVELS, MISTAKES, Kernel, read
-from benchmarks.search.proposer import Asked, Model, Program, Proposer
+from benchmarks.search.proposer import Asked, Idea, Model, Program, Proposer
 from kernelproof.extraction.blocks import fenced
 from kernelproof.types import Status
 from tests.loopback import Quiet, serving
@@ -26,6 +26,8 @@ from tests.providers.server import completion
 Message = dict[str, Any]
 _PROBLEM = re.compile(r"^# Problem (\S+?)(?::|$)", re.MULTILINE)
 _FAILED = re.compile(r"failed with status `(\w+)`")
+_PLANS_ASKED = re.compile(r"^Do not write a program yet\. Give (\d+) plans ", re.MULTILINE)
+_PLAN = re.compile(r"^# Plan$.*?^`{3,}text$\n(?P<title>.*?)$", re.MULTILINE | re.DOTALL)
 
 
 def able(model: Model) -> Model:
@@ -46,13 +48,16 @@ class Editor:
         self._lock = threading.Lock()
 
     def answer(self, messages: Sequence[Message]) -> str:
-        """An idea, and the program in a fence. Raises ValueError for a problem without kernels."""
+        """An idea, and the program in a fence; or plans, where the last question asks for them. Raises
+        ValueError for a problem without kernels."""
         kernel = problem_of(messages)
         with self._lock:
             self._asked[kernel.problem_id] += 1
             number = self._asked[kernel.problem_id]
-        asked = question(messages, number)
-        program = self._proposers[kernel.problem_id].answer(asked)
+        asked, proposer = question(messages, number), self._proposers[kernel.problem_id]
+        if wanted := _PLANS_ASKED.search(messages[-1]["content"]):
+            return plans(proposer.plans(asked, int(wanted[1])))
+        program = proposer.answer(asked)
         return f"{idea(program, asked.parent)}\n\n```python\n{kernel.source(program)}```\n"
 
 
@@ -77,7 +82,31 @@ def question(messages: Sequence[Message], number: int) -> Asked:
         failed=Status(failed[1]) if failed and parent else None,
         shown=programs(last),
         earlier=[parent] if parent else [],
+        idea=planned(last),
     )
+
+
+def plans(ideas: Sequence[Idea]) -> str:
+    """An answer to a question for plans: a title of each says its choices."""
+    kinds = [*CHOICES.items()]
+    titles = [", ".join(f"{kinds[i][0]}={kinds[i][1][level]}" for i, level in each.items()) for each in ideas]
+    return "\n".join(
+        f"## {n}. {title}\n\nThe rest is left open.\n" for n, title in enumerate(titles, start=1)
+    )
+
+
+def planned(text: str) -> Idea | None:
+    """The plan that a question says to carry out; None where it says none of ours."""
+    found = _PLAN.search(text)
+    if found is None:
+        return None
+    names, idea = [*CHOICES], dict[int, int]()
+    for part in found["title"].split(", "):
+        name, _, value = part.partition("=")
+        if name not in CHOICES or value not in CHOICES[name]:
+            return None
+        idea[names.index(name)] = CHOICES[name].index(value)
+    return idea
 
 
 def programs(text: str) -> list[Program]:

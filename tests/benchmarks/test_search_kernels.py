@@ -8,27 +8,29 @@ import os
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from benchmarks.search.editor import Editor, able, question, served
+from benchmarks.search.editor import Editor, able, planned, question, served
 from benchmarks.search.kernels import KERNELS, LEVELS, MISTAKES, points, read
 from benchmarks.search.on_kernels import apart, compared
 from benchmarks.search.proposer import MODELS, STRONG, Program
 from kernelproof import Submission, Verifier, backends
-from kernelproof.extraction import extract
+from kernelproof.extraction import extract, read_plans
 from kernelproof.policy import review
 from kernelproof.problems import open_suite
-from kernelproof.prompting import Failure, Shown, first_prompt, repair_prompt
+from kernelproof.prompting import Failure, Shown, first_prompt, plan_prompt, plans_prompt, repair_prompt
 from kernelproof.providers.base import messages
 from kernelproof.runs.likeness import likeness
 from kernelproof.types import Response, Severity, Status
 
 BACKEND = next(name for name in backends.names() if not backends.backend(name).on_gpu)
 POINT = (2, 1, 2, 3, 1)
+SURE = replace(STRONG, seen={Status.CORRECT: 1})
 
 
 def test_every_point_is_another_program_that_can_be_read_back() -> None:
@@ -95,6 +97,22 @@ def test_it_reads_of_real_questions_what_a_model_would() -> None:
     asked = question(messages(again), 2)
     assert (asked.parent, asked.failed) == (parent, Status.WRONG_OUTPUT)
     assert list(asked.shown) == others
+
+
+def test_it_plans_and_carries_out_what_it_planned() -> None:
+    problem, facts = open_suite().find("level2/10"), {"backend": BACKEND, "size": "small"}
+    first, editor = first_prompt(problem, **facts), Editor(SURE, 0)  # type: ignore[arg-type]
+    about: dict[str, Any] = {**facts, "template": "basic-v4", "first": first}
+    written = Response(text=editor.answer(messages(plans_prompt(problem, **about, count=4))))
+    plans = read_plans(written)
+    assert len(plans) == 4 and len({plan.title for plan in plans}) == 4
+    for plan in plans:
+        asked = messages(plan_prompt(problem, **about, plan=plan))
+        choices = planned(asked[-1]["content"])
+        assert choices is not None and len(choices) == 2
+        program = read(editor.answer(asked))
+        assert program is not None and {i: program.point[i] for i in choices} == choices
+    assert planned(messages(first)[-1]["content"]) is None
 
 
 def test_its_first_programs_fail_as_often_as_real_ones_and_a_repair_keeps_the_point() -> None:
