@@ -81,5 +81,11 @@ def _stored(row: Batch) -> StoredBatch:
         finished=row.finished,
         ended=row.ended,
         silent_s=max(0.0, silent),
-        alive=row.ended is None and abs(silent) <= LEASE_S and not is_gone(row.owner),
+        alive=is_alive(row),
     )
+
+
+def is_alive(row: Batch) -> bool:
+    """Whether the process of a batch is at work."""
+    silent = abs(time.time() - row.renewed)
+    return row.ended is None and silent <= LEASE_S and not is_gone(row.owner)

@@ -88,9 +88,9 @@ class Database:
             try:
                 done = self._patiently(once)
             except (DBAPIError, sqlite3.Error):
-                self._require_file()  # where it is gone, that says more
+                self.require()  # where it is gone, that says more
                 raise
-            self._require_file()  # afterwards: a file that was moved has got it
+            self.require()  # afterwards: a file that was moved has got it
             return done
 
     def write_if_free(self, work: Callable[[Session], bool]) -> bool:
@@ -138,7 +138,7 @@ class Database:
             if schema_of(connection, self.path) != HEAD:
                 _migrate(connection, self.path)
 
-    def _require_file(self) -> None:
+    def require(self) -> None:
         """Raises StoreError where the file that was opened is no longer at its path.
 
         SQLite would go on writing to one that nobody finds.

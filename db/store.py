@@ -16,6 +16,7 @@ from kernelproof.db import attempts, leases, loading, models, records, reported
 from kernelproof.db.batches import Batches, runs_named
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.leases import Leases
+from kernelproof.db.newest import Newest
 from kernelproof.db.reported import Imported, Kept
 from kernelproof.db.retraction import Retraction
 from kernelproof.db.scores.queries import ScoreQueries
@@ -98,6 +99,11 @@ class Store:
     def scores(self) -> ScoreQueries:
         """The scores that leaderboard, pages and exports show."""
         return ScoreQueries(self._database)
+
+    @property
+    def newest(self) -> Newest:
+        """The newest attempts, and whether anything is new."""
+        return Newest(self._database)
 
     @property
     def tags(self) -> Tags:

@@ -114,6 +114,7 @@ ROW = Bounds(1, 2**63 - 1)
 """Of a table in the database."""
 TOP = Bounds(1, 100_000_000)
 """Kernels that a leaderboard lists."""
+PORT = Bounds(0, 65_535)
 KERNELS = Bounds(0, 1000)
 """Kernels that have a section in a report."""
 

@@ -5,8 +5,8 @@ Imports the standard library alone: the command line offers these words before i
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Literal
+from enum import EnumType, StrEnum
+from typing import Any, Literal, get_args
 
 Numerics = Literal["fp32", "tf32"]
 """The arithmetic of float32 problems."""
@@ -83,3 +83,11 @@ _FLAG_MEANING = {
     Flag.INTERPRETED: "interpreted on a CPU: not compiled, not timed",
     Flag.WEIGHTS_SPECIALISED: "right with a fresh model's weights only",
 }
+
+
+def words_of(kind: Any) -> tuple[str, ...]:
+    """The words of an enumeration or a `Literal`, in their order."""
+    if isinstance(kind, EnumType):
+        members: dict[str, Any] = dict(kind.__members__)
+        return tuple(member.value for member in members.values())
+    return get_args(kind)

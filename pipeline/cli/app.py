@@ -30,6 +30,7 @@ from kernelproof.cli.rejudge import rejudge
 from kernelproof.cli.report import report
 from kernelproof.cli.reproduce import reproduce
 from kernelproof.cli.retract import retract
+from kernelproof.cli.serve import serve
 from kernelproof.cli.show import show
 from kernelproof.cli.status import status
 from kernelproof.cli.tag import tag
@@ -66,6 +67,7 @@ app.command()(verify)
 app.command("import")(import_)
 app.command()(leaderboard)
 app.command()(report)
+app.command()(serve)
 app.command()(show)
 app.command()(status)
 app.command()(reproduce)

@@ -16,13 +16,13 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from enum import EnumType
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from kernelproof.backends import names, our_backends
 from kernelproof.bounds import MEASURE_S, TRIALS, Bounds
-from kernelproof.choices import Baseline, Numerics, Purity, Rigor
+from kernelproof.choices import Baseline, Numerics, Purity, Rigor, words_of
 from kernelproof.cli.completion import attempts, runs
 from kernelproof.workspace import user_path
 
@@ -42,14 +42,6 @@ class Sets:
     """Beside an option's type: the setting that it sets, where that has another name than the option."""
 
     setting: str
-
-
-def words_of(kind: Any) -> tuple[str, ...]:
-    """The words of an enumeration or a `Literal`, in their order."""
-    if isinstance(kind, EnumType):
-        members: dict[str, Any] = dict(kind.__members__)
-        return tuple(member.value for member in members.values())
-    return get_args(kind)
 
 
 def choice(kind: Any, sentence: str) -> Any:

@@ -84,7 +84,7 @@ def _at(model: ModelProgress, places: Iterable[str]) -> int:
 
 def progress_table(progress: BatchProgress, console: Console) -> Table:
     """A row for each model, and one for all where there are several."""
-    rows = [*progress.models, progress.whole] if len(progress.models) > 1 else list(progress.models)
+    rows = _rows(progress)
     # A table that is drawn anew keeps its columns as far as it can.
     done = progress.whole.over >= progress.whole.samples
     for layout in LAYOUTS:
@@ -95,6 +95,18 @@ def progress_table(progress: BatchProgress, console: Console) -> Table:
             if wide <= console.width:
                 return table
     return table
+
+
+def _rows(progress: BatchProgress) -> list[ModelProgress]:
+    return [*progress.models, progress.whole] if len(progress.models) > 1 else list(progress.models)
+
+
+def progress_cells(progress: BatchProgress) -> tuple[list[str], list[list[str]]]:
+    """The widest table as texts: titles, and a row for each model. Columns without anything are left out."""
+    rows = _rows(progress)
+    columns = [column for column in LAYOUTS[0] if any(map(column.cell, rows))]
+    titles = ["model", *(column.title for column in columns)]
+    return titles, [[_name(row.model), *(column.cell(row) for column in columns)] for row in rows]
 
 
 def _table(columns: Sequence[_Column], rows: Sequence[ModelProgress], name_width: int) -> Table:
@@ -124,6 +136,11 @@ def _line(text: str) -> Text:
 
 
 def _below(progress: BatchProgress) -> list[str]:
+    return [f"{title:<9} {fact}" for title, fact in progress_facts(progress)]
+
+
+def progress_facts(progress: BatchProgress) -> list[tuple[str, str]]:
+    """Name and fact of what is worth a line below the table."""
     whole = progress.whole
     here = [f"{whole.places[place]} {place}" for place in HERE if place in whole.places]
     facts = [
@@ -138,7 +155,7 @@ def _below(progress: BatchProgress) -> list[str]:
         ("referees", "" if progress.busy_share is None else f"{percent(progress.busy_share)} busy"),
         ("time", _time(progress)),
     ]
-    return [f"{title:<9} {fact}" for title, fact in facts if fact]
+    return [(title, fact) for title, fact in facts if fact]
 
 
 def _ended_title(progress: BatchProgress, model: ModelProgress) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -54,35 +54,44 @@ def attempt_file(found: AttemptPage, made: str) -> str:
     return rendered("attempt.html", {"made": made, "found": found}).text
 
 
-def board_facts(report: Report) -> dict[str, object]:
-    """What the templates are told of a report: its charts are drawn here."""
+def board_facts(report: Report, href: Callable[[int], str | None] | None = None) -> dict[str, object]:
+    """What the templates are told of a report: its charts are drawn here.
+
+    `href`: attempt to where its page is; None: those of the report's own kernels are on the same page.
+    """
+    shown = {found.attempt.id: f"#kernel-{found.attempt.id}" for found in report.kernels}
     return {
         "report": report,
         "pictures": [board_pictures(board) for board in report.boards],
-        "shown": {found.attempt.id for found in report.kernels},
+        "href": href or shown.get,
     }
 
 
 def rendered(
-    template: str, facts: dict[str, object], *, scripts: Sequence[str] = ("page.js",), sources: str = ""
+    template: str, facts: dict[str, object], *, scripts: Sequence[str] = ("page.js",), served: bool = False
 ) -> Page:
     """A template filled with facts, and with our style and scripts.
 
-    `sources`: what the policy allows besides, such as `connect-src 'self'` for a page that a server sends.
+    `served`: it comes from a server of ours, which it may ask for more; else it asks nobody for anything.
     """
     style, script = _file("style.css"), "".join(map(_file, scripts))
     allowed = (
         "default-src 'none'",
         f"style-src '{_hash(style)}'",
-        f"script-src '{_hash(script)}'",
+        f"script-src '{_hash(script)}'" if scripts else "script-src 'none'",
         "img-src data:",
-        *([sources] if sources else []),
+        *(["connect-src 'self'"] if served else []),
         "base-uri 'none'",
-        "form-action 'none'",
+        "form-action 'self'" if served else "form-action 'none'",
     )
     policy = "; ".join(allowed)
     ours = {"style": Markup(style), "script": Markup(script), "policy": policy, "version": __version__}
     return Page(_templates().get_template(template).render(ours | facts), policy)
+
+
+def fragment(template: str, facts: dict[str, object]) -> Markup:
+    """A part of a page: a template filled with facts."""
+    return Markup(_templates().get_template(template).render(facts))
 
 
 @cache

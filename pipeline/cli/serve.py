@@ -1,0 +1,46 @@
+"""`kernelproof serve`: the report's pages in a browser, from the database as it is now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelproof.bounds import PORT
+from kernelproof.cli.options import WorkspaceOption, nonempty_text, number, takes_options
+
+DEFAULT_PORT = 8177
+
+
+@takes_options
+def serve(
+    *,
+    host: Annotated[
+        str,
+        typer.Option(
+            parser=nonempty_text, help="The address to listen on. Other machines reach any but this one."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, number(PORT, "The port to listen on; 0 takes one that is free.")] = DEFAULT_PORT,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show the results in a browser, and what is new while runs go on. Ctrl-C ends it.
+
+    It shows what kernelproof report writes, and a page for every attempt. Nothing is written.
+    It needs pip install 'kernelproof[serve]'.
+    """
+    from kernelproof.report.serving import require
+
+    require()
+    from kernelproof.report.plain import say
+    from kernelproof.report.serving.running import serve as run
+    from kernelproof.workspace import open_workspace
+
+    database = open_workspace(workspace).database
+
+    def ready(address: str, public: bool) -> None:
+        say(f"{address} shows {database}; Ctrl-C ends it")
+        if public:
+            say("every machine that reaches this address can read all of it", err=True)
+
+    run(database, host, port, ready)

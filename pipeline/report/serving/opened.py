@@ -1,0 +1,66 @@
+"""The database, kept open, and opened again after it was away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from kernelproof.db.newest import State
+from kernelproof.db.store import Store, open_store
+from kernelproof.errors import KernelproofError, StoreError, UsageError
+
+T = TypeVar("T")
+
+
+class Opened:
+    """The store of a database that other processes write to. Threads may share it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError when there is no database, StoreError when it cannot be used."""
+        self._path = path
+        self._store: Store | None = open_store(path, only_read=True)
+        self._turn = threading.Lock()
+
+    @property
+    def path(self) -> Path:
+        """The database's file."""
+        return self._path
+
+    def ask(self, question: Callable[[Store], T]) -> T:
+        """The answer of a question to the store.
+
+        Raises StoreError when the database cannot be used, or is away: the next question opens it again.
+        """
+        with self._turn:
+            if self._store is None:
+                try:
+                    self._store = open_store(self._path, only_read=True)
+                except UsageError as error:
+                    raise StoreError(str(error)) from None
+            store = self._store
+        try:
+            store.newest.require()
+            return question(store)
+        except StoreError:
+            self._leave(store)
+            raise
+
+    def state(self) -> State:
+        """The state that the database is in; one of its own while it cannot be used."""
+        try:
+            return self.ask(lambda store: store.newest.state())
+        except KernelproofError:
+            return State("away", "away")
+
+    def close(self) -> None:
+        """Closes the database."""
+        if self._store is not None:
+            self._leave(self._store)
+
+    def _leave(self, store: Store) -> None:
+        with self._turn:
+            if self._store is store:
+                store.close()
+                self._store = None
