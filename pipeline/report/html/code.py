@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import unified_diff
-from io import StringIO
+from functools import cache
 from itertools import groupby
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kernelproof.report.plain import visible
 from kernelproof.wording import counted
@@ -27,15 +27,40 @@ _MOST_DIFFED = 4_000
 
 
 def coloured(source: str, language: str = "python") -> Markup:
-    """A program, or a diff, as spans whose classes style.css colours."""
-    from pygments.formatters import HtmlFormatter
+    """A program, or a diff, as spans whose classes style.css colours; other words have none."""
     from pygments.lexers import DiffLexer, PythonLexer
 
     lexer = {"python": PythonLexer, "diff": DiffLexer}[language](**_EXACT)
-    tokens = lexer.get_tokens(visible(cut(source, MOST_CODE)))
-    written = StringIO()
-    HtmlFormatter(nowrap=True).format(_with_kernels(tokens), written)
-    return Markup(written.getvalue())
+    tokens = _with_kernels(lexer.get_tokens(visible(cut(source, MOST_CODE))))
+    named = _names()
+    written = []
+    for name, run in groupby(tokens, lambda token: next((n for kind, n in named if token[0] in kind), "")):
+        text = escape("".join(part for _, part in run))
+        written.append(Markup('<span class="{}">{}</span>').format(name, text) if name else text)
+    return Markup("").join(written)
+
+
+@cache
+def _names() -> tuple[tuple[Any, str], ...]:
+    """Kinds of tokens and their classes in style.css: the first that a token is of is its own."""
+    from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String
+
+    return (
+        (Comment.PreprocFile, "s"),
+        (Comment.Preproc, "t"),
+        (Comment, "c"),
+        (Keyword.Type, "t"),
+        (Keyword, "k"),
+        (Operator.Word, "k"),
+        (String, "s"),
+        (Number, "m"),
+        (Name.Class, "n"),
+        (Name.Function, "n"),
+        (Generic.Inserted, "gi"),
+        (Generic.Deleted, "gd"),
+        (Generic.Subheading, "gu"),
+        (Generic.Heading, "gu"),
+    )
 
 
 def _with_kernels(tokens: Iterable[Token]) -> Iterator[Token]:

@@ -62,6 +62,12 @@ _LOOK = {
 }
 _ATTRIBUTES = _PLACE | _LOOK
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_PLACED = re.compile(r"translate\((-?[\d.e-]+),(-?[\d.e-]+)\)")
+_CIRCLE = re.compile(r"M([\d.]+),0A\1,\1,")
+_MANY = 20
+_USUAL = {"opacity": "1", "stroke-width": "1"}
+"""What an attribute is where it is left out."""
+_NOTHING = "M0,0h0v0h0Z"
 
 
 def require() -> None:
@@ -95,17 +101,37 @@ def _written(element: ElementTree.Element) -> str:
     name = element.tag.removeprefix(_NAMESPACE)
     if name not in _ELEMENTS or element.get("display") == "none":
         return ""
-    inside = "".join(map(_written, element)) or escape(element.text or "")
-    if name == "g" and not inside.strip():
+    inside = _dots(element) or "".join(map(_written, element)) or escape(element.text or "")
+    if (name == "g" and not inside.strip()) or element.get("d") == _NOTHING:
         return ""
     kept = "".join(
         f' {key}="{escape(_NUMBER.sub(_rounded, value))}"'
         for key, value in element.attrib.items()
-        if key in _ATTRIBUTES and value != "none"
+        if key in _ATTRIBUTES and value != _USUAL.get(key, "none")
     )
     fill = ' fill="none"' if element.get("fill") in ("none", NONE) else ""
     kept = kept.replace(f' fill="{NONE}"', "")
-    return f"<{name}{kept}{fill}>{inside}</{name}>"
+    return f"<{name}{kept}{fill}>{inside}</{name}>" if inside else f"<{name}{kept}{fill}/>"
+
+
+def _dots(group: ElementTree.Element) -> str:
+    """Many circles as one path for all that look alike, of strokes without length and with round ends: a
+    tenth of the bytes. Empty for anything else."""
+    paths: dict[tuple[str, ...], list[str]] = {}
+    for child in group:
+        at = _PLACED.fullmatch(child.get("transform", ""))
+        circle = _CIRCLE.match(child.get("d", ""))
+        if at is None or circle is None:
+            return ""
+        look = (circle[1], child.get("fill", INK), child.get("opacity", "1"))
+        paths.setdefault(look, []).append(f"M{float(at[1]):.1f},{float(at[2]):.1f}h0")
+    if len(group) < _MANY:
+        return ""
+    return "".join(
+        f'<path d="{"".join(path)}" fill="none" stroke="{escape(fill)}" opacity="{escape(opacity)}" '
+        f'stroke-width="{2 * float(radius):.2f}" stroke-linecap="round"/>'
+        for (radius, fill, opacity), path in paths.items()
+    )
 
 
 def _rounded(found: re.Match[str]) -> str:

@@ -91,3 +91,13 @@ def test_speedups_stand_between_the_ends_of_their_axis(values: list[float]) -> N
     assert low <= 0.5 and high >= 2
     assert all(low <= min(max(value, 0.01), 100) <= high for value in values)
     assert math.isfinite(low) and math.isfinite(high)
+
+
+def test_many_dots_are_one_path_of_each_colour() -> None:
+    block = tuple(float(ms) for ms in range(1, 101))
+    measured = samples.measurement(2.0).model_copy(
+        update={"candidate_samples_ms": (block,), "baseline_samples_ms": (block,)}
+    )
+    drawn = draw(rounds(measured), "times")
+    assert [path.count("h0M") for path in drawn.split("<path") if "h0M" in path] == [99, 99]
+    assert len(drawn) < 10_000
