@@ -96,7 +96,7 @@ class Pages:
             "body": kept.body,
             "state": State(kept.results, state.batches),
             "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
-            "progress": self._progress() if filters else "",
+            "progress": self._progress() if filters else None,
             "filters": fields(filters) if filters else (),
             "query": query,
             "action": action,

@@ -75,14 +75,14 @@ class Tab:
                 self._send("Page.handleJavaScriptDialog", accept=True)  # until then the page stands still
         return told
 
-    def open(self, page: Path, width: int = 1000, *, dark: bool = False) -> None:
-        """Shows a file, and returns when it is loaded."""
+    def open(self, page: Path | str, width: int = 1000, *, dark: bool = False) -> None:
+        """Shows a file or an address, and returns when it is loaded."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while self._next().get("method") != "Page.loadEventFired":
             pass
 

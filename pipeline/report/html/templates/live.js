@@ -20,31 +20,47 @@ let sent = texts(parts(document)); // before the other script adds its buttons
 const shown = { ...live.dataset };
 let known = { ...shown };
 
-const fields = (part) => [...part.querySelectorAll("input, select")];
-const details = (part) => [...part.querySelectorAll("details")];
-const focusable = (part) => [...part.querySelectorAll("a, button, input, select, summary, [tabindex]")];
+// Elements by a name that stays when others come before them: what it is, and the how many-th of these.
+const named = (part, chosen, name) => {
+  const found = new Map();
+  const count = new Map();
+  for (const each of part.querySelectorAll(chosen)) {
+    const said = name(each);
+    count.set(said, (count.get(said) ?? 0) + 1);
+    found.set(`${said} ${count.get(said)}`, each);
+  }
+  return found;
+};
+const details = (part) => named(part, "details", (each) => each.querySelector("summary")?.textContent.split(" ")[0]);
+const fields = (part) => named(part, "input, select", (each) => each.name || each.type);
+const heads = (part) => named(part, "thead th", (each) => `${each.closest(".scroll")?.ariaLabel} ${each.textContent}`);
+const places = (part) => named(part, ".scroll, pre", (each) => each.ariaLabel);
+const stops = (part) => named(part, "a, button, input, select, summary, [tabindex]", (each) => each.href ?? each.tagName + each.textContent);
+const values = (found, value) => new Map([...found].map(([key, each]) => [key, value(each)]));
 const kept = (part) => ({
-  open: details(part).map((each) => each.open),
-  values: fields(part).map((each) => each.value),
-  orders: [...part.querySelectorAll("th")].map((each) => each.getAttribute("aria-sort")),
-  focus: focusable(part).indexOf(document.activeElement),
-  scrolls: [...part.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop]),
+  open: values(details(part), (each) => each.open),
+  typed: values(fields(part), (each) => each.value),
+  orders: values(heads(part), (each) => each.getAttribute("aria-sort")),
+  scrolls: values(places(part), (each) => [each.scrollLeft, each.scrollTop]),
+  focus: [...stops(part)].find(([, each]) => each === document.activeElement)?.[0],
 });
 const restore = (part, before) => {
-  details(part).forEach((each, n) => (each.open = before.open[n] ?? each.open));
-  fields(part).forEach((each, n) => {
-    if (before.values[n] === undefined || before.values[n] === each.value) return;
-    each.value = before.values[n];
+  details(part).forEach((each, key) => (each.open = before.open.get(key) ?? each.open));
+  fields(part).forEach((each, key) => {
+    if (!before.typed.has(key) || before.typed.get(key) === each.value) return;
+    each.value = before.typed.get(key);
     each.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  [...part.querySelectorAll("th")].forEach((each, n) => {
-    const order = before.orders[n];
-    for (let i = 0; order && i < 2 && each.getAttribute("aria-sort") !== order; i++) each.querySelector("button")?.click();
+  heads(part).forEach((each, key) => {
+    const order = before.orders.get(key);
+    for (let tries = 0; order && tries < 2 && each.getAttribute("aria-sort") !== order; tries++) {
+      each.querySelector("button")?.click();
+    }
   });
-  [...part.querySelectorAll(".scroll, pre")].forEach((each, n) => {
-    if (before.scrolls[n]) [each.scrollLeft, each.scrollTop] = before.scrolls[n];
+  places(part).forEach((each, key) => {
+    if (before.scrolls.has(key)) [each.scrollLeft, each.scrollTop] = before.scrolls.get(key);
   });
-  if (before.focus >= 0) focusable(part)[before.focus]?.focus({ preventScroll: true });
+  if (before.focus) stops(part).get(before.focus)?.focus({ preventScroll: true });
 };
 
 const put = (page) => {
@@ -86,9 +102,13 @@ const everything = async () => {
 };
 const progress = async () => {
   const place = document.getElementById("progress");
+  if (!place) {
+    shown.batches = known.batches;
+    return;
+  }
   const page = await asked("/progress");
   const batches = page.querySelector("main").dataset.batches;
-  place?.replaceChildren(...[...page.querySelector("main").childNodes].map((each) => document.adoptNode(each)));
+  place.replaceChildren(...[...page.querySelector("main").childNodes].map((each) => document.adoptNode(each)));
   sent.delete("progress");
   shown.batches = batches;
 };
