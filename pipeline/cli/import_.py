@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,21 @@ if TYPE_CHECKING:
     from kernelproof.types import RunSettings, Status
 
 
+@dataclass(frozen=True)
+class KnownOptions:
+    """What is known of the programs beside their files."""
+
+    model: Annotated[
+        str | None, typer.Option(parser=nonempty_text, help="Who wrote them [default: the folder's name].")
+    ] = None
+    problem: Annotated[
+        str | None, typer.Option(help="The problem of all of them [default: what names or lines say].")
+    ] = None
+    baseline_times: Annotated[
+        Path | None, path_option("KernelBench's times of the references, for claims of speedups.")
+    ] = None
+
+
 @takes_options
 def import_(
     source: Annotated[
@@ -35,15 +51,7 @@ def import_(
         ),
     ],
     *,
-    model: Annotated[
-        str | None, typer.Option(parser=nonempty_text, help="Who wrote them [default: the folder's name].")
-    ] = None,
-    problem: Annotated[
-        str | None, typer.Option(help="The problem of all of them [default: what names or lines say].")
-    ] = None,
-    baseline_times: Annotated[
-        Path | None, path_option("KernelBench's times of the references, for claims of speedups.")
-    ] = None,
+    known: KnownOptions,
     options: VerifyOptions,
     suite: SuiteOption = None,
     workspace: WorkspaceOption = None,
@@ -64,14 +72,14 @@ def import_(
     from kernelproof.runs.imports.storing import import_run, statuses_of, store_import
     from kernelproof.workspace import open_workspace
 
-    found = _read(source, suite, problem, baseline_times)
+    found = _read(source, suite, known)
     settings = options.settings(
         list({(one.problem.id, one.problem.sha256): one.problem for one in found.given}.values())
     )
     refuse_others(found.given, settings.backend)
     if verify:
         require_device(settings.backend)
-    described = import_run(model or _label(source), run, settings)
+    described = import_run(known.model or _label(source), run, settings)
     database = open_workspace(workspace).database
     with open_store(database) as store:
         stored = store_import(store, found, described)
@@ -94,7 +102,7 @@ def _label(source: Path) -> str:
     return name
 
 
-def _read(source: Path, suite: Path | None, problem: str | None, baseline_times: Path | None) -> Found:
+def _read(source: Path, suite: Path | None, known: KnownOptions) -> Found:
     from kernelproof.errors import UsageError
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import holds_many
@@ -106,8 +114,9 @@ def _read(source: Path, suite: Path | None, problem: str | None, baseline_times:
             raise UsageError(f"{source} does not exist; give a folder or a .jsonl file")
         raise UsageError(f"{source} is one file: kernelproof verify takes it, and import takes a folder")
     opened = open_suite(suite)
-    times = read_times(baseline_times) if baseline_times is not None else None
-    return read_import(source, opened, opened.find(problem) if problem is not None else None, times)
+    times = read_times(known.baseline_times) if known.baseline_times is not None else None
+    of_all = opened.find(known.problem) if known.problem is not None else None
+    return read_import(source, opened, of_all, times)
 
 
 def _judge(stored: StoredImport, described: RunSettings, database: Path, again: bool, as_json: bool) -> int:

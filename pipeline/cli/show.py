@@ -73,10 +73,6 @@ def show(
     """
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
-    from kernelproof.report.attempt_tree import print_tree
-    from kernelproof.report.plain import json_text
-    from kernelproof.report.search_progress import print_progress
-    from kernelproof.report.show import print_attempt, print_checks
     from kernelproof.workspace import open_workspace
 
     chosen = only_one(part)
@@ -89,6 +85,16 @@ def show(
             return
         stored = store.load_attempt(number)
         sample = store.load_sample(stored.run_id, stored.key) if chosen in ("tree", "progress") else []
+    _print_part(stored, sample, chosen)
+
+
+def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str | None) -> None:
+    """One part of an attempt, or all of it. `sample`: the attempts of a tree or a progress."""
+    from kernelproof.report.attempt_tree import print_tree
+    from kernelproof.report.plain import json_text
+    from kernelproof.report.search_progress import print_progress
+    from kernelproof.report.show import print_attempt, print_checks
+
     match chosen:
         case "tree":
             _print(sample, print_tree)
