@@ -81,7 +81,7 @@ class Tab:
             "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Emulation.setEmulatedMedia", media="", features=[scheme])
         self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while self._next().get("method") != "Page.loadEventFired":
             pass
@@ -108,6 +108,22 @@ class Tab:
             self.call(
                 "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text
             )
+
+    def type(self, text: str) -> None:
+        """Writes a text where the focus is."""
+        self.call("Input.insertText", text=text)
+
+    def show_print(self, *, dark: bool) -> None:
+        """Shows the page as it is printed on A4, at the width that is left between the margins."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", media="print", features=[scheme])
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=718, height=1000, deviceScaleFactor=1, mobile=False
+        )
+
+    def pdf(self) -> bytes:
+        """The page as it is printed."""
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
 
     def screenshot(self) -> bytes:
         """A PNG of what is in view."""

@@ -84,6 +84,51 @@ def test_a_link_opens_its_kernel(tab: Tab, place: Path) -> None:
     assert tab.complaints == []
 
 
+def test_a_person_without_a_mouse_filters_and_opens_a_kernel(tab: Tab, place: Path) -> None:
+    def forward(until: str) -> None:
+        for _ in range(60):
+            tab.press("Tab")
+            if tab.ask(f"document.activeElement.matches({until!r})"):
+                return
+        raise AssertionError(f"no {until} is reached")
+
+    tab.open(place / "good.html")
+    tab.press("Tab")
+    assert tab.ask("document.activeElement.textContent") == "Skip to the results"
+    tab.press("Enter")
+    tab.until("document.activeElement.id === 'main'")
+    forward(".filter input")
+    tab.type("level1/3")
+    assert tab.ask(NAMES) == ["level1/3"]
+    forward("#problems-1 a")
+    tab.press("Enter")
+    tab.until("document.querySelector('details.kernel:target')?.open")
+    forward("details.kernel[open] details summary")
+    tab.press("Enter")
+    tab.until("document.activeElement.parentNode.open")
+    assert tab.ask("document.activeElement.textContent") == "Reference"
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize("which", ["good", "hostile"])
+def test_print_cuts_nothing_off_and_is_light(tab: Tab, place: Path, which: str) -> None:
+    tab.open(place / f"{which}.html", dark=True)
+    tab.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+    tab.show_print(dark=True)
+    assert tab.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    cut = (
+        "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 719"
+        " || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible'"
+        " || e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== 'visible')"
+        ".slice(0, 9).map(e => e.outerHTML.slice(0, 200))"
+    )
+    assert tab.ask(cut) == []
+    assert tab.ask("document.querySelector('.filter').checkVisibility()") is False
+    if which == "good":
+        assert tab.pdf().startswith(b"%PDF")
+    assert tab.complaints == []
+
+
 @pytest.mark.parametrize("which", ["good", "hostile"])
 def test_a_phone_needs_no_sideways_scrolling(tab: Tab, place: Path, which: str) -> None:
     tab.open(place / f"{which}.html", width=360)
