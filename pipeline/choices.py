@@ -55,6 +55,10 @@ class ErrorClass(StrEnum):
     WORSE = "worse"
 
 
+RewardName = Literal["score", "correct", "speedup", "correct-and-speedup"]
+"""Formulas of a training pair's reward: `kernelproof.report.export.rewards`."""
+
+
 class Flag(StrEnum):
     """What a reader should know of a correct candidate; the leaderboard can leave such out."""
 

@@ -18,6 +18,7 @@ from kernelproof.db.scores.filters import Filters
 
 if TYPE_CHECKING:  # they bring numpy, which takes its time
     from kernelproof.db.claims import Claims
+    from kernelproof.db.scores.choosing import Chosen
     from kernelproof.db.scores.comparing import Comparison, Kind
     from kernelproof.db.scores.curves import Curves
     from kernelproof.db.scores.records import Leaderboard, ViewName
@@ -73,6 +74,12 @@ class ScoreQueries:
         from kernelproof.db.scores.asking import comparison
 
         return self._asked(lambda c: comparison(c, filters or Filters(), a, b, kind))
+
+    def chosen(self, filters: Filters | None = None) -> Chosen:
+        """The finished attempts that pass the filters, each turn, with the verification that counts."""
+        from kernelproof.db.scores.choosing import chosen
+
+        return self._asked(lambda c: chosen(c, filters or Filters()))
 
     def claims(self, filters: Filters | None = None) -> Claims:
         """Claims about imported programs, beside the verdicts of this database."""

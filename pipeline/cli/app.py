@@ -19,6 +19,7 @@ from kernelproof.cli.cache import cache_app
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.db import db_app
 from kernelproof.cli.doctor import doctor
+from kernelproof.cli.export import export
 from kernelproof.cli.generate import generate
 from kernelproof.cli.import_ import import_
 from kernelproof.cli.leaderboard import leaderboard
@@ -68,6 +69,7 @@ app.command("import")(import_)
 app.command()(leaderboard)
 app.command()(report)
 app.command()(serve)
+app.command()(export)
 app.command()(show)
 app.command()(status)
 app.command()(reproduce)

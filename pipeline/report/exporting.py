@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import MachineError
-from kernelproof.report.board_columns import Cell, Flat
+from kernelproof.report.board_columns import Cell, Field, Flat
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import csv_text
 
@@ -38,7 +39,12 @@ def _markdown(cell: Cell) -> str:
         return ""
     if isinstance(cell, float):
         return f"{cell:.4g}"
-    text = " ".join(clean(str(cell)).split())
+    return markdown_text(cell)
+
+
+def markdown_text(value: object) -> str:
+    """A text as one line of Markdown that shows it, and nothing more."""
+    text = " ".join(clean(str(value)).split())
     return re.sub(r"[\\`*_\[\]<>|~!&#]", lambda found: f"&#{ord(found[0])};", text)
 
 
@@ -47,25 +53,10 @@ def write_parquet(rows: Flat, path: Path) -> None:
 
     Raises MachineError where pyarrow is missing, or the file cannot be written.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MachineError(
-            "the package pyarrow is missing; install it (pip install 'kernelproof[parquet]'), or take --csv"
-        ) from None
-    types: dict[type, Any] = {
-        str: pyarrow.string(),
-        int: pyarrow.int64(),
-        float: pyarrow.float64(),
-        bool: pyarrow.bool_(),
-    }
-    schema = pyarrow.schema(
-        [
-            pyarrow.field(field.name, types[field.kind], metadata={"meaning": field.meaning})
-            for field in rows.fields
-        ]
-    )
+    pyarrow = require_pyarrow("take --csv")
+    from pyarrow import parquet
+
+    schema = arrow_schema(rows.fields)
     columns = [
         [clean(cell) if isinstance(cell, str) else cell for cell in (row[i] for row in rows.rows)]
         for i in range(len(rows.fields))
@@ -75,3 +66,34 @@ def write_parquet(rows: Flat, path: Path) -> None:
         parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), path)
     except OSError as error:
         raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None
+
+
+def require_pyarrow(otherwise: str) -> Any:
+    """The package. Raises MachineError, with what to do `otherwise`, where it is missing."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MachineError(
+            f"the package pyarrow is missing; install it (pip install 'kernelproof[parquet]'), or {otherwise}"
+        ) from None
+    return pyarrow
+
+
+def arrow_schema(fields: Sequence[Field]) -> Any:
+    """The columns as Arrow has them. A list is one of messages: of roles and contents."""
+    import pyarrow
+
+    message = pyarrow.struct([("role", pyarrow.string()), ("content", pyarrow.string())])
+    types: dict[type, Any] = {
+        str: pyarrow.string(),
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+        list: pyarrow.list_(message),
+    }
+    return pyarrow.schema(
+        [
+            pyarrow.field(field.name, types[field.kind], metadata={"meaning": field.meaning})
+            for field in fields
+        ]
+    )

@@ -102,6 +102,14 @@ def remarks(board: Leaderboard) -> list[str]:
     return said
 
 
+def nothing(board: Leaderboard, deed: str) -> str:
+    """Why there is nothing to `report` or `export`, and what to do."""
+    if board.hints:
+        return "\n  ".join(("no finished attempt passes these filters", *board.hints))
+    said = " ".join(remarks(board))
+    return f"no finished attempt to {deed}: {said or 'make some with kernelproof generate'}".rstrip(".")
+
+
 def _asked(filters: Filters) -> str:
     """The filters that a correct attempt must pass: `without ..., ... or better`."""
     said = [f"without {flag}" for flag in filters.without]

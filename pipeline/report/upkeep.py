@@ -25,7 +25,7 @@ def checked_lines(done: Checked) -> list[str]:
     if done.anchor_at is not None:
         later = done.links - done.anchor_at
         lines.append(f"the anchor is link {done.anchor_at}; {counted(later, 'link')} came after it")
-    if done.anchor:
+    if done.anchor and not done.troubles:
         lines.append(f"anchor: {done.anchor}")
         lines.append(
             "keep it elsewhere; kernelproof db check --anchor HASH finds a chain that was computed anew"

@@ -14,7 +14,7 @@ from tests.cli.program import PROGRAM, Program
 
 COMMANDS = (
     *("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor", "cache"),
-    "db",
+    *("db", "export"),
 )
 
 FROM_PYTHON = """

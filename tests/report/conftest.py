@@ -35,7 +35,8 @@ def store(workspace: Path, empty_database: Path) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def hostile_store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Attempts of hostile texts; tests only read it."""
-    path = tmp_path_factory.mktemp("hostile") / "attempts.sqlite"
+    path = tmp_path_factory.mktemp("hostile") / "db" / "attempts.sqlite"
+    path.parent.mkdir()
     shutil.copy(empty_database, path)
     with open_store(path, create=False) as opened:
         hostile_attempts.fill(opened)

@@ -10,7 +10,7 @@ from kernelproof.db.scores.records import Leaderboard, ProblemScores, Scores
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.report.html.attempts import AttemptPage, attempt_page
-from kernelproof.report.leaderboard import Place, place_of, places, remarks, title_of
+from kernelproof.report.leaderboard import Place, nothing, place_of, places, remarks, title_of
 from kernelproof.types import Roofline
 from kernelproof.types.measurement import resolved
 
@@ -51,7 +51,7 @@ def gather(store: Store, filters: Filters, most_kernels: int) -> Report:
     board = store.scores.leaderboard(filters, ("model", "problem"))
     found = places(board)
     if not found:
-        raise UsageError(_nothing(board))
+        raise UsageError(nothing(board, "report"))
     curves = store.scores.curves(filters)
     ranked = sorted(
         (problem.best for problem in board.problems if problem.best is not None),
@@ -69,14 +69,6 @@ def gather(store: Store, filters: Filters, most_kernels: int) -> Report:
         ],
         left_out=max(len(ranked) - most_kernels, 0),
     )
-
-
-def _nothing(board: Leaderboard) -> str:
-    """Why there is no report, and what to do."""
-    if board.hints:
-        return "\n  ".join(("no finished attempt passes these filters", *board.hints))
-    said = " ".join(remarks(board))
-    return f"no finished attempt to report: {said or 'make some with kernelproof generate'}".rstrip(".")
 
 
 def _board(

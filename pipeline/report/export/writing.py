@@ -1,0 +1,90 @@
+"""Files and folders that have their name only when all of them is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.report.plain import finite
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """The path to write to, beside `path`, whose place it takes at the end. After an error nothing is left.
+
+    Raises UsageError for a directory, MachineError where the file cannot be written.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name the file that is to be written in it")
+    partial = _beside(path)
+    with told(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial.touch()
+            yield partial
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """The same for a folder, which must not be there, or be empty."""
+    if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
+        raise UsageError(f"{path} is there already; choose another name, or move it away")
+    partial = _beside(path)
+    with told(path):
+        try:
+            partial.mkdir(parents=True)
+            yield partial
+            partial.rename(path)  # onto an empty folder, too
+        finally:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(partial)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Raises MachineError for what the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None
+
+
+def open_text(path: Path) -> TextIO:
+    """A file for ASCII text."""
+    return path.open("w", encoding="ascii", newline="\n")
+
+
+def json_of(value: Any, indent: int | None = None) -> str:
+    """ASCII JSON that strict readers take: infinities and NaN as null, texts as `whole` has them."""
+    return json.dumps(_whole(finite(value)), allow_nan=False, indent=indent)
+
+
+def whole(text: str) -> str:
+    """The text as it is, but for halves of characters, which are no Unicode: each becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, dict):
+        return {whole(key): _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value
