@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, select, true
+from sqlalchemy import JSON, ColumnElement, Double, Text, cast, exists, func, select, true, type_coerce
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from kernelproof.db import leases, models, records
 from kernelproof.db.retraction import Retraction
 from kernelproof.db.types import utc_now
-from kernelproof.db.views import AttemptState, Claim, ModelUsage, Spent
+from kernelproof.db.views import AttemptState, Claim, Content, ModelUsage, Spent
 from kernelproof.types import AttemptKey, Prompt, Status
 from kernelproof.types.verification import OFF_DEVICE
 
@@ -118,6 +118,39 @@ def state_from(
     )
 
 
+def states(session: Session, run_id: int) -> dict[AttemptKey, AttemptState]:
+    """How far each attempt of a run has come."""
+    a, p = models.Attempt, models.Problem
+    query = (
+        select(a, p.problem_id, p.sha256, *state_facts()).join(p, p.id == a.problem).where(a.run_id == run_id)
+    )
+    found = {}
+    for row, problem_id, sha256, *facts in session.execute(query):
+        key = AttemptKey(problem_id=problem_id, problem_sha256=sha256, sample=row.sample, turn=row.turn)
+        found[key] = state_from(row, *facts)
+    return found
+
+
+def by_content(session: Session, run_id: int, text_sha256: str | None) -> dict[Content, list[int]]:
+    """The attempts of a run that are over, by what was given; of one text, where that is named."""
+    a, p, r, c = models.Attempt, models.Problem, models.Response, models.Candidate
+    query = (
+        select(a.id, p.problem_id, p.sha256, r.text_sha256, c.source_sha256, c.status)
+        .join(p, p.id == a.problem)
+        .join(r, r.attempt_id == a.id)
+        .join(c, c.attempt_id == a.id)
+        .where(a.run_id == run_id, a.status.is_not(None))
+        .order_by(a.id)
+    )
+    if text_sha256 is not None:
+        query = query.where(r.text_sha256 == text_sha256)
+    ids: dict[Content, list[int]] = {}
+    for number, problem_id, problem_sha256, text, source, none in session.execute(query):
+        content = Content(problem_id, problem_sha256, text, source, none)
+        ids.setdefault(content, []).append(number)
+    return ids
+
+
 def has_response() -> ColumnElement[bool]:
     """Whether an attempt has an answer."""
     r = models.Response
@@ -202,9 +235,13 @@ def spent(session: Session, run_ids: Sequence[int]) -> Spent:
 def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
     """`Verification.device_seconds` of all verifications of some runs, each once."""
     a, v = models.Attempt, models.Verification
-    stage = func.json_each(v.stage_seconds).table_valued("key", "value")
+    if session.get_bind().dialect.name == "sqlite":
+        stage = func.json_each(v.stage_seconds).table_valued("key", "value")
+    else:
+        seconds = cast(type_coerce(v.stage_seconds, Text), JSON)
+        stage = func.json_each_text(seconds).table_valued("key", "value")
     query = (
-        select(func.coalesce(func.sum(stage.c.value), 0.0))
+        select(func.coalesce(func.sum(cast(stage.c.value, Double)), 0.0))
         .select_from(v)
         .join(a, a.id == v.attempt_id)
         .join(stage, true())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, Float, ForeignKey, Integer, String
+from sqlalchemy import Boolean, Float, ForeignKey, String
 from sqlalchemy.orm import MappedColumn, mapped_column
 
-from kernelproof.db.types import SHA256, Json, UtcTime, Words
+from kernelproof.db.types import SHA256, Json, UtcTime, Whole, Words
 
 
 def words(comment: str) -> MappedColumn[Any]:
@@ -32,7 +32,7 @@ def number(comment: str) -> MappedColumn[Any]:
 
 def count(comment: str) -> MappedColumn[Any]:
     """An integer."""
-    return mapped_column(Integer, comment=comment)
+    return mapped_column(Whole, comment=comment)
 
 
 def truth(comment: str) -> MappedColumn[Any]:
@@ -47,7 +47,7 @@ def text_key(comment: str) -> MappedColumn[Any]:
 
 def row_id() -> MappedColumn[int]:
     """The number of a row."""
-    return mapped_column(Integer, primary_key=True, comment="Row number.")
+    return mapped_column(Whole, primary_key=True, comment="Row number.")
 
 
 def created_at(comment: str = "When the row was written (UTC, ISO 8601).") -> MappedColumn[Any]:
@@ -57,9 +57,9 @@ def created_at(comment: str = "When the row was written (UTC, ISO 8601).") -> Ma
 
 def verification_key(comment: str = "The verification it belongs to.") -> MappedColumn[int]:
     """The verification whose evidence a row is."""
-    return mapped_column(Integer, ForeignKey("verifications.id"), primary_key=True, comment=comment)
+    return mapped_column(Whole, ForeignKey("verifications.id"), primary_key=True, comment=comment)
 
 
 def position_key(comment: str) -> MappedColumn[int]:
     """A row's place among those of its verification."""
-    return mapped_column(Integer, primary_key=True, comment=comment)
+    return mapped_column(Whole, primary_key=True, comment=comment)

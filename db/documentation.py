@@ -99,9 +99,9 @@ def _kind(column: Column[Any]) -> str:
 
 
 _TYPES = {
+    "BigInteger": "integer",
     "Boolean": "boolean",
     "Float": "number",
-    "Integer": "integer",
     "Json": "JSON",
     "LargeBinary": "bytes",
     "String": "text",

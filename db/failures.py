@@ -31,7 +31,7 @@ _ADVICE = {
 }
 
 
-def is_busy(error: DBAPIError | sqlite3.Error) -> bool:
+def is_busy(error: BaseException) -> bool:
     """True when another process held a lock: trying again may help."""
     return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
@@ -61,9 +61,9 @@ def _is_full(path: Path) -> bool:
     return found.f_bavail * found.f_frsize < ROOM_BYTES
 
 
-def _original(error: DBAPIError | sqlite3.Error) -> BaseException | None:
+def _original(error: BaseException) -> BaseException | None:
     return error.orig if isinstance(error, DBAPIError) else error
 
 
-def _name(error: DBAPIError | sqlite3.Error) -> str:
+def _name(error: BaseException) -> str:
     return str(getattr(_original(error), "sqlite_errorname", ""))

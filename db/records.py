@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import CursorResult, func, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import models
@@ -15,6 +14,7 @@ from kernelproof.db.chain.linking import note
 from kernelproof.db.texts import keep, keep_optional
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import VerificationKind
+from kernelproof.db.writing import add_missing
 from kernelproof.types import (
     Environment,
     Extraction,
@@ -49,8 +49,7 @@ def run_row(session: Session, settings: RunSettings) -> int:
 
 def _row(session: Session, table: Any, key: dict[str, Any], /, **columns: Any) -> int:
     """The row of a table whose `key` columns these are, made with the other columns when it is not there."""
-    statement = insert(table).values(**key, **columns).on_conflict_do_nothing()
-    made = cast(CursorResult[Any], session.execute(statement)).rowcount > 0
+    made = add_missing(session, table, **key, **columns)
     number = int(session.scalars(select(table.id).filter_by(**key)).one())
     if made:
         note(session, table.__tablename__, number)

@@ -150,8 +150,8 @@ _FLAT = View(
     "CASE WHEN m.pace = 'unresolved' AND m.speedup > 1 THEN 1.0 ELSE m.speedup END AS counted_speedup, "
     "CASE WHEN m.pace = 'unresolved' AND m.speedup_low > 1 THEN 1.0 ELSE m.speedup_low END "
     "AS ranking_speedup, m.candidate_ms, m.baseline_ms, m.compile_speedup, m.roofline_fraction, "
-    "(SELECT SUM(q.prompt_tokens + q.completion_tokens) FROM responses q WHERE q.attempt_id = y.attempt_id "
-    "AND q.error IS NULL AND q.reused_from IS NULL) AS tokens, "
+    "(SELECT CAST(SUM(q.prompt_tokens + q.completion_tokens) AS BIGINT) FROM responses q "
+    "WHERE q.attempt_id = y.attempt_id AND q.error IS NULL AND q.reused_from IS NULL) AS tokens, "
     "(SELECT SUM(q.cost_usd) FROM responses q WHERE q.attempt_id = y.attempt_id "
     "AND q.error IS NULL AND q.reused_from IS NULL) AS cost_usd FROM "
     "(SELECT x.*, "
@@ -224,6 +224,16 @@ _COUNTS = {
 }
 
 
+def _total(column: str) -> str:
+    """A sum of integers as an integer, and not as a decimal number."""
+    return f"CAST(SUM({column}) AS BIGINT)"
+
+
+def _share(part: str, whole: str) -> str:
+    """One sum by another, as a float; NULL where nothing was summed up."""
+    return f"CAST(SUM({part}) AS DOUBLE PRECISION) / NULLIF(SUM({whole}), 0)"
+
+
 def _scores(name: str, meaning: str, keys: dict[str, str]) -> View:
     """A view of rates by some columns of `samples_flat`: first by problem, then over the problems."""
     places = (*keys, *SETTING, "source")
@@ -233,7 +243,7 @@ def _scores(name: str, meaning: str, keys: dict[str, str]) -> View:
         f"SUM(CASE WHEN s.correct = 1 AND s.counted_speedup > {p} THEN 1 ELSE 0 END) AS {column}, "
         for column, p in fast.items()
     )
-    outer = "".join(f"SUM(g.{column}) * 1.0 / NULLIF(SUM(g.judged), 0) AS {column}, " for column in fast)
+    outer = "".join(f"{_share(f'g.{column}', 'g.judged')} AS {column}, " for column in fast)
     ranked = (
         f"SELECT s.*, ROW_NUMBER() OVER (PARTITION BY {by}, s.problem_id, s.problem_sha256 ORDER BY "
         "s.correct DESC, CASE WHEN s.ranking_speedup IS NULL THEN 0 ELSE s.ranking_speedup END DESC, "
@@ -245,9 +255,9 @@ def _scores(name: str, meaning: str, keys: dict[str, str]) -> View:
         f"FROM ({ranked}) AS s GROUP BY {by}, s.problem_id, s.problem_sha256"
     )
     query = (
-        f"SELECT {group}, SUM(g.samples) AS samples, SUM(g.judged) AS judged, SUM(g.correct) AS correct, "
-        "SUM(g.correct) * 1.0 / NULLIF(SUM(g.judged), 0) AS rate, "
-        "AVG(g.correct * 1.0 / NULLIF(g.judged, 0)) AS pass_1, "
+        f"SELECT {group}, {_total('g.samples')} AS samples, {_total('g.judged')} AS judged, "
+        f"{_total('g.correct')} AS correct, {_share('g.correct', 'g.judged')} AS rate, "
+        "AVG(CAST(g.correct AS DOUBLE PRECISION) / NULLIF(g.judged, 0)) AS pass_1, "
         "SUM(CASE WHEN g.judged > 0 THEN 1 ELSE 0 END) AS problems, "
         "SUM(CASE WHEN g.correct > 0 THEN 1 ELSE 0 END) AS solved, "
         f"{outer}EXP(AVG(CASE WHEN g.best > 0 THEN LN(g.best) END)) AS geometric_mean "

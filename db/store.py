@@ -33,7 +33,7 @@ from kernelproof.db.views import (
     StoredAttempt,
     VerificationKind,
 )
-from kernelproof.errors import UsageError
+from kernelproof.errors import NothingStored, UsageError
 from kernelproof.types import (
     AttemptKey,
     Extraction,
@@ -45,16 +45,25 @@ from kernelproof.types import (
     Verification,
 )
 from kernelproof.types.backend_name import STORED
+from kernelproof.workspace import DatabasePlace
 
 
-def open_store(path: Path, *, create: bool = True, only_read: bool = False) -> Store:
-    """The store in the SQLite file `path`, migrated to the newest schema; made when `create` is true.
+def open_store(place: DatabasePlace, *, create: bool = True, only_read: bool = False) -> Store:
+    """The store in a SQLite file or on a server, migrated to the newest schema; made when `create` is true.
 
     `only_read`: nothing but caches will be stored, so that a read-only directory does, and nothing is made.
-    Raises UsageError when it is missing and not to be made; StoreError when the file cannot be used: newer
-    schema, another program's database, damaged, read-only, full disk, locked for two minutes.
+    Raises UsageError when it is missing and not to be made; StoreError when it cannot be used: newer schema,
+    another program's database, damaged, read-only, full disk, locked for two minutes, server away.
     """
-    return Store(open_database(path, create=create and not only_read, only_read=only_read))
+    return Store(open_database(place, create=create and not only_read, only_read=only_read))
+
+
+def open_if_there(place: DatabasePlace) -> Store | None:
+    """The store at `place`, to read; None where nothing was stored yet. Raises StoreError as `open_store`."""
+    try:
+        return open_store(place, only_read=True)
+    except NothingStored:
+        return None
 
 
 class Store:
@@ -64,9 +73,16 @@ class Store:
         self._database = database
 
     @property
+    def place(self) -> DatabasePlace:
+        """The SQLite file, or the database on a server."""
+        return self._database.place
+
+    @property
     def path(self) -> Path:
-        """The SQLite file."""
-        return self._database.path
+        """The SQLite file. Raises UsageError where the store is on a server."""
+        if not isinstance(self.place, Path):
+            raise UsageError(f"{self.place} is on a server; this works on a SQLite file")
+        return self.place
 
     def __enter__(self) -> Self:
         return self
@@ -156,23 +172,7 @@ class Store:
 
     def attempts_of(self, run_id: int) -> dict[AttemptKey, AttemptState]:
         """How far each attempt of a run has come."""
-        a, p = models.Attempt, models.Problem
-        query = (
-            select(a, p.problem_id, p.sha256, *attempts.state_facts())
-            .join(p, p.id == a.problem)
-            .where(a.run_id == run_id)
-        )
-
-        def states(session: Session) -> dict[AttemptKey, AttemptState]:
-            found = {}
-            for row, problem_id, sha256, *facts in session.execute(query):
-                key = AttemptKey(
-                    problem_id=problem_id, problem_sha256=sha256, sample=row.sample, turn=row.turn
-                )
-                found[key] = attempts.state_from(row, *facts)
-            return found
-
-        return self._database.read(states)
+        return self._database.read(lambda session: attempts.states(session, run_id))
 
     def attempts_by_content(self, run_id: int, text_sha256: str | None = None) -> dict[Content, list[int]]:
         """The attempts of a run that are over, by what was given; oldest first where several were given it.
@@ -180,26 +180,7 @@ class Store:
         For runs of kind `verify` and `tune`, whose attempts have one answer and one extraction each.
         `text_sha256`: only attempts that were given this text.
         """
-        a, p, r, c = models.Attempt, models.Problem, models.Response, models.Candidate
-        query = (
-            select(a.id, p.problem_id, p.sha256, r.text_sha256, c.source_sha256, c.status)
-            .join(p, p.id == a.problem)
-            .join(r, r.attempt_id == a.id)
-            .join(c, c.attempt_id == a.id)
-            .where(a.run_id == run_id, a.status.is_not(None))
-            .order_by(a.id)
-        )
-        if text_sha256 is not None:
-            query = query.where(r.text_sha256 == text_sha256)
-
-        def found(session: Session) -> dict[Content, list[int]]:
-            ids: dict[Content, list[int]] = {}
-            for number, problem_id, problem_sha256, text, source, none in session.execute(query):
-                content = Content(problem_id, problem_sha256, text, source, none)
-                ids.setdefault(content, []).append(number)
-            return ids
-
-        return self._database.read(found)
+        return self._database.read(lambda session: attempts.by_content(session, run_id, text_sha256))
 
     def begin_attempt(
         self, run_id: int, key: AttemptKey, prompt: Prompt | None = None, parent_id: int | None = None
@@ -386,7 +367,7 @@ class Store:
         """
         last = self.latest_attempt_id()
         if last is None:
-            raise UsageError(f"no attempts are stored in {self.path} yet; run kernelproof generate first")
+            raise UsageError(f"no attempts are stored in {self.place} yet; run kernelproof generate first")
         if text == "last":
             return last
         match = re.fullmatch(r"#?([0-9]{1,18})", text)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Text
+from kernelproof.db.writing import add_missing
 from kernelproof.hashing import sha256_text
 
 
@@ -17,7 +17,7 @@ def keep(session: Session, text: str) -> str:
     """Stores `text` unless it is there; returns its SHA-256."""
     key = sha256_text(text)
     size = len(text.encode("utf-8", "surrogatepass"))
-    session.execute(insert(Text).values(sha256=key, body=text, bytes=size).on_conflict_do_nothing())
+    add_missing(session, Text, sha256=key, body=text, bytes=size)
     return key
 
 

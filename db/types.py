@@ -6,11 +6,14 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import String, Text, TypeDecorator
+from sqlalchemy import BigInteger, Integer, String, Text, TypeDecorator
 from sqlalchemy.engine import Dialect
 
 SHA256 = String(64)
 """A hex SHA-256."""
+
+Whole = BigInteger().with_variant(Integer(), "sqlite")
+"""An integer of 64 bits. SQLite numbers rows by itself only where the type is called INTEGER."""
 
 UtcTime = String(32)
 """UTC, ISO 8601 with milliseconds: sorts as text."""
@@ -21,10 +24,17 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-class Words(TypeDecorator[str]):
-    """Any Python string. Lone surrogates, which UTF-8 and so SQLite text cannot hold, become a BLOB.
+ESCAPED = "\ufdd0json:"
+"""How a text begins that PostgreSQL could not hold as it is: the rest is a JSON string. U+FDD0 is no
+character, so no text begins like this by accident; one that does is escaped itself."""
 
-    Models and compilers print what they like; a result must not be lost because it is not valid Unicode.
+
+class Words(TypeDecorator[str]):
+    """Any Python string. Models and compilers print what they like; a result must not be lost because it is
+    not valid Unicode.
+
+    Lone surrogates, which UTF-8 cannot hold, become a BLOB in SQLite. PostgreSQL's text has neither these nor
+    NUL, and gets `ESCAPED` and the text as JSON.
     """
 
     impl = Text
@@ -33,6 +43,8 @@ class Words(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
         if value is None:
             return None
+        if dialect.name == "postgresql":
+            return _escaped(value)
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -41,7 +53,9 @@ class Words(TypeDecorator[str]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         # An edited database may hold any bytes: they must still be read, to be named as altered.
-        return _decoded(value) if isinstance(value, bytes) else value
+        if isinstance(value, bytes):
+            return _decoded(value)
+        return unescaped(value) if value and dialect.name == "postgresql" else value
 
 
 class Json(TypeDecorator[Any]):
@@ -55,6 +69,25 @@ class Json(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         return None if value is None else json.loads(value)
+
+
+def _escaped(value: str) -> str:
+    plain = "\0" not in value and not value.startswith(ESCAPED)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        plain = False
+    return value if plain else ESCAPED + json.dumps(value)
+
+
+def unescaped(value: str) -> str:
+    """The text that PostgreSQL holds as `value`."""
+    if not value.startswith(ESCAPED):
+        return value
+    try:
+        return str(json.loads(value.removeprefix(ESCAPED)))
+    except json.JSONDecodeError:
+        return value  # edited
 
 
 def _decoded(value: bytes) -> str:

@@ -13,23 +13,25 @@ PATIENCE_S = 0.2
 MOST = 100
 
 
-def run_names(path: Path) -> list[str]:
+def run_names(path: Path | None) -> list[str]:
     """The names of runs, the newest first."""
     return _words(path, "SELECT name FROM runs WHERE name IS NOT NULL GROUP BY name ORDER BY max(id) DESC")
 
 
-def model_names(path: Path) -> list[str]:
+def model_names(path: Path | None) -> list[str]:
     """The models of runs, as `openai:MODEL`, the newest first."""
     return _words(path, "SELECT model FROM runs WHERE kind = 'generate' GROUP BY model ORDER BY max(id) DESC")
 
 
-def attempt_numbers(path: Path) -> list[str]:
+def attempt_numbers(path: Path | None) -> list[str]:
     """The newest attempts."""
     return _words(path, "SELECT id FROM attempts ORDER BY id DESC")
 
 
-def _words(path: Path, query: str) -> list[str]:
+def _words(path: Path | None, query: str) -> list[str]:
     """The first column of at most MOST rows; nothing where the database cannot be read so."""
+    if path is None:
+        return []
     try:
         address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE_S)) as connection:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from kernelproof import backends
 from kernelproof.compile import learn_toolchain
-from kernelproof.db.store import open_store
+from kernelproof.db.store import open_if_there
 from kernelproof.devices import core_waits, gpu_health, locks, quarantine
 from kernelproof.devices.discovery import Gpu, default_backend, environment_for, fleet, gpus, quarantined
 from kernelproof.engine.core_sharing import shares
@@ -224,10 +224,11 @@ def _sandbox(unsafe: bool) -> Diagnosis:
 
 
 def _database(workspace: Workspace) -> Diagnosis:
-    if not workspace.database.exists():
-        return Diagnosis(name="database", ok=True, seen=f"{workspace.database} (made by the first run)")
     try:
-        with open_store(workspace.database, create=False) as store:
+        store = open_if_there(workspace.database)
+        if store is None:
+            return Diagnosis(name="database", ok=True, seen=f"{workspace.database} (made by the first run)")
+        with store:
             last = store.latest_attempt_id()
     except KernelproofError as error:
         return Diagnosis(name="database", ok=False, seen=str(error))

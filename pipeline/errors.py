@@ -19,6 +19,10 @@ class UsageError(KernelproofError):
     exit_code = 2
 
 
+class NothingStored(UsageError):
+    """The database is not there yet, or is empty: make results first, or name another one."""
+
+
 class MachineError(KernelproofError):
     """This machine or workspace lacks something (a compiler, a sandbox, space on disk): provide it."""
 

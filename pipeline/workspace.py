@@ -4,32 +4,82 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import parse_qs, unquote
 
 from kernelproof.errors import UsageError
 
 WORKSPACE_VARIABLE = "KERNELPROOF_WORKSPACE"
+DATABASE_VARIABLE = "KERNELPROOF_DB"
 CACHE_VARIABLE = "KERNELPROOF_CACHE"
 CACHE_BYTES_VARIABLE = "KERNELPROOF_CACHE_BYTES"
+DATABASE = Path("db") / "attempts.sqlite"
+"""Where results are stored in a workspace, unless they are stored elsewhere."""
 DEFAULT_CACHE_BYTES = 20 << 30
 """Most bytes of builds, where the variable says nothing."""
 
 _SIZE = re.compile(r"(?P<count>\d{1,18}(?:\.\d{1,6})?) ?(?P<unit>[KMGT]iB)?", re.ASCII)
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_ADDRESS = re.compile(
+    r"postgres(?:ql)?(?:\+psycopg)?://(?:(?P<user>[^:@/?#]*)(?::(?P<password>[^:@/?#]*))?@)?"
+    r"(?P<host>[^@/?#]*)/(?P<name>[^@/?#]+)(?:\?(?P<query>[^#]*))?"
+)
+
+
+@dataclass(frozen=True)
+class ServerDatabase:
+    """A database on a PostgreSQL server. As text it is its address without the password."""
+
+    url: str = field(repr=False)
+    """`postgresql+psycopg://USER:PASSWORD@HOST:PORT/NAME?OPTIONS`."""
+
+    def __str__(self) -> str:
+        parts = self._parts()
+        user = f"{parts['user']}@" if parts["user"] else ""
+        socket = parse_qs(parts["query"] or "").get("host", [])
+        query = f"?host={socket[0]}" if socket else ""
+        return f"postgresql+psycopg://{user}{parts['host']}/{parts['name']}{query}"
+
+    @property
+    def name(self) -> str:
+        """The database's name on its server."""
+        return unquote(self._parts()["name"])
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of the address is never shown, as it is written and as it is meant."""
+        parts = self._parts()
+        found = [parts["password"] or "", *parse_qs(parts["query"] or "").get("password", [])]
+        return tuple(filter(None, (*found, *map(unquote, found))))
+
+    def _parts(self) -> dict[str, str]:
+        found = _ADDRESS.fullmatch(self.url)
+        if found is None:
+            raise UsageError(
+                "a database's address is postgresql+psycopg://USER:PASSWORD@HOST:PORT/NAME, and in a "
+                "password @ : / ? # % are written %40 %3A %2F %3F %23 %25"
+            )
+        return found.groupdict()
+
+
+DatabasePlace = Path | ServerDatabase
+"""Where results are stored: a SQLite file, or a database on a server."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """A directory that holds `generated/` (what runs write) and `db/attempts.sqlite`."""
+    """A directory that holds `generated/` (what runs write) and, unless results are stored elsewhere,
+    `db/attempts.sqlite`."""
 
     root: Path
+    elsewhere: DatabasePlace | None = None
 
     @property
-    def database(self) -> Path:
-        """The SQLite file."""
-        return self.root / "db" / "attempts.sqlite"
+    def database(self) -> DatabasePlace:
+        """Where results are stored."""
+        return self.elsewhere or self.root / DATABASE
 
     @property
     def generated(self) -> Path:
@@ -45,11 +95,29 @@ def user_path(text: str | Path) -> Path:
         return Path(text)
 
 
-def open_workspace(path: Path | None = None) -> Workspace:
-    """The workspace at `path`, else `$KERNELPROOF_WORKSPACE`, else the current directory.
+def database_place(text: str) -> DatabasePlace:
+    """The database that a user means: `postgresql+psycopg://...`, or the path of a SQLite file.
+
+    Raises UsageError for another kind of address, and for one that is malformed; neither is quoted.
+    """
+    if "://" not in text:
+        return user_path(text).absolute()
+    if not text.startswith(("postgresql", "postgres:")):
+        raise UsageError("results are stored on PostgreSQL (postgresql+psycopg://...) or in a SQLite file")
+    place = ServerDatabase(text)
+    str(place)  # raises where it is malformed
+    return place
+
+
+def open_workspace(path: Path | None = None, database: DatabasePlace | None = None) -> Workspace:
+    """The workspace at `path`, else `$KERNELPROOF_WORKSPACE`, else the current directory. Its results are in
+    `database`, else in `$KERNELPROOF_DB`, else in the workspace.
 
     Raises UsageError when the directory does not exist: a typo must not make an empty leaderboard.
     """
+    named = os.environ.get(DATABASE_VARIABLE)
+    if database is None and named:
+        database = database_place(named)
     chosen = path or Path(os.environ.get(WORKSPACE_VARIABLE) or ".")
     try:
         root = user_path(chosen).resolve()
@@ -59,7 +127,7 @@ def open_workspace(path: Path | None = None) -> Workspace:
         ) from None
     if not root.is_dir():
         raise UsageError(f"workspace {root} is not a directory; make it first: mkdir -p {root}")
-    return Workspace(root)
+    return Workspace(root, database)
 
 
 def cache_directory() -> Path:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from kernelproof.db.store import open_store
 from kernelproof.devices.locks import DIRECTORY_VARIABLE
+from tests.postgres import PostgresServer, server
 from tests.referee.corpus import Confusion
 from tests.referee.table import TABLE, Table
 
@@ -66,3 +67,10 @@ def own_locks(run_directory: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(DIRECTORY_VARIABLE, str(run_directory / "locks"))
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server, started when the first test asks for it."""
+    with server() as running:
+        yield running

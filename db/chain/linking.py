@@ -21,8 +21,6 @@ from kernelproof.db.chain.contents import (
 from kernelproof.db.types import utc_now
 
 _NEW = "kernelproof_new_rows"
-_LOCK = 0x6B707266
-"""The advisory lock on PostgreSQL that whoever adds links holds until the end of the transaction."""
 _LAST = text("SELECT id, sha256 FROM hash_chain ORDER BY id DESC LIMIT 1")
 _INSERT = text(
     "INSERT INTO hash_chain (id, record, number, content, sha256, created) "
@@ -57,8 +55,6 @@ def _chain(session: Session) -> None:
 
 def append(connection: Connection, rows: Iterable[tuple[str, int]]) -> None:
     """Adds a link for each of these rows: its table and its `id`."""
-    if connection.dialect.name == "postgresql":  # SQLite lets one transaction write at a time
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     end = _last(connection)
     for some in batches(rows):
         by_record: defaultdict[str, list[int]] = defaultdict(list)

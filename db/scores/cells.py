@@ -25,12 +25,17 @@ RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
 BATCH = 64
 """Cells that are packed in one transaction."""
+ALL = 1 << 62
+"""More cells than there are."""
 _NAN = math.nan
 
+# SQLite does CROSS JOIN in the order of the words: by cell, and not by attempt.
 _CELLS = (
     "(SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL "
-    "ORDER BY run_id, problem, chunk LIMIT :most) AS c "
-    "CROSS JOIN attempts a ON a.run_id = c.run_id AND a.problem = c.problem "
+    "ORDER BY run_id, problem, chunk LIMIT :most) AS c CROSS JOIN attempts a"
+)
+_IN_CELL = (
+    "a.run_id = c.run_id AND a.problem = c.problem "
     f"AND a.sample >= c.chunk * {CHUNK} AND a.sample < (c.chunk + 1) * {CHUNK}"
 )
 _ROWS = text(
@@ -40,14 +45,14 @@ _ROWS = text(
     "m.speedup_high, m.candidate_ms, m.baseline_ms, m.compile_speedup, m.compile_speedup_low, "
     f"m.compile_speedup_high, m.roofline_fraction, m.pace, m.baseline FROM {_CELLS} "
     "LEFT JOIN verifications v ON v.attempt_id = a.id AND v.kind <> 'reproduce' "
-    "LEFT JOIN measurements m ON m.verification_id = v.id "
+    f"LEFT JOIN measurements m ON m.verification_id = v.id WHERE {_IN_CELL} "
     "ORDER BY c.run_id, c.problem, c.chunk, a.sample, a.turn, v.id"
 )
 _SPENT = text(
     "SELECT r.attempt_id, COUNT(*), COUNT(r.prompt_tokens + r.completion_tokens), COUNT(r.cost_usd), "
-    "COALESCE(SUM(r.prompt_tokens + r.completion_tokens), 0), COALESCE(SUM(r.cost_usd), 0.0) "
-    f"FROM {_CELLS} CROSS JOIN responses r ON r.attempt_id = a.id "
-    "WHERE r.error IS NULL AND r.reused_from IS NULL GROUP BY r.attempt_id"
+    "CAST(COALESCE(SUM(r.prompt_tokens + r.completion_tokens), 0) AS BIGINT), COALESCE(SUM(r.cost_usd), 0.0) "
+    f"FROM {_CELLS} CROSS JOIN responses r WHERE {_IN_CELL} AND r.attempt_id = a.id "
+    "AND r.error IS NULL AND r.reused_from IS NULL GROUP BY r.attempt_id"
 )
 _RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
 _DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=Words)
@@ -121,7 +126,7 @@ def unpacked(
     connection: Connection, book: FactBook, most: int | None = None
 ) -> Iterator[tuple[Cell, Records]]:
     """The rows of cells that are empty, read from the tables; of the first `most` of them."""
-    limit = {"most": -1 if most is None else most}
+    limit = {"most": ALL if most is None else most}
     reader = _Reader(connection, book, limit)
     rows = connection.execute(_ROWS, limit)
     for cell, group in groupby(rows, key=lambda row: Cell(row.run_id, row.problem, row.chunk)):

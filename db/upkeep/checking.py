@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.exc import DatabaseError
 
 from kernelproof.db.base import Base
 from kernelproof.db.chain.walking import walk
-from kernelproof.db.connection import HEAD, Database, at_rest, require_file, schema_of
+from kernelproof.db.connection import HEAD, open_as_it_is
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.tables import all_tables
+from kernelproof.db.types import unescaped
 from kernelproof.errors import UsageError
 from kernelproof.types import FrozenRecord
+from kernelproof.workspace import DatabasePlace
 
 Tell = Callable[["Trouble"], None]
 MOST_DAMAGE = 20
@@ -49,19 +50,18 @@ class Checked(FrozenRecord):
     """The link that an anchor kept elsewhere was found at."""
 
 
-def check(path: Path, tell: Tell, anchor: str | None = None) -> Checked:
+def check(place: DatabasePlace, tell: Tell, anchor: str | None = None) -> Checked:
     """Looks at all of it, in one state, while others may go on writing.
 
     `tell` gets what is wrong as soon as it is seen. `anchor`: the hash that an earlier check printed. Raises
     UsageError where the file is missing or its schema is an older one.
     """
-    require_file(path)
-    database = Database(path, immutable=at_rest(path), any_text=True)
+    database = open_as_it_is(place, any_text=True)
     try:
-        if (found := database.read(lambda session: schema_of(session.connection(), path))) != HEAD:
+        if (found := database.schema()) != HEAD:
             raise UsageError(
-                f"database {path} has schema {found or 'none'}, and a check needs {HEAD}: run kernelproof db "
-                "upgrade first"
+                f"database {place} has schema {found or 'none'}, and a check needs {HEAD}: run "
+                "kernelproof db upgrade first"
             )
         return database.read(lambda session: _Checking(session.connection(), tell, anchor).done())
     finally:
@@ -84,8 +84,8 @@ class _Checking:
             return Checked(troubles=self._troubles, links=0, anchor="", from_migration=0, migrated=None)
         if sqlite:
             self._references()
-            self._triggers()
-        self._texts()
+        self._triggers(sqlite)
+        self._texts(sqlite)
         walked = walk(self._connection, self._tell, frozenset([self._anchor] if self._anchor else []))
         if self._anchor and self._anchor not in walked.anchors:
             self._tell(
@@ -126,20 +126,26 @@ class _Checking:
         keys = self._connection.exec_driver_sql(f'PRAGMA foreign_key_list("{table}")')
         return next((str(row[3]) for row in keys if row[0] == key), "reference")
 
-    def _triggers(self) -> None:
-        """The triggers that refuse changes of evidence."""
-        query = text("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        there = set(self._connection.execute(query).scalars())
+    def _triggers(self, sqlite: bool) -> None:
+        """The triggers that refuse changes of evidence, and are not switched off."""
+        query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        if not sqlite:
+            query = "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'"
+        there = set(self._connection.exec_driver_sql(query).scalars())
         for table in APPEND_ONLY:
             for deed in ("update", "delete"):
                 if (name := f"{table}_no_{deed}") not in there:
                     self._tell(f"trigger {name}", f"gone: rows of {table} could be changed")
 
-    def _texts(self) -> None:
+    def _texts(self, sqlite: bool) -> None:
         """Long texts, each under the hash of its content."""
+        odd = "surrogateescape" if sqlite else "surrogatepass"
         looked_up = 0
         for key, body in self._connection.execute(text("SELECT sha256, body FROM texts")).yield_per(100):
-            data = body.encode("utf-8", "surrogateescape") if isinstance(body, str) else bytes(body)
+            if isinstance(body, str):
+                data = (body if sqlite else unescaped(body)).encode("utf-8", odd)
+            else:
+                data = bytes(body)
             if hashlib.sha256(data).hexdigest() == key:
                 continue
             users = ", ".join(self._users(key)) if looked_up < MOST_LOOKUPS else ""

@@ -7,9 +7,9 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from kernelproof.db.connection import require_file
 from kernelproof.db.failures import explained
 from kernelproof.db.owners import is_gone, new_owner
+from kernelproof.db.sqlite_file import require_file
 from kernelproof.errors import UsageError
 
 _PARTIAL = ".partial"

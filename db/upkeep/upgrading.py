@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelproof.db.connection import (
-    HEAD,
-    Database,
-    at_rest,
-    open_database,
-    require_file,
-    schema_of,
-    steps_from,
-)
+from kernelproof.db.connection import HEAD, open_as_it_is, open_database, steps_from
 from kernelproof.db.upkeep.copying import backup
 from kernelproof.types import FrozenRecord
 
@@ -34,10 +26,9 @@ def plan(path: Path, to: Path | None = None) -> Upgrade:
 
     Raises StoreError for another program's file, and for a schema newer than this program knows.
     """
-    require_file(path)
-    database = Database(path, immutable=at_rest(path))
+    database = open_as_it_is(path)
     try:
-        found = database.read(lambda session: schema_of(session.connection(), path))
+        found = database.schema()
     finally:
         database.close()
     copy = path.with_name(f"{path.stem}-{found or 'empty'}{path.suffix}")

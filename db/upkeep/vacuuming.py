@@ -7,10 +7,10 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from kernelproof.db.connection import require_file
 from kernelproof.db.failures import explained, is_busy
 from kernelproof.db.leases import LEASE_S
 from kernelproof.db.owners import is_gone
+from kernelproof.db.sqlite_file import require_file
 from kernelproof.errors import StoreError
 from kernelproof.types import FrozenRecord
 

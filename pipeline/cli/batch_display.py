@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rich.console import Console
@@ -20,6 +19,7 @@ from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.progress import Progress
 from kernelproof.types import Status
 from kernelproof.types.progress import BatchProgress
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
     from kernelproof.runs.batch import Outcome
@@ -95,7 +95,7 @@ class BatchDisplay:
         """Whether nobody reads the output any more."""
         return self._shown.unread
 
-    def summary(self, outcome: Outcome, database: Path, name: str | None) -> None:
+    def summary(self, outcome: Outcome, database: DatabasePlace, name: str | None) -> None:
         """Prints the result of the batch. Called after the display was left."""
         if isinstance(self._shown, _JsonLines):
             print(json_line(summary_json(outcome, database, name, self.now())))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,13 +13,14 @@ from kernelproof.report.plain import clean
 from kernelproof.report.progress import cost, failure_line, fastest_table, progress_table, tokens
 from kernelproof.types.progress import BatchProgress
 from kernelproof.wording import counted
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
     from kernelproof.runs.batch import Outcome
 
 
 def print_summary(
-    outcome: Outcome, database: Path, name: str | None, progress: BatchProgress, console: Console
+    outcome: Outcome, database: DatabasePlace, name: str | None, progress: BatchProgress, console: Console
 ) -> None:
     """For people."""
 
@@ -70,7 +70,7 @@ def _further(progress: BatchProgress, name: str | None) -> list[str]:
 
 
 def summary_json(
-    outcome: Outcome, database: Path, name: str | None, progress: BatchProgress
+    outcome: Outcome, database: DatabasePlace, name: str | None, progress: BatchProgress
 ) -> dict[str, Any]:
     """For machines: the last line of `--json`."""
     statuses = Counter("interrupted" if s is None else s.value for s in outcome.statuses.values())

@@ -9,7 +9,7 @@ import typer
 
 from kernelproof.cli.completion import attempts
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import WorkspaceOption, given_options, given_path, nonempty_text, takes_options
+from kernelproof.cli.options import StorageOptions, given_options, given_path, nonempty_text, takes_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def bundle(
     ],
     all_ranked: AllRankedOption = False,
     options: FilterOptions,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Write an attempt, or the best of each problem, to one file, for kernelproof reproduce elsewhere."""
     from kernelproof.db.store import open_store
@@ -49,12 +49,11 @@ def bundle(
     from kernelproof.report.plain import say
     from kernelproof.runs.bundles.writing import write_bundle
     from kernelproof.wording import counted
-    from kernelproof.workspace import open_workspace
 
     filtered = all_ranked or bool(given_options(options, context))
     if (attempt is not None) is filtered:
         raise UsageError("give one attempt, or filters as leaderboard takes them, or --all-ranked")
-    with open_store(open_workspace(workspace).database, only_read=True) as store:
+    with open_store(storage.database, only_read=True) as store:
         chosen = list(_chosen(store, attempt, options))
         sha256, size = write_bundle(chosen, output)
     say(f"{output}: {counted(len(chosen), 'attempt')}, {size / 1000:,.0f} kB, sha256 {sha256}")

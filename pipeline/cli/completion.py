@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from kernelproof.workspace import WORKSPACE_VARIABLE, Workspace, user_path
+from kernelproof.workspace import DATABASE, DATABASE_VARIABLE, WORKSPACE_VARIABLE, user_path
 
 _HARMLESS = re.compile(r"[\w./:@+,=-]{1,200}", re.ASCII)
 """A shell evaluates what it is offered: anything else is not offered."""
@@ -55,9 +55,13 @@ def _beginning(words: Iterable[str], incomplete: str) -> list[str]:
     return list(dict.fromkeys(fit))
 
 
-def _database(ctx: typer.Context) -> Path:
+def _database(ctx: typer.Context) -> Path | None:
+    """The file that results are in; None where it is a server: a shell does not wait for a network."""
+    named = ctx.params.get("db") or os.environ.get(DATABASE_VARIABLE)
+    if named:
+        return None if "://" in named else user_path(named)
     given = ctx.params.get("workspace") or os.environ.get(WORKSPACE_VARIABLE) or "."
-    return Workspace(user_path(given)).database
+    return user_path(given) / DATABASE
 
 
 def _listed(suite: Path) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.options import JsonOption, WorkspaceOption, given_path, path_option
+from kernelproof.cli.options import JsonOption, StorageOptions, given_path, path_option, takes_options
 
 if TYPE_CHECKING:
     from kernelproof.db.upkeep.checking import Trouble
@@ -24,7 +24,9 @@ def _anchor(text: str) -> str:
 
 
 @db_app.command("check")
+@takes_options
 def check(
+    *,
     anchor: Annotated[
         str | None,
         typer.Option(
@@ -34,7 +36,7 @@ def check(
         ),
     ] = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Look for damage, missing texts, and rows that were edited, deleted or inserted by others.
 
@@ -43,14 +45,13 @@ def check(
     from kernelproof.db.upkeep.checking import check as check_database
     from kernelproof.report.plain import json_line, say
     from kernelproof.report.upkeep import checked_lines, trouble_line
-    from kernelproof.workspace import open_workspace
 
     found: list[Trouble] = []
 
     def tell(trouble: Trouble) -> None:
         found.append(trouble) if as_json else say(trouble_line(trouble))
 
-    done = check_database(open_workspace(workspace).database, tell, anchor)
+    done = check_database(storage.database, tell, anchor)
     if as_json:
         print(json_line({**done.model_dump(), "troubles": [one.model_dump() for one in found]}))
     else:
@@ -61,9 +62,11 @@ def check(
 
 
 @db_app.command("backup")
+@takes_options
 def backup(
+    *,
     target: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="The copy to write.")],
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Write a copy of the database, of one moment, while other commands go on writing.
 
@@ -71,28 +74,29 @@ def backup(
     """
     from kernelproof.db.upkeep.copying import backup as copy
     from kernelproof.report.plain import say
-    from kernelproof.workspace import open_workspace
 
-    say(f"{target}: {copy(open_workspace(workspace).database, target):,} bytes")
+    say(f"{target}: {copy(storage.file, target):,} bytes")
 
 
 @db_app.command("vacuum")
-def vacuum(workspace: WorkspaceOption = None) -> None:
+@takes_options
+def vacuum(*, storage: StorageOptions) -> None:
     """Write the database anew, without its free space. Needs as much disk again for the time.
 
     Exit code 3 when another process is at work on it.
     """
     from kernelproof.db.upkeep.vacuuming import vacuum as clean
     from kernelproof.report.plain import say
-    from kernelproof.workspace import open_workspace
 
-    path = open_workspace(workspace).database
+    path = storage.file
     done = clean(path)
     say(f"{path}: {done.before:,} bytes before, {done.after:,} after")
 
 
 @db_app.command("upgrade")
+@takes_options
 def upgrade(
+    *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -100,7 +104,7 @@ def upgrade(
         Path | None,
         path_option("The backup that is made before [default: beside the database, named by its schema]."),
     ] = None,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Bring the database to this version's schema, after a backup.
 
@@ -108,9 +112,8 @@ def upgrade(
     """
     from kernelproof.db.upkeep.upgrading import carry_out, plan
     from kernelproof.report.plain import say
-    from kernelproof.workspace import open_workspace
 
-    path = open_workspace(workspace).database
+    path = storage.file
     planned = plan(path, backup_to)
     if not planned.steps:
         say(f"{path} has the newest schema, {planned.newest}: nothing to do")

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from kernelproof.cli.options import JsonOption, UnsafeOption, WorkspaceOption
+from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption, takes_options
 from kernelproof.report.plain import say
 
 
+@takes_options
 def doctor(
     noise: Annotated[
         bool, typer.Option(help="Measure the A/A noise: a reference against itself (about 20 s).")
@@ -18,7 +19,8 @@ def doctor(
         bool,
         typer.Option("--lift-quarantine", help="Test quarantined GPUs again; those that pass are used."),
     ] = False,
-    workspace: WorkspaceOption = None,
+    *,
+    storage: StorageOptions,
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
@@ -31,9 +33,8 @@ def doctor(
     from kernelproof import doctor as room
     from kernelproof.report.doctor import print_findings
     from kernelproof.report.plain import screen
-    from kernelproof.workspace import open_workspace
 
-    place = open_workspace(workspace)
+    place = storage.opened()
     lifted = room.lift_quarantine(lambda text: say(text, err=True)) if lift_quarantine else []
     findings = lifted + room.examine(place, noise=noise, unsafe=unsafe)
     if as_json:

@@ -14,9 +14,9 @@ from kernelproof.cli.completion import problems as offered
 from kernelproof.cli.completion import runs
 from kernelproof.cli.options import (
     INTERRUPTED,
+    StorageOptions,
     SuiteOption,
     VerifyOptions,
-    WorkspaceOption,
     nonempty_text,
     path_option,
     takes_options,
@@ -58,7 +58,7 @@ def generate(
     asked: AskOptions,
     options: VerifyOptions,
     suite: SuiteOption = None,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
     config: Annotated[Path | None, path_option("Take options from this TOML file.")] = None,
     like: Annotated[
         str | None,
@@ -76,9 +76,8 @@ def generate(
     """Ask models for kernels and verify every answer. The same command again continues where it stopped."""
     from kernelproof.problems import open_suite
     from kernelproof.runs.planning import plans_of, terms_of
-    from kernelproof.workspace import open_workspace
 
-    place = open_workspace(workspace)
+    place = storage.opened()
     resolved, verify = configured(problems, asked, options, suite, config, like, place, context)
     chosen = open_suite(Path(resolved.suite) if resolved.suite else None).select(list(resolved.problems))
     settings = verify.settings(chosen)
@@ -101,12 +100,12 @@ def _say_forecast(plans: Sequence[Plan], place: Workspace, show: ShowOptions) ->
     from contextlib import ExitStack
 
     from kernelproof.cli.forecast import forecast_json, say_forecasts
-    from kernelproof.db.store import open_store
+    from kernelproof.db.store import open_if_there
     from kernelproof.runs.forecast import forecast
 
     with ExitStack() as stack:
-        there = place.database.exists()
-        store = stack.enter_context(open_store(place.database, only_read=True)) if there else None
+        opened = open_if_there(place.database)
+        store = stack.enter_context(opened) if opened else None
         found = [forecast(plan, store) for plan in plans]
     print(forecast_json(found)) if show.as_json else say_forecasts(found)
 

@@ -12,14 +12,15 @@ from kernelproof.cli.options import (
     INTERRUPTED,
     JsonOption,
     RunOption,
+    StorageOptions,
     SuiteOption,
     VerifyOptions,
-    WorkspaceOption,
     given_path,
     nonempty_text,
     path_option,
     takes_options,
 )
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
     from kernelproof.runs.imports.reading import Found
@@ -54,7 +55,7 @@ def import_(
     known: KnownOptions,
     options: VerifyOptions,
     suite: SuiteOption = None,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
     run: RunOption = None,
     verify: Annotated[bool, typer.Option(help="Verify what is stored; without, store it only.")] = True,
     again: Annotated[
@@ -70,7 +71,6 @@ def import_(
     from kernelproof.engine.engine import require_device
     from kernelproof.runs.candidates import refuse_others
     from kernelproof.runs.imports.storing import import_run, statuses_of, store_import
-    from kernelproof.workspace import open_workspace
 
     found = _read(source, suite, known)
     settings = options.settings(
@@ -80,7 +80,7 @@ def import_(
     if verify:
         require_device(settings.backend)
     described = import_run(known.model or _label(source), run, settings)
-    database = open_workspace(workspace).database
+    database = storage.database
     with open_store(database) as store:
         stored = store_import(store, found, described)
         if not as_json:
@@ -119,7 +119,9 @@ def _read(source: Path, suite: Path | None, known: KnownOptions) -> Found:
     return read_import(source, opened, of_all, times)
 
 
-def _judge(stored: StoredImport, described: RunSettings, database: Path, again: bool, as_json: bool) -> int:
+def _judge(
+    stored: StoredImport, described: RunSettings, database: DatabasePlace, again: bool, as_json: bool
+) -> int:
     """Verifies what is to be verified; returns how many an interruption left."""
     from functools import partial
 
@@ -152,7 +154,7 @@ def _judge(stored: StoredImport, described: RunSettings, database: Path, again: 
         return anyio.run(work).missing
 
 
-def _say_stored(found: Found, stored: StoredImport, source: Path, database: Path) -> None:
+def _say_stored(found: Found, stored: StoredImport, source: Path, database: DatabasePlace) -> None:
     from kernelproof.report.plain import clean, screen
     from kernelproof.wording import counted
 

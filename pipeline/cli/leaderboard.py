@@ -11,7 +11,7 @@ import typer
 from kernelproof.bounds import TOP
 from kernelproof.cli.filter_options import FilterOptions
 from kernelproof.cli.options import (
-    WorkspaceOption,
+    StorageOptions,
     choice,
     number,
     only_one,
@@ -59,12 +59,11 @@ def leaderboard(
         bool, typer.Option("--claims", help="What was claimed of imported programs, beside the verdicts.")
     ] = False,
     forms: FormOptions,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Show verified results: the best speedup of each problem, and how often each model is right and fast."""
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
-    from kernelproof.workspace import open_workspace
 
     form = only_one(forms)
     others = [name for name, given in {"--by": by, "--compare": compare}.items() if given]
@@ -77,7 +76,7 @@ def leaderboard(
             "--compare pairs by problem already; --by says which of model, run, template, strategy"
         )
     filters = options.filters()
-    with open_store(open_workspace(workspace).database, only_read=True) as store:
+    with open_store(storage.database, only_read=True) as store:
         if claims:
             _print_claims(store.scores.claims(filters), form)
         elif compare:

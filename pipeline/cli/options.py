@@ -24,7 +24,7 @@ from kernelproof.backends import names, our_backends
 from kernelproof.bounds import MEASURE_S, TRIALS, Bounds
 from kernelproof.choices import Baseline, Numerics, Purity, Rigor, words_of
 from kernelproof.cli.completion import attempts, runs
-from kernelproof.workspace import user_path
+from kernelproof.workspace import DatabasePlace, Workspace, database_place, open_workspace, user_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +110,16 @@ WorkspaceOption = Annotated[
     Path | None,
     path_option("Directory with db/ and generated/ [default: KERNELPROOF_WORKSPACE, else here]."),
 ]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        parser=nonempty_text,
+        metavar="<address>",
+        help="postgresql+psycopg://USER@HOST/NAME, or a SQLite file [default: KERNELPROOF_DB, else "
+        "db/attempts.sqlite in the workspace].",
+    ),
+]
 SuiteOption = Annotated[
     Path | None,
     path_option("Problem file, directory or KernelBench checkout [default: the packaged problems]."),
@@ -129,6 +139,37 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 UnsafeOption = Annotated[
     bool, typer.Option("--unsafe", help="Accept the weakest sandbox tier. Only for code you trust.")
 ]
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """Where results are kept."""
+
+    workspace: WorkspaceOption = None
+    db: DatabaseOption = None
+
+    def opened(self) -> Workspace:
+        """The workspace, which knows its database. Raises UsageError where it is none."""
+        place = None if self.db is None else database_place(self.db)
+        return open_workspace(self.workspace, place)
+
+    @property
+    def database(self) -> DatabasePlace:
+        """Where results are stored."""
+        return self.opened().database
+
+    @property
+    def file(self) -> Path:
+        """The SQLite file that results are in. Raises UsageError where they are on a server."""
+        from kernelproof.errors import UsageError
+
+        place = self.database
+        if not isinstance(place, Path):
+            raise UsageError(
+                f"{place} is on a server, which has tools for this: pg_dump, VACUUM. Every command that "
+                "opens it brings it to the newest schema"
+            )
+        return place
 
 
 BackendOption = Annotated[str, choice((AUTO, *names()), _backends_in_words())]

@@ -10,16 +10,15 @@ from kernelproof.cli.completion import runs
 from kernelproof.cli.options import (
     INTERRUPTED,
     JsonOption,
+    StorageOptions,
     VerifyOptions,
-    WorkspaceOption,
     given_options,
     settings_over,
     takes_options,
 )
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kernelproof.db.store import Store
     from kernelproof.runs.rejudge import Rejudged
     from kernelproof.types import RunSettings
@@ -37,7 +36,7 @@ def rejudge(
     *,
     context: typer.Context,
     options: VerifyOptions,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
     again: Annotated[
         bool, typer.Option("--again", help="Also what this version has judged so before.")
     ] = False,
@@ -49,21 +48,20 @@ def rejudge(
 ) -> None:
     """Verify a run's stored answers again, and ask nothing. What is not given stays as the run had it."""
     from kernelproof.errors import UsageError
-    from kernelproof.workspace import open_workspace
 
     given = given_options(options, context)
     if run is None and not stale:
         raise UsageError(
             "rejudge needs a run, as kernelproof status lists them; or --stale for all that is stale"
         )
-    done = _run(run, given, open_workspace(workspace).database, again, stale, as_json)
+    done = _run(run, given, storage.database, again, stale, as_json)
     _print_json(done) if as_json else _say(done, stale)
     if done.missing:
         raise typer.Exit(INTERRUPTED)
 
 
 def _run(
-    run: str | None, given: dict[str, Any], database: Path, again: bool, stale: bool, as_json: bool
+    run: str | None, given: dict[str, Any], database: DatabasePlace, again: bool, stale: bool, as_json: bool
 ) -> Rejudged:
     from functools import partial
 

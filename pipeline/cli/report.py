@@ -9,7 +9,7 @@ import typer
 
 from kernelproof.bounds import KERNELS
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import WorkspaceOption, given_path, number, takes_options
+from kernelproof.cli.options import StorageOptions, given_path, number, takes_options
 
 
 @takes_options
@@ -21,7 +21,7 @@ def report(
     ] = Path("report.html"),
     kernels: Annotated[int, number(KERNELS, "Kernels with a section of their own, the best first.")] = 20,
     options: FilterOptions,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Write the results as one HTML file that needs no network: tables, charts, kernels with their evidence.
 
@@ -37,9 +37,8 @@ def report(
     from kernelproof.report.html.page import page
     from kernelproof.report.html.writing import write
     from kernelproof.report.plain import say
-    from kernelproof.workspace import open_workspace
 
-    with open_store(open_workspace(workspace).database, only_read=True) as store:
+    with open_store(storage.database, only_read=True) as store:
         found = gather(store, options.filters(), kernels)
     size = write(page(found, datetime.now(UTC).date().isoformat()), output)
     say(f"{output}: {size / 1000:,.0f} kB")

@@ -14,9 +14,9 @@ from kernelproof.choices import Rigor
 from kernelproof.cli.completion import attempts
 from kernelproof.cli.options import (
     JsonOption,
+    StorageOptions,
     SuiteOption,
     UnsafeOption,
-    WorkspaceOption,
     choice,
     given_options,
     given_path,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kernelproof.runs.bundles.reading import Bundle, Taken
     from kernelproof.types import Reproduction
     from kernelproof.types.bundle import Bundled
+    from kernelproof.workspace import DatabasePlace
 
 _ATTEMPT = re.compile(r"#?[0-9]{1,18}|last")
 
@@ -68,7 +69,7 @@ def reproduce(
         Rigor | None, choice(Rigor, "How exact the new measurement is [default: as the first one].")
     ] = None,
     options: BundleOptions,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
@@ -81,7 +82,7 @@ def reproduce(
         code = _reproduce_bundle(given_path(what), options, rigor, as_json, unsafe)
     else:
         _refuse_bundle_options(options, context)
-        code = _reproduce_stored(what, workspace, rigor, as_json, unsafe)
+        code = _reproduce_stored(what, storage.database, rigor, as_json, unsafe)
     if code:
         raise typer.Exit(code)
 
@@ -104,17 +105,16 @@ def _refuse_bundle_options(options: BundleOptions, context: typer.Context) -> No
 
 
 def _reproduce_stored(
-    what: str, workspace: Path | None, rigor: Rigor | None, as_json: bool, unsafe: bool
+    what: str, database: DatabasePlace, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
     from kernelproof.db.store import open_store
     from kernelproof.engine.engine import Engine
     from kernelproof.report.plain import json_text, screen
     from kernelproof.report.reproduction import print_reproduction
     from kernelproof.runs.reproduction import reproduce as run
-    from kernelproof.workspace import open_workspace
 
     with (
-        open_store(open_workspace(workspace).database, create=False) as store,
+        open_store(database, create=False) as store,
         Engine(unsafe=unsafe) as engine,
     ):
         result = run(store, store.resolve_attempt(what), engine, rigor=rigor)

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from kernelproof.bounds import ROW
-from kernelproof.cli.options import AttemptArgument, WorkspaceOption, nonempty_text, number
+from kernelproof.cli.options import AttemptArgument, StorageOptions, nonempty_text, number, takes_options
 
 
+@takes_options
 def retract(
     attempt: AttemptArgument,
     reason: Annotated[str, typer.Option(parser=nonempty_text, metavar="<words>", help="Why; it is stored.")],
@@ -18,15 +19,15 @@ def retract(
         number(ROW, "One of its verifications, as show lists them [default: all]."),
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Take retractions back: it counts again.")] = False,
-    workspace: WorkspaceOption = None,
+    *,
+    storage: StorageOptions,
 ) -> None:
     """Say that an attempt's verifications no longer count. Nothing is deleted, and --undo takes it back."""
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
     from kernelproof.wording import counted
-    from kernelproof.workspace import open_workspace
 
-    with open_store(open_workspace(workspace).database, create=False) as store:
+    with open_store(storage.database, create=False) as store:
         stored = store.load_attempt(store.resolve_attempt(attempt))
         ids = [one.id for one in stored.verifications]
         if verification is not None and verification not in ids:

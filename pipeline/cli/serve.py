@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelproof.bounds import PORT
-from kernelproof.cli.options import WorkspaceOption, nonempty_text, number, takes_options
+from kernelproof.cli.options import StorageOptions, nonempty_text, number, takes_options
 
 DEFAULT_PORT = 8177
 
@@ -22,7 +22,7 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[int, number(PORT, "The port to listen on; 0 takes one that is free.")] = DEFAULT_PORT,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Show the results in a browser, and what is new while runs go on. Ctrl-C ends it.
 
@@ -34,9 +34,8 @@ def serve(
     require()
     from kernelproof.report.plain import say
     from kernelproof.report.serving.running import serve as run
-    from kernelproof.workspace import open_workspace
 
-    database = open_workspace(workspace).database
+    database = storage.database
 
     def ready(address: str, public: bool) -> None:
         say(f"{address} shows {database}; Ctrl-C ends it")

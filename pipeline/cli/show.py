@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from kernelproof.cli.options import AttemptArgument, WorkspaceOption, given_path, only_one, takes_options
+from kernelproof.cli.options import AttemptArgument, StorageOptions, given_path, only_one, takes_options
 
 Shown = TypeVar("Shown")
 
@@ -65,7 +65,7 @@ def show(
             show_default="attempt-ATTEMPT.html",
         ),
     ] = None,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Show an attempt: prompt, response, source, build log, checks with evidence, times, environment.
 
@@ -73,12 +73,11 @@ def show(
     """
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
-    from kernelproof.workspace import open_workspace
 
     chosen = only_one(part)
     if output is not None and chosen != "html":
         raise UsageError("--output is the file that --html writes; give --html as well")
-    with open_store(open_workspace(workspace).database, only_read=True) as store:
+    with open_store(storage.database, only_read=True) as store:
         number = store.resolve_attempt(attempt)
         if chosen == "html":
             _write_html(store, number, output or Path(f"attempt-{number}.html"))

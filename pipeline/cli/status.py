@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.cli.completion import runs
-from kernelproof.cli.options import JsonOption, WorkspaceOption
+from kernelproof.cli.options import JsonOption, StorageOptions, takes_options
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kernelproof.db.store import Store
     from kernelproof.db.views import StoredBatch
 
@@ -22,6 +21,7 @@ LOOK_S = 2.0
 """Seconds between two looks of --watch: a batch stores its progress as often."""
 
 
+@takes_options
 def status(
     run: Annotated[
         str | None,
@@ -33,16 +33,16 @@ def status(
         bool, typer.Option("--watch", help="Look every two seconds until the newest batch ends.")
     ] = False,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    *,
+    storage: StorageOptions,
 ) -> None:
     """Show how far generate, rejudge and tune are, while they run and after."""
-    from kernelproof.workspace import open_workspace
 
-    looks = _looks(open_workspace(workspace).database, run, watch)
+    looks = _looks(storage.database, run, watch)
     _print_json(looks) if as_json else _show(looks, run)
 
 
-def _looks(database: Path, run: str | None, watch: bool) -> Iterator[list[StoredBatch]]:
+def _looks(database: DatabasePlace, run: str | None, watch: bool) -> Iterator[list[StoredBatch]]:
     """The newest batches; with `watch` again and again, until the newest has ended."""
     import time
 

@@ -7,29 +7,30 @@ from typing import Annotated
 import typer
 
 from kernelproof.cli.completion import runs
-from kernelproof.cli.options import WorkspaceOption
+from kernelproof.cli.options import StorageOptions, takes_options
 
 
+@takes_options
 def tag(
     run: Annotated[str, typer.Argument(autocompletion=runs, help="The run's name or number.")],
     words: Annotated[
         list[str] | None, typer.Argument(help="Tags to put on it; without any, its tags are shown.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take these tags off it.")] = False,
-    workspace: WorkspaceOption = None,
+    *,
+    storage: StorageOptions,
 ) -> None:
     """Put tags on a run, for leaderboard --tag; nothing of what was judged changes."""
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
     from kernelproof.report.plain import say
-    from kernelproof.workspace import open_workspace
 
     chosen = [word.strip() for word in words or ()]
     if not all(chosen):
         raise UsageError("a tag is empty; give a word, or leave it out")
     if remove and not chosen:
         raise UsageError("--remove needs the tags that are to go")
-    with open_store(open_workspace(workspace).database, create=False) as store:
+    with open_store(storage.database, create=False) as store:
         numbers = list(store.runs_named(run))
         if chosen:
             store.tags.remove(numbers, chosen) if remove else store.tags.add(numbers, chosen)

@@ -21,10 +21,10 @@ from kernelproof.cli.options import (
     PurityOption,
     RunOption,
     SizeOption,
+    StorageOptions,
     SuiteOption,
     UnsafeOption,
     VerifyOptions,
-    WorkspaceOption,
     choice,
     given_options,
     given_path,
@@ -98,7 +98,7 @@ def tune(
     options: TuneOptions,
     output: Annotated[Path | None, path_option("File to write the best source to.")] = None,
     suite: SuiteOption = None,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
     run: RunOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -106,9 +106,8 @@ def tune(
     from contextlib import ExitStack
 
     from kernelproof.db.store import open_store
-    from kernelproof.workspace import open_workspace
 
-    database = open_workspace(workspace).database
+    database = storage.database
     given = given_options(options, context)
     with ExitStack() as stack:
         if attempt is not None:

@@ -12,13 +12,14 @@ from kernelproof.cli.options import (
     INTERRUPTED,
     JsonOption,
     RunOption,
+    StorageOptions,
     SuiteOption,
     VerifyOptions,
-    WorkspaceOption,
     given_path,
     takes_options,
 )
 from kernelproof.wording import counted
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ def verify(
     ] = None,
     options: VerifyOptions,
     suite: SuiteOption = None,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
     store: Annotated[bool, typer.Option(help="Keep it as an attempt in the workspace.")] = True,
     run: RunOption = None,
     again: Annotated[
@@ -67,7 +68,7 @@ def verify(
     )
     refuse_others(given, settings.backend)
     require_device(settings.backend)
-    place = _database(workspace) if store else None
+    place = storage.database if store else None
     if not holds_many(file):
         statuses = [_one(given[0], settings, place, run, as_json)]
     else:
@@ -94,14 +95,8 @@ def _given(file: Path, problem: str | None, suite: Path | None) -> list[Given]:
     return [given_text(name, read_standard_input() if text is None else text, found)]
 
 
-def _database(workspace: Path | None) -> Path:
-    from kernelproof.workspace import open_workspace
-
-    return open_workspace(workspace).database
-
-
 def _one(
-    given: Given, settings: VerifySettings, database: Path | None, run: str | None, as_json: bool
+    given: Given, settings: VerifySettings, database: DatabasePlace | None, run: str | None, as_json: bool
 ) -> Status:
     from contextlib import ExitStack
 
@@ -134,7 +129,7 @@ def _one(
 def _many(
     given: Sequence[Given],
     settings: VerifySettings,
-    database: Path | None,
+    database: DatabasePlace | None,
     run: str | None,
     again: bool,
     as_json: bool,
@@ -170,7 +165,7 @@ def _say(display: Display, done: Done) -> None:
     display.ended(given.id, v.status.value, json_line(given.id, given.problem.id, done.kept, *facts))
 
 
-def _summary(outcome: ManyDone, database: Path | None) -> None:
+def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
     from kernelproof.cli.progress import print_counts
     from kernelproof.report.fastest import Timed, print_fastest
     from kernelproof.report.plain import screen

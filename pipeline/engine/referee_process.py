@@ -21,6 +21,7 @@ from kernelproof.errors import DeviceUnfit, KernelproofError, MachineError, Usag
 from kernelproof.types import Build, BuildRequest, CoreShares, Environment, Verification
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.workers.contestant_start import EVEN_GROUND, SILENT
+from kernelproof.workspace import DATABASE_VARIABLE
 
 START_SECONDS = 300.0
 GOODBYE_SECONDS = 10.0
@@ -198,14 +199,14 @@ class RefereeProcess:
 
 
 def referee_environment(cache: Path) -> dict[str, str]:
-    """The variables a referee gets: no API key of the user's is among them.
+    """The variables a referee gets: no API key of the user's is among them, and no password of a database.
 
     `cache`: where what torch keeps by itself goes, which is otherwise left behind in the temporary directory.
     """
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name in KEPT_NAMES or name.startswith(KEPT_PREFIXES)
+        if (name in KEPT_NAMES or name.startswith(KEPT_PREFIXES)) and name != DATABASE_VARIABLE
     }
     kept |= EVEN_GROUND | {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "KINETO_LOG_LEVEL": SILENT}
     root = str(Path(version.__file__).parent.parent)

@@ -1,4 +1,4 @@
-"""A fresh store in a file of its own, and files that earlier versions wrote."""
+"""A fresh store in a file or in a database on a server, and files that earlier versions wrote."""
 
 from __future__ import annotations
 
@@ -11,10 +11,33 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import Store, open_store
+from kernelproof.workspace import DatabasePlace
+
+BOTH = ("sqlite", "postgresql")
+"""A file with `STORES = BOTH` has tests that hold on either."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs a test for each kind of store that its file names."""
+    stores = getattr(metafunc.module, "STORES", None)
+    if stores is not None and "store" in metafunc.fixturenames:
+        metafunc.parametrize("store", stores, indirect=True)
+
+
+def address(place: DatabasePlace) -> str:
+    """A place as the command line of a process takes it."""
+    return str(place) if isinstance(place, Path) else place.url
 
 
 @pytest.fixture
-def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) -> Iterator[Store]:
+    if getattr(request, "param", "sqlite") == "postgresql":
+        postgres = request.getfixturevalue("postgres")
+        name = postgres.made()
+        with open_store(postgres.address(name), create=False) as opened:
+            yield opened
+        postgres.sql(f"DROP DATABASE {name} WITH (FORCE)")
+        return
     path = tmp_path / "db" / "attempts.sqlite"
     path.parent.mkdir()
     shutil.copy(empty_database, path)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -12,7 +11,10 @@ from sqlalchemy.exc import IntegrityError
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.types import Extraction, Status
-from tests.db import samples
+from tests.db import samples, sql
+from tests.db.conftest import BOTH
+
+STORES = BOTH
 
 
 def test_the_same_settings_are_the_same_run(store: Store) -> None:
@@ -136,15 +138,15 @@ def test_a_finished_attempt_without_a_program_has_no_verification(store: Store) 
 
 @pytest.mark.parametrize("table", ["responses", "candidates", "verifications", "checks", "builds"])
 def test_a_finished_attempt_is_stored_whole_or_not_at_all(store: Store, table: str) -> None:
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute(
-            f"CREATE TRIGGER stop BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'stopped'); END"
-        )
+    if isinstance(store.place, Path):
+        trigger = f"CREATE TRIGGER stop BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'stopped'); END"
+        sql.run(store, trigger)
+    else:
+        sql.run(store, f"ALTER TABLE {table} ADD CONSTRAINT stopped CHECK (false)")
     with pytest.raises(IntegrityError, match="stopped"):
         add_finished(store)
-    with closing(sqlite3.connect(store.path)) as connection:
-        for name in ("attempts", "runs", "problems", "texts"):
-            assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() == (0,)
+    for name in ("attempts", "runs", "problems", "texts"):
+        assert sql.run(store, f"SELECT count(*) FROM {name}") == [(0,)]
 
 
 @pytest.mark.parametrize("text", ["2", "#2", "last"])

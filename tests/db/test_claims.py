@@ -5,25 +5,27 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from kernelproof.db import leases
 from kernelproof.db.owners import is_gone, new_owner
-from kernelproof.db.store import Store, open_store
+from kernelproof.db.store import Store
 from kernelproof.db.views import Claim
 from kernelproof.types import Status, VerifySettings
 from tests.db import samples
+from tests.db.conftest import BOTH, address
+
+STORES = BOTH
 
 QUESTION = "a" * 64
 TAKE = """
 import sys
-from pathlib import Path
 from kernelproof.db.owners import new_owner
 from kernelproof.db.store import open_store
+from kernelproof.workspace import database_place
 from tests.db import samples
-with open_store(Path(sys.argv[1])) as store:
+with open_store(database_place(sys.argv[1])) as store:
     run, problem, owner = store.begin_run(samples.settings()), samples.problem(), new_owner()
     store.add_problem(problem)
     for sample in range(int(sys.argv[2])):
@@ -97,7 +99,7 @@ def test_a_silent_owner_of_another_machine_loses_its_lease(
 
 
 def test_a_killed_process_loses_its_lease_at_once(store: Store) -> None:
-    command = [sys.executable, "-c", TAKE, str(store.path), "1", "stay"]
+    command = [sys.executable, "-c", TAKE, address(store.place), "1", "stay"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(2)] == ["0\n", "ready\n"]
@@ -114,16 +116,14 @@ def test_owners_know_who_is_gone() -> None:
     assert is_gone(f"{machine}:{number}:0.0:x"), "another process had this number"
 
 
-def test_processes_at_once_ask_each_question_once(tmp_path: Path) -> None:
-    path = tmp_path / "attempts.sqlite"
-    command = [sys.executable, "-c", TAKE, str(path), "40"]
+def test_processes_at_once_ask_each_question_once(store: Store) -> None:
+    command = [sys.executable, "-c", TAKE, address(store.place), "40"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     asked = [int(line) for process in processes for line in process.communicate()[0].split()]
     assert sorted(asked) == list(range(40))
-    with open_store(path) as store:
-        states = store.attempts_of(1).values()
-        assert len(states) == 40
-        assert all(len(store.load_attempt(state.id).responses) == 1 for state in states)
+    states = store.attempts_of(1).values()
+    assert len(states) == 40
+    assert all(len(store.load_attempt(state.id).responses) == 1 for state in states)
 
 
 def test_an_error_says_whether_asking_again_can_help(store: Store) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.store import Store
@@ -13,7 +11,10 @@ from kernelproof.db.views import StoredVerification
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Finding, Severity
-from tests.db import samples
+from tests.db import samples, sql
+from tests.db.conftest import BOTH
+
+STORES = BOTH
 
 
 @pytest.fixture
@@ -28,15 +29,15 @@ def attempt(store: Store) -> int:
     return number
 
 
-def change(store: Store, statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        assert connection.execute(statement, values).rowcount > 0
+def change(store: Store, statement: str, **values: object) -> None:
+    assert sql.run(store, f"{statement} RETURNING 1", **values)
 
 
 @pytest.mark.parametrize("table", APPEND_ONLY)
 def test_rows_of_evidence_can_neither_be_changed_nor_deleted(store: Store, attempt: int, table: str) -> None:
-    for statement in (f"UPDATE {table} SET rowid = rowid", f"DELETE FROM {table}"):
-        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+    column = sql.columns(store, table)[0]
+    for statement in (f"UPDATE {table} SET {column} = {column}", f"DELETE FROM {table}"):
+        with pytest.raises(IntegrityError, match="append-only"):
             change(store, statement)
 
 
@@ -70,19 +71,20 @@ def test_retracting_what_is_not_there_is_the_users_mistake(store: Store) -> None
 )
 def test_an_altered_text_is_named(store: Store, attempt: int, text: str, named: str) -> None:
     assert store.load_attempt(attempt).alterations == ()
-    change(store, "UPDATE texts SET body = body || ' ' WHERE sha256 = ?", sha256_text(text))
+    change(store, "UPDATE texts SET body = body || ' ' WHERE sha256 = :key", key=sha256_text(text))
     (line,) = store.load_attempt(attempt).alterations
     assert line.startswith(f"{named}: the stored text was altered")
     assert sha256_text(text) in line
 
 
 def test_an_altered_source_is_shown_as_it_is_now(store: Store, attempt: int) -> None:
-    change(store, "UPDATE texts SET body = 'new' WHERE sha256 = ?", sha256_text(samples.SOURCE))
+    change(store, "UPDATE texts SET body = 'new' WHERE sha256 = :key", key=sha256_text(samples.SOURCE))
     assert store.load_attempt(attempt).source == "new"
 
 
 def test_a_raw_response_that_is_no_json_any_more_is_named(store: Store, attempt: int) -> None:
-    change(store, "UPDATE texts SET body = x'ff00' WHERE sha256 = (SELECT raw_sha256 FROM responses)")
+    raw = "(SELECT raw_sha256 FROM responses ORDER BY id LIMIT 1)"
+    change(store, f"UPDATE texts SET body = '{{' WHERE sha256 = {raw}")
     lines = store.load_attempt(attempt).alterations
     assert [line.split(":")[0] for line in lines] == ["raw response", "raw response"]
 

@@ -46,6 +46,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
+from kernelproof.workspace import DatabasePlace
 from tests.db import samples
 
 FEW = settings(max_examples=40, deadline=None)
@@ -250,9 +251,14 @@ EXTRACTIONS = st.builds(
 )
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with open_store(tmp_path_factory.mktemp("store") / "attempts.sqlite") as opened:
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.ci)])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    if request.param == "sqlite":
+        place: DatabasePlace = tmp_path_factory.mktemp("store") / "attempts.sqlite"
+    else:
+        postgres = request.getfixturevalue("postgres")
+        place = postgres.address(postgres.made())
+    with open_store(place) as opened:
         yield opened
 
 

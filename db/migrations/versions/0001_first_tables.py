@@ -8,6 +8,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.ddl import forbid
+from kernelproof.db.types import Whole
+
 revision = "0001_first_tables"
 down_revision = None
 
@@ -17,7 +20,7 @@ APPEND_ONLY = ("responses", "verifications", "builds", "findings", "checks", "me
 def upgrade() -> None:
     op.create_table(
         "environments",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("fingerprint", sa.String(length=64), nullable=False),
         sa.Column("device_name", sa.Text(), nullable=False),
         sa.Column("gpu_name", sa.Text()),
@@ -37,7 +40,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "runs",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("key", sa.String(length=64), nullable=False),
         sa.Column("name", sa.Text()),
         sa.Column("kind", sa.Text(), nullable=False),
@@ -47,7 +50,7 @@ def upgrade() -> None:
         sa.Column("template_sha256", sa.String(length=64)),
         sa.Column("backend", sa.Text(), nullable=False),
         sa.Column("size", sa.Text(), nullable=False),
-        sa.Column("turns", sa.Integer(), nullable=False),
+        sa.Column("turns", Whole, nullable=False),
         sa.Column("settings", sa.Text(), nullable=False),
         sa.Column("created", sa.String(length=32), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_runs"),
@@ -57,15 +60,15 @@ def upgrade() -> None:
         "texts",
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
-        sa.Column("bytes", sa.Integer(), nullable=False),
+        sa.Column("bytes", Whole, nullable=False),
         sa.PrimaryKeyConstraint("sha256", name="pk_texts"),
     )
     op.create_table(
         "problems",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("problem_id", sa.Text(), nullable=False),
         sa.Column("suite", sa.Text(), nullable=False),
-        sa.Column("level", sa.Integer()),
+        sa.Column("level", Whole),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("sizes", sa.Text(), nullable=False),
@@ -77,7 +80,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "prompts",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("template", sa.Text(), nullable=False),
         sa.Column("template_sha256", sa.String(length=64), nullable=False),
@@ -95,13 +98,13 @@ def upgrade() -> None:
     )
     op.create_table(
         "attempts",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("run_id", sa.Integer(), nullable=False),
-        sa.Column("problem", sa.Integer(), nullable=False),
-        sa.Column("sample", sa.Integer(), nullable=False),
-        sa.Column("turn", sa.Integer(), nullable=False),
-        sa.Column("parent_id", sa.Integer()),
-        sa.Column("prompt", sa.Integer()),
+        sa.Column("id", Whole, nullable=False),
+        sa.Column("run_id", Whole, nullable=False),
+        sa.Column("problem", Whole, nullable=False),
+        sa.Column("sample", Whole, nullable=False),
+        sa.Column("turn", Whole, nullable=False),
+        sa.Column("parent_id", Whole),
+        sa.Column("prompt", Whole),
         sa.Column("status", sa.Text()),
         sa.Column("created", sa.String(length=32), nullable=False),
         sa.Column("finished", sa.String(length=32)),
@@ -117,14 +120,14 @@ def upgrade() -> None:
     )
     op.create_table(
         "candidates",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("attempt_id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
+        sa.Column("attempt_id", Whole, nullable=False),
         sa.Column("source_sha256", sa.String(length=64)),
         sa.Column("status", sa.Text()),
         sa.Column("method", sa.Text(), nullable=False),
         sa.Column("warnings", sa.Text(), nullable=False),
-        sa.Column("span_start", sa.Integer()),
-        sa.Column("span_end", sa.Integer()),
+        sa.Column("span_start", Whole),
+        sa.Column("span_end", Whole),
         sa.Column("created", sa.String(length=32), nullable=False),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name="fk_candidates_attempt_id"),
         sa.ForeignKeyConstraint(["source_sha256"], ["texts.sha256"], name="fk_candidates_source_sha256"),
@@ -133,9 +136,9 @@ def upgrade() -> None:
     op.create_index("ix_candidates_attempt_id", "candidates", ["attempt_id"], unique=False)
     op.create_table(
         "responses",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("attempt_id", sa.Integer(), nullable=False),
-        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
+        sa.Column("attempt_id", Whole, nullable=False),
+        sa.Column("ordinal", Whole, nullable=False),
         sa.Column("error", sa.Text()),
         sa.Column("raw_sha256", sa.String(length=64)),
         sa.Column("text_sha256", sa.String(length=64)),
@@ -145,10 +148,10 @@ def upgrade() -> None:
         sa.Column("request_id", sa.Text()),
         sa.Column("served_model", sa.Text()),
         sa.Column("system_fingerprint", sa.Text()),
-        sa.Column("prompt_tokens", sa.Integer()),
-        sa.Column("completion_tokens", sa.Integer()),
-        sa.Column("reasoning_tokens", sa.Integer()),
-        sa.Column("cached_tokens", sa.Integer()),
+        sa.Column("prompt_tokens", Whole),
+        sa.Column("completion_tokens", Whole),
+        sa.Column("reasoning_tokens", Whole),
+        sa.Column("cached_tokens", Whole),
         sa.Column("latency_s", sa.Float()),
         sa.Column("created", sa.String(length=32), nullable=False),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name="fk_responses_attempt_id"),
@@ -160,13 +163,13 @@ def upgrade() -> None:
     )
     op.create_table(
         "verifications",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("attempt_id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
+        sa.Column("attempt_id", Whole, nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("backend", sa.Text(), nullable=False),
         sa.Column("size", sa.Text(), nullable=False),
-        sa.Column("environment_id", sa.Integer()),
+        sa.Column("environment_id", Whole),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("problem_id", sa.Text(), nullable=False),
         sa.Column("problem_sha256", sa.String(length=64), nullable=False),
@@ -198,8 +201,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "builds",
-        sa.Column("verification_id", sa.Integer(), nullable=False),
-        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("verification_id", Whole, nullable=False),
+        sa.Column("position", Whole, nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
@@ -215,8 +218,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "checks",
-        sa.Column("verification_id", sa.Integer(), nullable=False),
-        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("verification_id", Whole, nullable=False),
+        sa.Column("position", Whole, nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("outcome", sa.Text(), nullable=False),
         sa.Column("asked", sa.Text(), nullable=False),
@@ -227,12 +230,12 @@ def upgrade() -> None:
     )
     op.create_table(
         "findings",
-        sa.Column("verification_id", sa.Integer(), nullable=False),
-        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("verification_id", Whole, nullable=False),
+        sa.Column("position", Whole, nullable=False),
         sa.Column("rule", sa.Text(), nullable=False),
         sa.Column("severity", sa.Text(), nullable=False),
         sa.Column("status", sa.Text()),
-        sa.Column("line", sa.Integer()),
+        sa.Column("line", Whole),
         sa.Column("message", sa.Text(), nullable=False),
         sa.Column("evidence", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(
@@ -242,7 +245,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "measurements",
-        sa.Column("verification_id", sa.Integer(), nullable=False),
+        sa.Column("verification_id", Whole, nullable=False),
         sa.Column("baseline", sa.Text(), nullable=False),
         sa.Column("candidate_ms", sa.Float(), nullable=False),
         sa.Column("baseline_ms", sa.Float(), nullable=False),
@@ -254,8 +257,8 @@ def upgrade() -> None:
         sa.Column("aa_spread", sa.Float(), nullable=False),
         sa.Column("host_ms", sa.Float(), nullable=False),
         sa.Column("overhead_ms", sa.Float(), nullable=False),
-        sa.Column("flush_bytes", sa.Integer(), nullable=False),
-        sa.Column("slots", sa.Integer(), nullable=False),
+        sa.Column("flush_bytes", Whole, nullable=False),
+        sa.Column("slots", Whole, nullable=False),
         sa.Column("order", sa.Text(), nullable=False),
         sa.Column("clocks_before", sa.Text(), nullable=False),
         sa.Column("clocks_after", sa.Text(), nullable=False),
@@ -283,7 +286,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "retractions",
-        sa.Column("verification_id", sa.Integer(), nullable=False),
+        sa.Column("verification_id", Whole, nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("created", sa.String(length=32), nullable=False),
         sa.ForeignKeyConstraint(
@@ -292,8 +295,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("verification_id", name="pk_retractions"),
     )
     for table in APPEND_ONLY:
-        for deed in ("update", "delete"):
-            op.execute(
-                f"CREATE TRIGGER {table}_no_{deed} BEFORE {deed.upper()} ON {table} "
-                f"BEGIN SELECT RAISE(ABORT, '{table} is append-only: retract, never change'); END"
-            )
+        forbid(table, "update", "delete", instead="retract, never change")

@@ -9,6 +9,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.ddl import add_reference, forbid, permit
+from kernelproof.db.types import Whole
+
 revision = "0004_leases_costs_and_batches"
 down_revision = "0003_both_clocks_and_more_evidence"
 
@@ -18,11 +21,7 @@ def upgrade() -> None:
     op.create_index("ix_attempts_question_key", "attempts", ["question_key"], unique=False)
     op.add_column("responses", sa.Column("cost_usd", sa.Float()))
     op.add_column("responses", sa.Column("retriable", sa.Boolean()))
-    # SQLite adds a column with its foreign key only as text of the statement.
-    op.execute(
-        "ALTER TABLE responses ADD COLUMN reused_from INTEGER "
-        "CONSTRAINT fk_responses_reused_from REFERENCES responses (id)"
-    )
+    add_reference("responses", "reused_from", "responses")
     op.create_table(
         "leases",
         sa.Column("key", sa.Text(), nullable=False),
@@ -32,7 +31,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "batches",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("owner", sa.Text(), nullable=False),
         sa.Column("name", sa.Text()),
         sa.Column("runs", sa.Text(), nullable=False),
@@ -46,7 +45,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "server_batches",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("server_id", sa.Text(), nullable=False),
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("base_url", sa.Text()),
@@ -59,13 +58,14 @@ def upgrade() -> None:
 
 
 def _retractions_with_a_history() -> None:
-    for deed in ("update", "delete"):
-        op.execute(f"DROP TRIGGER retractions_no_{deed}")
-    op.rename_table("retractions", "old_retractions")
+    permit("retractions", "update", "delete")
+    # A server has no rows of before, and there a table that is renamed keeps the names of its constraints.
+    kept = op.get_bind().dialect.name == "sqlite"
+    op.rename_table("retractions", "old_retractions") if kept else op.drop_table("retractions")
     op.create_table(
         "retractions",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("verification_id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
+        sa.Column("verification_id", Whole, nullable=False),
         sa.Column("counts", sa.Boolean(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("created", sa.String(length=32), nullable=False),
@@ -75,13 +75,10 @@ def _retractions_with_a_history() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_retractions"),
     )
     op.create_index("ix_retractions_verification_id", "retractions", ["verification_id"], unique=False)
-    op.execute(
-        "INSERT INTO retractions (verification_id, counts, reason, created) "
-        "SELECT verification_id, 0, reason, created FROM old_retractions ORDER BY created"
-    )
-    op.drop_table("old_retractions")
-    for deed in ("update", "delete"):
+    if kept:
         op.execute(
-            f"CREATE TRIGGER retractions_no_{deed} BEFORE {deed.upper()} ON retractions "
-            f"BEGIN SELECT RAISE(ABORT, 'retractions is append-only: retract, never change'); END"
+            "INSERT INTO retractions (verification_id, counts, reason, created) "
+            "SELECT verification_id, 0, reason, created FROM old_retractions ORDER BY created"
         )
+        op.drop_table("old_retractions")
+    forbid("retractions", "update", "delete", instead="retract, never change")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.ddl import forbid
+from kernelproof.db.types import Whole
+
 revision = "0006_reported_results"
 down_revision = "0005_why_there_is_no_program"
 
@@ -12,8 +15,8 @@ down_revision = "0005_why_there_is_no_program"
 def upgrade() -> None:
     op.create_table(
         "reported_results",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("attempt_id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
+        sa.Column("attempt_id", Whole, nullable=False),
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("said_in", sa.Text()),
         sa.Column("compiled", sa.Boolean()),
@@ -29,8 +32,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_reported_results"),
     )
     op.create_index("ix_reported_results_attempt_id", "reported_results", ["attempt_id"], unique=False)
-    for deed in ("update", "delete"):
-        op.execute(
-            f"CREATE TRIGGER reported_results_no_{deed} BEFORE {deed.upper()} ON reported_results "
-            f"BEGIN SELECT RAISE(ABORT, 'reported_results is append-only: import again, never change'); END"
-        )
+    forbid("reported_results", "update", "delete", instead="import again, never change")

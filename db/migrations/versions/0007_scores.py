@@ -11,6 +11,9 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.ddl import after, forbid, permit
+from kernelproof.db.types import Whole
+
 revision = "0007_scores"
 down_revision = "0006_reported_results"
 
@@ -29,13 +32,10 @@ def upgrade() -> None:
     for name in COPIES:
         op.add_column("measurements", sa.Column(name, sa.Float()))
     for table in APPEND_ONLY:
-        op.execute(f"DROP TRIGGER {table}_no_update")
+        permit(table, "update")
     _copy(op.get_bind())
     for table in APPEND_ONLY:
-        op.execute(
-            f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} "
-            f"BEGIN SELECT RAISE(ABORT, '{table} is append-only: retract, never change'); END"
-        )
+        forbid(table, "update", instead="retract, never change")
     _indexes()
     _tables()
     _triggers()
@@ -103,7 +103,7 @@ def _indexes() -> None:
 def _tables() -> None:
     op.create_table(
         "run_tags",
-        sa.Column("run_id", sa.Integer(), nullable=False),
+        sa.Column("run_id", Whole, nullable=False),
         sa.Column("tag", sa.Text(), nullable=False),
         sa.Column("created", sa.String(length=32), nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_run_tags_run_id"),
@@ -111,15 +111,15 @@ def _tables() -> None:
     )
     op.create_table(
         "score_facts",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("facts", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_score_facts"),
     )
     op.create_table(
         "score_cells",
-        sa.Column("run_id", sa.Integer(), nullable=False),
-        sa.Column("problem", sa.Integer(), nullable=False),
-        sa.Column("chunk", sa.Integer(), nullable=False),
+        sa.Column("run_id", Whole, nullable=False),
+        sa.Column("problem", Whole, nullable=False),
+        sa.Column("chunk", Whole, nullable=False),
         sa.Column("packed", sa.LargeBinary()),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_score_cells_run_id"),
         sa.ForeignKeyConstraint(["problem"], ["problems.id"], name="fk_score_cells_problem"),
@@ -140,16 +140,17 @@ def _tables() -> None:
 
 def _triggers() -> None:
     """What changes an attempt's score empties the cell that it is packed in."""
-    op.execute(
-        "CREATE TRIGGER score_new_attempt AFTER INSERT ON attempts BEGIN "
+    after(
+        *("INSERT", "attempts", "score_new_attempt"),
         "INSERT INTO score_cells (run_id, problem, chunk) "
         "VALUES (new.run_id, new.problem, new.sample / 1024) "
-        "ON CONFLICT (run_id, problem, chunk) DO UPDATE SET packed = NULL WHERE packed IS NOT NULL; END"
+        "ON CONFLICT (run_id, problem, chunk) DO UPDATE SET packed = NULL "
+        "WHERE score_cells.packed IS NOT NULL",
     )
-    op.execute(
-        "CREATE TRIGGER score_ended_attempt AFTER UPDATE OF status ON attempts BEGIN "
+    after(
+        *("UPDATE OF status", "attempts", "score_ended_attempt"),
         "UPDATE score_cells SET packed = NULL WHERE run_id = new.run_id AND problem = new.problem "
-        "AND chunk = new.sample / 1024 AND packed IS NOT NULL; END"
+        "AND chunk = new.sample / 1024 AND packed IS NOT NULL",
     )
     changed = "(SELECT run_id, problem, sample / 1024 FROM attempts WHERE id = {attempt})"
     by_retraction = "(SELECT attempt_id FROM verifications WHERE id = new.verification_id)"
@@ -158,8 +159,8 @@ def _triggers() -> None:
         ("score_new_verification", "verifications", "new.attempt_id"),
         ("score_new_retraction", "retractions", by_retraction),
     ):
-        op.execute(
-            f"CREATE TRIGGER {name} AFTER INSERT ON {table} BEGIN "
-            f"UPDATE score_cells SET packed = NULL WHERE (run_id, problem, chunk) = "
-            f"{changed.format(attempt=attempt)} AND packed IS NOT NULL; END"
+        after(
+            *("INSERT", table, name),
+            "UPDATE score_cells SET packed = NULL WHERE (run_id, problem, chunk) = "
+            f"{changed.format(attempt=attempt)} AND packed IS NOT NULL",
         )

@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.chain.linking import chain_all
+from kernelproof.db.ddl import forbid
+from kernelproof.db.types import Whole
 
 revision = "0009_hash_chain"
 down_revision = "0008_plans_and_repeats"
@@ -14,17 +16,13 @@ down_revision = "0008_plans_and_repeats"
 def upgrade() -> None:
     op.create_table(
         "hash_chain",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", Whole, nullable=False),
         sa.Column("record", sa.String(), nullable=False),
-        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("number", Whole, nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
         sa.Column("sha256", sa.LargeBinary(), nullable=False),
         sa.Column("created", sa.String(length=32)),
         sa.PrimaryKeyConstraint("id", name="pk_hash_chain"),
     )
     chain_all(op.get_bind())
-    for deed in ("update", "delete"):
-        op.execute(
-            f"CREATE TRIGGER hash_chain_no_{deed} BEFORE {deed.upper()} ON hash_chain "
-            "BEGIN SELECT RAISE(ABORT, 'hash_chain is append-only: retract, never change'); END"
-        )
+    forbid("hash_chain", "update", "delete", instead="retract, never change")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 from kernelproof.db.newest import State
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import KernelproofError, StoreError, UsageError
+from kernelproof.workspace import DatabasePlace
 
 T = TypeVar("T")
 
@@ -17,16 +17,16 @@ T = TypeVar("T")
 class Opened:
     """The store of a database that other processes write to. Threads may share it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, place: DatabasePlace) -> None:
         """Raises UsageError when there is no database, StoreError when it cannot be used."""
-        self._path = path
-        self._store: Store | None = open_store(path, only_read=True)
+        self._place = place
+        self._store: Store | None = open_store(place, only_read=True)
         self._turn = threading.Lock()
 
     @property
-    def path(self) -> Path:
-        """The database's file."""
-        return self._path
+    def place(self) -> DatabasePlace:
+        """The database's file, or the database on a server."""
+        return self._place
 
     def ask(self, question: Callable[[Store], T]) -> T:
         """The answer of a question to the store.
@@ -36,7 +36,7 @@ class Opened:
         with self._turn:
             if self._store is None:
                 try:
-                    self._store = open_store(self._path, only_read=True)
+                    self._store = open_store(self._place, only_read=True)
                 except UsageError as error:
                     raise StoreError(str(error)) from None
             store = self._store

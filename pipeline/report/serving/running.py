@@ -8,7 +8,6 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import uvicorn
 
@@ -18,13 +17,14 @@ from kernelproof.report.serving.events import MOST_CLIENTS, Events
 from kernelproof.report.serving.guard import LOOPBACK, Guard
 from kernelproof.report.serving.opened import Opened
 from kernelproof.report.serving.pages import Pages
+from kernelproof.workspace import DatabasePlace
 
 MOST_CONNECTIONS = 4 * MOST_CLIENTS
 GRACE_S = 2
 """Seconds that answers have to end when the server stops."""
 
 
-def serve(database: Path, host: str, port: int, ready: Callable[[str, bool], None]) -> None:
+def serve(database: DatabasePlace, host: str, port: int, ready: Callable[[str, bool], None]) -> None:
     """Serves the pages of a database until SIGINT or SIGTERM.
 
     `ready` is told the address of the first page, and whether other machines reach it. `port`: 0 takes a free

@@ -1,0 +1,65 @@
+"""What migrations do in one way on SQLite and in another on PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from alembic import op
+
+Deed = Literal["update", "delete"]
+
+
+def forbid(table: str, *deeds: Deed, instead: str) -> None:
+    """Refuses to change rows. `instead`: what to do, as in `retract, never change`."""
+    message = f"{table} is append-only: {instead}"
+    for deed in deeds:
+        name = f"{table}_no_{deed}"
+        if not _on_server():
+            op.execute(
+                f"CREATE TRIGGER {name} BEFORE {deed.upper()} ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, '{message}'); END"
+            )
+            continue
+        _function(
+            name,
+            f"RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; RETURN NULL;",
+        )
+        events = {"update": "UPDATE", "delete": "DELETE OR TRUNCATE"}[deed]
+        op.execute(
+            f"CREATE TRIGGER {name} BEFORE {events} ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {name}()"
+        )
+
+
+def permit(table: str, *deeds: Deed) -> None:
+    """Takes back what `forbid` did."""
+    for deed in deeds:
+        op.execute(f"DROP TRIGGER {table}_no_{deed}" + (f" ON {table}" if _on_server() else ""))
+
+
+def after(event: str, table: str, name: str, statement: str) -> None:
+    """Runs a statement after an event such as `INSERT` or `UPDATE OF status`, for each row: it is `new`."""
+    if not _on_server():
+        op.execute(f"CREATE TRIGGER {name} AFTER {event} ON {table} BEGIN {statement}; END")
+        return
+    _function(name, f"{statement}; RETURN NULL;")
+    op.execute(f"CREATE TRIGGER {name} AFTER {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()")
+
+
+def add_reference(table: str, column: str, target: str) -> None:
+    """Adds a column that may be NULL and refers to the `id` of a table."""
+    # SQLite adds a column with its foreign key only as text of the statement.
+    kind = "BIGINT" if _on_server() else "INTEGER"
+    op.execute(
+        f"ALTER TABLE {table} ADD COLUMN {column} {kind} "
+        f"CONSTRAINT fk_{table}_{column} REFERENCES {target} (id)"
+    )
+
+
+def _function(name: str, body: str) -> None:
+    op.execute(
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$"
+    )
+
+
+def _on_server() -> bool:
+    return op.get_bind().dialect.name == "postgresql"

@@ -1,0 +1,73 @@
+"""A database's home: what differs between a SQLite file and a database on a server."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from enum import Enum
+from typing import Protocol
+
+from sqlalchemy import Connection, Engine
+
+from kernelproof.workspace import DatabasePlace
+
+ACCESS = "kernelproof_access"
+"""The execution option of a connection that says what its transactions are for."""
+BUSY_MS = 3_000
+"""How long the database itself waits for a lock before it says busy."""
+PATIENCE_S = 120.0
+"""How long a transaction is tried again before the user is told that the database is locked."""
+
+
+class Access(Enum):
+    """What a transaction is for."""
+
+    READ = "read"
+    WRITE = "write"
+    WRITE_IF_FREE = "write if free"
+    """As WRITE, where nobody else writes now; else it fails at once."""
+
+    @staticmethod
+    def of(connection: Connection) -> Access:
+        """Of the transactions of a connection."""
+        found: Access = connection.get_execution_options().get(ACCESS, Access.READ)
+        return found
+
+
+class NotFree(Exception):
+    """Another process writes now: no transaction of WRITE_IF_FREE began."""
+
+
+class Home(Protocol):
+    """Where a database lives. Its engine begins transactions as `Access` says."""
+
+    engine: Engine
+    fixed: bool
+    """Nothing can be written: the file is read as it is."""
+
+    @property
+    def place(self) -> DatabasePlace:
+        """The file, or the database on a server."""
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Turns errors of the database that a user can mend into StoreError; lets others pass."""
+
+    def is_busy(self, error: BaseException) -> bool:
+        """True when another process is in the way: trying again may help."""
+
+    def version(self, connection: Connection) -> str | None:
+        """The migration that the database is at; None for an empty one.
+
+        Raises StoreError for another program's database.
+        """
+
+    def before_migrating(self) -> None:
+        """What has to be done outside a transaction."""
+
+    def mark(self, connection: Connection) -> None:
+        """Marks an empty database as ours, within the transaction that fills it."""
+
+    def opened(self) -> None:
+        """Called when the database is in the newest schema."""
+
+    def require(self) -> None:
+        """Raises StoreError where what was opened is no longer there."""

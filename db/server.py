@@ -1,0 +1,130 @@
+"""A PostgreSQL database as a database's home: connections, transactions, another program's database."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+
+from kernelproof.db.home import BUSY_MS, PATIENCE_S, Access, NotFree
+from kernelproof.db.server_failures import explained, is_away, is_busy
+from kernelproof.errors import MachineError, StoreError, UsageError
+from kernelproof.workspace import ServerDatabase
+
+LOCK = 0x6B70_7266
+"""The key of the advisory lock that writing transactions hold, one after the other: what a transaction reads
+to decide what it writes cannot change meanwhile. SQLite's BEGIN IMMEDIATE promises the same."""
+MARK = "kernelproof"
+"""The comment on our `alembic_version`, so that another program's database is never migrated."""
+CONNECT_S = 10
+"""How long a connection may take, unless the address says otherwise."""
+
+
+class Server:
+    """A database of a PostgreSQL server, in the schema that its search path names first."""
+
+    fixed = False
+
+    def __init__(self, place: ServerDatabase) -> None:
+        """Raises MachineError without the driver, UsageError for an address that makes no sense."""
+        self.place = place
+        self.engine = _engine(place)
+        self._reached = False
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Errors of the server and of the way to it become StoreError."""
+        return explained(self.place)
+
+    def is_busy(self, error: BaseException) -> bool:
+        """True when another process holds a lock, or a server that was there before starts anew."""
+        return is_busy(error) or (self._reached and is_away(error))
+
+    def version(self, connection: Connection) -> str | None:
+        """The migration the database is at; None for an empty one."""
+        schema, encoding = connection.exec_driver_sql(
+            "SELECT current_schema(), current_setting('server_encoding')"
+        ).one()
+        if schema is None:
+            raise StoreError(
+                f"database {self.place}: its search_path names no schema that is there; make one"
+            )
+        if encoding != "UTF8":
+            raise StoreError(
+                f"database {self.place} keeps text as {encoding} and has to keep it as UTF8; make it anew: "
+                f"createdb --encoding UTF8 --template template0 {self.place.name}"
+            )
+        found = connection.exec_driver_sql(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+        )
+        tables = set(found.scalars())
+        if not tables:
+            return None
+        if (
+            "alembic_version" not in tables
+            or connection.exec_driver_sql("SELECT obj_description('alembic_version'::regclass)").scalar()
+            != MARK
+        ):
+            raise StoreError(
+                f"database {self.place} belongs to another program; make one for kernelproof (createdb "
+                "kernelproof), and name that"
+            )
+        return str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
+
+    def before_migrating(self) -> None:
+        """Nothing."""
+
+    def mark(self, connection: Connection) -> None:
+        """By a comment on the table of the version, which alembic itself would make too narrow."""
+        connection.exec_driver_sql(
+            "CREATE TABLE IF NOT EXISTS alembic_version "
+            "(version_num TEXT NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)"
+        )
+        connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{MARK}'")
+
+    def opened(self) -> None:
+        """From now on a server that is away is waited for: it may start anew."""
+        self._reached = True
+
+    def require(self) -> None:
+        """Nothing: a server that is gone says so itself."""
+
+
+def _engine(place: ServerDatabase) -> Engine:
+    try:
+        url = make_url(place.url).set(drivername="postgresql+psycopg")
+    except ValueError:
+        raise UsageError(f"the port of {place} is not a number") from None
+    arguments: dict[str, Any] = {"client_encoding": "utf8"}
+    if "connect_timeout" not in url.query:
+        arguments["connect_timeout"] = CONNECT_S
+    if "application_name" not in url.query:
+        arguments["application_name"] = "kernelproof"
+    try:
+        # A server takes 100 connections, usually, from all processes together.
+        engine = create_engine(
+            *(url,),
+            connect_args=arguments,
+            pool_size=2,
+            max_overflow=6,
+            pool_timeout=PATIENCE_S,
+            pool_pre_ping=True,
+        )
+    except ImportError:
+        raise MachineError("PostgreSQL needs its driver: pip install 'kernelproof[postgresql]'") from None
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_begin(connection: Connection) -> None:
+    access = Access.of(connection)
+    if access is Access.READ:
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return
+    lock = "pg_advisory_xact_lock" if access is Access.WRITE else "pg_try_advisory_xact_lock"
+    connection.exec_driver_sql(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE; "
+        f"SET LOCAL lock_timeout = {BUSY_MS}; SET LOCAL idle_in_transaction_session_timeout = 0"
+    )
+    if connection.exec_driver_sql(f"SELECT {lock}({LOCK})").scalar() is False:
+        raise NotFree

@@ -1,0 +1,114 @@
+"""A PostgreSQL server's failures in words: what is wrong and what to do about it. Never a password."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from kernelproof.errors import StoreError
+from kernelproof.workspace import ServerDatabase
+
+_BUSY_STATES = {"55P03", "40P01", "40001", "53300", "57P03"}
+"""Locked, deadlock, conflict, too many connections, starting up."""
+_BUSY = re.compile(r"too many clients|too many connections|connection slots are reserved|is starting up")
+_AWAY = re.compile(r"refused|No such file|is shutting down|timeout expired|unreachable|No route")
+_ADVICE = (
+    # The message of a connection that fails has no error code: the text says what it is.
+    (
+        r"pg_hba\.conf",
+        "does not let this user in from here with these SSL settings; ask for a line in pg_hba.conf",
+    ),
+    (
+        r"password authentication failed|no password supplied|fe_sendauth",
+        "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass",
+    ),
+    (r'role ".*" does not exist', "knows no such user; createuser makes one"),
+    (r'database ".*" does not exist', "is not there; make it: createdb --encoding UTF8 {name}"),
+    (
+        r"\bSSL\b|certificate|sslmode",
+        "cannot be reached with these SSL settings; sslmode sets them, as in ...?sslmode=require",
+    ),
+    (r"translate host name|[Nn]ame or service", "is on a server whose name is not known; check the address"),
+    (
+        _AWAY.pattern,
+        "cannot be reached; start its server, or check host and port in the address",
+    ),
+)
+_BY_STATE = {
+    "28": "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass",
+    "3D": "is not there; make it: createdb --encoding UTF8 {name}",
+    "42501": "does not let this user do that; its owner can GRANT it",
+    "25006": "can only be read: it is a standby or set so; name the primary server",
+    "53100": "could not grow: the server's disk is full; free space and run the same command again, finished "
+    "attempts are kept",
+    "53300": "has no connection free; end other programs, or raise max_connections, then run the same "
+    "command again",
+    "53": "lacks memory or another resource of its server; run the same command again",
+    "55P03": "is locked by another process; wait for it (or end it), then run the same command again",
+    "40": "is locked by another process; wait for it (or end it), then run the same command again",
+    "2BP01": "has objects of somebody else's that need our views; drop them, and make them again afterwards",
+    "57": "lost its server in the middle; run the same command again, finished attempts are kept",
+    "08": "lost its server in the middle; run the same command again, finished attempts are kept",
+}
+"""By SQLSTATE, or its beginning."""
+
+
+def is_busy(error: BaseException) -> bool:
+    """True when another process is in the way, or the server starts: trying again may help."""
+    return _state(error) in _BUSY_STATES or bool(_BUSY.search(_message(error)))
+
+
+def is_away(error: BaseException) -> bool:
+    """True where no connection came about: nothing was done, and trying again does no harm."""
+    return not _state(error) and _unconnected(error) and bool(_AWAY.search(_message(error)))
+
+
+@contextmanager
+def explained(place: ServerDatabase) -> Iterator[None]:
+    """Turns errors of the server and of the way to it into StoreError; lets our own mistakes pass."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreError(f"database {place} {_BY_STATE['53300']}") from error
+    except DBAPIError as error:
+        advice = _advice(error)
+        if advice is None:
+            raise
+        said = _message(error).partition("\n")[0].strip()
+        for secret in place.secrets:
+            said = said.replace(secret, "***")
+        text = advice.replace("{name}", place.name)
+        raise StoreError(f"database {place} {text} ({said})") from None
+
+
+def _advice(error: DBAPIError) -> str | None:
+    state, message = _state(error), _message(error)
+    if state:
+        return next((_BY_STATE[state[:n]] for n in (5, 2) if state[:n] in _BY_STATE), None)
+    if _unconnected(error):
+        fit = (text for pattern, text in _ADVICE if re.search(pattern, message))
+        return next(fit, "cannot be opened; check the address")
+    return _BY_STATE["08"] if error.connection_invalidated else None
+
+
+def _unconnected(error: BaseException) -> bool:
+    """Whether no connection came about."""
+    first = ("connection failed", "connection is bad", "failed to resolve", "invalid connection option")
+    return _message(error).startswith(first)
+
+
+def _original(error: BaseException) -> BaseException | None:
+    return error.orig if isinstance(error, DBAPIError) else error
+
+
+def _state(error: BaseException) -> str:
+    """The error's SQLSTATE; empty where it has none."""
+    return getattr(_original(error), "sqlstate", None) or ""
+
+
+def _message(error: BaseException) -> str:
+    return str(_original(error) or "")

@@ -1,0 +1,156 @@
+"""A SQLite file as a database's home: pragmas, transactions, another program's file, a file that is gone."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import AbstractContextManager
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from kernelproof.db.failures import explained, is_busy
+from kernelproof.db.home import BUSY_MS, Access
+from kernelproof.errors import NothingStored, StoreError
+
+APPLICATION_ID = 0x6B707266
+"""Marks the file as ours (`kprf`), so that another program's database is never migrated."""
+
+
+class SqliteFile:
+    """A file with a write-ahead log. Transactions that write are `BEGIN IMMEDIATE`."""
+
+    def __init__(self, path: Path, *, fixed: bool = False, any_text: bool = False) -> None:
+        """`fixed`: the file is read as it is, without locks and without the files beside it.
+
+        `any_text`: texts that are not UTF-8, as an edited file may hold them, are read with surrogates.
+        """
+        self.place = path
+        self.fixed = fixed
+        self.engine = _engine(path, fixed)
+        if any_text:
+            event.listen(self.engine, "connect", _read_any_text)
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the file that was opened."""
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Errors of SQLite and of the file system become StoreError."""
+        return explained(self.place)
+
+    def is_busy(self, error: BaseException) -> bool:
+        """True when another process holds a lock."""
+        return is_busy(error)
+
+    def version(self, connection: Connection) -> str | None:
+        """The migration the file is at; None for an empty file."""
+        names = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars()
+        tables = set(names)
+        if not tables:
+            return None
+        mark = connection.exec_driver_sql("PRAGMA application_id").scalar()
+        if mark != APPLICATION_ID or "alembic_version" not in tables:
+            raise StoreError(
+                f"database {self.place} belongs to another program; move it away, or choose another "
+                "--workspace"
+            )
+        return str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
+
+    def before_migrating(self) -> None:
+        """WAL mode, which is set outside a transaction, as SQLite demands; it stays set."""
+        with self.engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            driver.execute("PRAGMA journal_mode=WAL")
+
+    def mark(self, connection: Connection) -> None:
+        """By its application id."""
+        connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
+
+    def opened(self) -> None:
+        """Remembers which file it is."""
+        self._file = _identity(self.place)
+
+    def require(self) -> None:
+        """Raises StoreError where the file that was opened is no longer at its path.
+
+        SQLite would go on writing to one that nobody finds.
+        """
+        if self._file is not None and _identity(self.place) != self._file:
+            raise StoreError(
+                f"database {self.place} was removed, moved or replaced while it was in use; put it back, or "
+                "make the workspace's directory anew, then run the same command again"
+            )
+
+
+def sqlite_file(path: Path, *, create: bool, only_read: bool, any_text: bool = False) -> SqliteFile:
+    """The file at `path`; with `create` its directory is made. `any_text`: as `SqliteFile` has it.
+
+    Raises NothingStored when it is missing and `create` is false, StoreError when it cannot be used.
+    """
+    with explained(path):
+        if create and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            require_file(path)
+        return SqliteFile(path, fixed=only_read and _at_rest(path), any_text=any_text)
+
+
+def require_file(path: Path) -> None:
+    """Raises NothingStored where there is no database, StoreError where a directory is in its place."""
+    if path.is_dir():
+        raise StoreError(f"database {path} is a directory; move it away, or choose another --workspace")
+    if not path.exists():
+        raise NothingStored(
+            f"no attempts are stored in {path} yet; make some first: kernelproof generate, "
+            "or kernelproof verify FILE --problem P (or choose the right --workspace)"
+        )
+
+
+def _at_rest(path: Path) -> bool:
+    """Whether we cannot write beside the file, as WAL mode needs even to read, and nobody has it open.
+
+    A process that has it open keeps a write-ahead log beside it; without such a log all that is stored is in
+    the file.
+    """
+    return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+
+
+def _engine(path: Path, fixed: bool) -> Engine:
+    url = URL.create("sqlite", database=str(path))
+    if fixed:
+        query = {"uri": "true", "mode": "ro", "immutable": "1"}
+        url = URL.create("sqlite", database=f"file:{quote(os.fsencode(path))}", query=query)
+    engine = create_engine(
+        url,
+        # Transactions are begun below, explicitly; the driver must not begin its own.
+        connect_args={"isolation_level": None, "timeout": BUSY_MS / 1000},
+        max_overflow=60,
+    )
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def _read_any_text(connection: sqlite3.Connection, _record: object) -> None:
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+
+
+def _on_begin(connection: Connection) -> None:
+    reads = Access.of(connection) is Access.READ
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
