@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelproof.db.chain.linking import chain_all
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import open_database
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.upkeep.checking import Checked, check, text_columns
@@ -197,7 +197,7 @@ def test_a_chain_that_was_computed_anew_is_found_by_an_anchor(filled: Store) -> 
 def _forge(path: Path) -> None:
     """Edits a number, and computes the whole chain anew."""
     edit(path, "UPDATE measurements SET speedup = 20.0 WHERE verification_id = 1", "DELETE FROM hash_chain")
-    database = Database(path)
+    database = open_database(path, create=False)
     database.write(lambda session: chain_all(session.connection()))
     database.close()
 
