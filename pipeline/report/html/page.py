@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kernelproof.db.scores.records import Scores
 from kernelproof.report.html import charts, words
@@ -116,6 +116,7 @@ def _templates() -> Environment:
     )
     found.globals |= {
         "between": between,
+        "breakable": _breakable,
         "builds_of": builds_of,
         "coloured": coloured,
         "charted": charts.charted,
@@ -144,6 +145,11 @@ def _templates() -> Environment:
         "words": words,
     }
     return found
+
+
+def _breakable(text: str) -> Markup:
+    """A name that a narrow column breaks after its underscores."""
+    return escape(visible(text)).replace("_", Markup("_<wbr>"))
 
 
 def _shown(value: object) -> object:
