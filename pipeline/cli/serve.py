@@ -26,7 +26,7 @@ def serve(
 ) -> None:
     """Show the results in a browser, and what is new while runs go on. Ctrl-C ends it.
 
-    It shows what kernelproof report writes, and a page for every attempt. Nothing is written.
+    It shows what kernelproof report writes, and a page for every attempt. It only reads.
     It needs pip install 'kernelproof[serve]'.
     """
     from kernelproof.report.serving import require

@@ -46,6 +46,8 @@ class Events:
         """Ends all answers: the server stops."""
         self.closed = True
         self._news.set()
+        if self._looking is not None:
+            self._looking.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a client until it goes, or the server stops. One too many is refused with 503."""
@@ -73,6 +75,7 @@ class Events:
         told: State | None = None
         while not self.closed:
             if self._looking is None or self._looking.done():
+                self._state = None  # of before nobody listened
                 self._looking = asyncio.create_task(self._watch())
             news = self._news
             if self._state is not None and self._state != told:
@@ -85,8 +88,7 @@ class Events:
                 yield b": nothing new\n\n"
 
     async def _watch(self) -> None:
-        """Looks again and again. A state of before nobody listened is forgotten."""
-        self._state = None
+        """Looks again and again."""
         while self.clients and not self.closed:
             began = time.monotonic()
             state = await anyio.to_thread.run_sync(self._look, limiter=self._thread)

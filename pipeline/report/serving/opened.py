@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -12,6 +13,8 @@ from kernelproof.errors import KernelproofError, StoreError, UsageError
 from kernelproof.workspace import DatabasePlace
 
 T = TypeVar("T")
+FRESH_S = 0.2
+"""A state is taken for the present one so long, or as long as it took to look, if that is more."""
 
 
 class Opened:
@@ -22,11 +25,21 @@ class Opened:
         self._place = place
         self._store: Store | None = open_store(place, only_read=True)
         self._turn = threading.Lock()
+        self._asking = 0
+        self._looking = threading.Lock()
+        self._state: State | None = None
+        self._looked = 0.0
+        """Until then it is the state."""
 
     @property
     def place(self) -> DatabasePlace:
         """The database's file, or the database on a server."""
         return self._place
+
+    @property
+    def busy(self) -> bool:
+        """Whether a question is being answered."""
+        return self._asking > 0
 
     def ask(self, question: Callable[[Store], T]) -> T:
         """The answer of a question to the store.
@@ -40,17 +53,35 @@ class Opened:
                 except UsageError as error:
                     raise StoreError(str(error)) from None
             store = self._store
+            self._asking += 1
         try:
             store.newest.require()
             return question(store)
         except StoreError:
             self._leave(store)
             raise
+        finally:
+            with self._turn:
+                self._asking -= 1
 
     def state(self) -> State:
-        """The state that the database is in; one of its own while it cannot be used."""
+        """The state that the database is in, or was in a moment ago: all who ask then share a look.
+
+        Raises StoreError when the database cannot be used, or is away.
+        """
+        with self._looking:
+            self.ask(lambda store: None)
+            if self._state is None or time.monotonic() > self._looked:
+                began = time.monotonic()
+                self._state = self.ask(lambda store: store.newest.state())
+                now = time.monotonic()
+                self._looked = now + max(FRESH_S, now - began)
+            return self._state
+
+    def state_or_away(self) -> State:
+        """The same; a state of its own while the database cannot be used."""
         try:
-            return self.ask(lambda store: store.newest.state())
+            return self.state()
         except KernelproofError:
             return State("away", "away")
 
@@ -63,4 +94,4 @@ class Opened:
         with self._turn:
             if self._store is store:
                 store.close()
-                self._store = None
+                self._store = self._state = None

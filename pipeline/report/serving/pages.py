@@ -79,12 +79,12 @@ class Pages:
 
     def progress(self) -> Page:
         """How far batches are: the part of a page that a browser replaces."""
-        state = self._opened.ask(lambda store: store.newest.state())
+        state = self._opened.state()
         facts: dict[str, object] = {"state": state, "progress": self._progress()}
         return rendered("progress_page.html", facts, scripts=())
 
     def _page(self, action: str, filters: Filters | None, key: object, make: Callable[[Store], Made]) -> Page:
-        state = self._opened.ask(lambda store: store.newest.state())
+        state = self._opened.state()
         kept = self._found(key, state)
         if kept is None:
             with self._making:
@@ -110,7 +110,7 @@ class Pages:
     def _made(self, key: object, make: Callable[[Store], Made]) -> _Kept:
         began = time.monotonic()
         # Before the question: what is stored meanwhile makes another state.
-        state = self._opened.ask(lambda store: store.newest.state())
+        state = self._opened.state()
         made = self._opened.ask(make)
         now = time.monotonic()
         kept = self._kept[key] = _Kept(state.results, now, now - began, *made)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
+import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 
 import uvicorn
@@ -87,7 +90,7 @@ class _Server(uvicorn.Server):
 
 
 async def _serve(opened: Opened, host: str, listening: socket.socket, ready: Callable[[], None]) -> None:
-    events = Events(opened.state)
+    events = Events(opened.state_or_away)
     app = Guard(application(Pages(opened), events), (*LOOPBACK, host))
     server = _Server(
         uvicorn.Config(
@@ -110,7 +113,13 @@ async def _serve(opened: Opened, host: str, listening: socket.socket, ready: Cal
         server.force_exit = server.should_exit  # the second time
         server.should_exit = True
         events.close()
+        logging.getLogger("uvicorn.error").disabled = True  # it tells of each answer that is cut off
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop)
     await server.serve(sockets=[listening])
+    if opened.busy:
+        # A thread is at work on an answer that nobody waits for. It only reads, but Python would wait for it,
+        # which takes minutes where the database is large, or locked.
+        sys.stdout.flush()
+        os._exit(0)

@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -22,6 +23,9 @@ from kernelproof.report.serving.events import MOST_CLIENTS
 from tests.cli.test_unusable_workspace import READ_ONLY
 from tests.db import samples
 from tests.report.serving.server import command, serving, taken_port, until
+
+
+pytestmark = pytest.mark.ci
 
 
 def end_of(workspace: Path, *options: object) -> tuple[int, str]:
@@ -126,6 +130,21 @@ def test_a_signal_ends_it_quietly(own_workspace: Path, number: int) -> None:
     with serving(own_workspace) as server:
         assert "Ctrl-C ends it" in server.said
         assert server.stop(number) == (0, "")
+
+
+def test_a_signal_ends_it_while_an_answer_is_waited_for(own_workspace: Path) -> None:
+    path = own_workspace / "db" / "attempts.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(1) as reader:
+        other.execute("PRAGMA journal_mode=DELETE")  # in which a writer keeps readers out
+        with serving(own_workspace) as server:
+            server.page()
+            other.execute("BEGIN EXCLUSIVE")
+            answer = reader.submit(server.ask)
+            time.sleep(1)
+            assert not answer.done()
+            code, errors = server.stop()
+            assert code == 0 and "Traceback" not in errors
+            assert answer.exception() is not None or answer.result()[0].status >= 500
 
 
 def test_a_port_in_use_is_said(own_workspace: Path) -> None:
