@@ -24,7 +24,6 @@ from tests.cli.test_unusable_workspace import READ_ONLY
 from tests.db import samples
 from tests.report.serving.server import command, serving, taken_port, until
 
-
 pytestmark = pytest.mark.ci
 
 
