@@ -29,7 +29,7 @@ from kernelproof.db.types import SHA256
 
 APPEND_ONLY = (
     *("responses", "verifications", "builds", "findings", "checks", "measurements"),
-    *("retractions", "reported_results", "hash_chain"),
+    *("retractions", "reported_results", "hash_chain", "audits"),
 )
 """Tables whose rows triggers protect from UPDATE and DELETE."""
 

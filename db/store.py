@@ -13,6 +13,7 @@ from sqlalchemy import func, literal, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, leases, loading, models, records, reported
+from kernelproof.db.audits import Audits
 from kernelproof.db.batches import Batches, runs_named
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.leases import Leases
@@ -120,6 +121,11 @@ class Store:
     def newest(self) -> Newest:
         """The newest attempts, and whether anything is new."""
         return Newest(self._database)
+
+    @property
+    def audits(self) -> Audits:
+        """What audits found of results that ranked."""
+        return Audits(self._database)
 
     @property
     def tags(self) -> Tags:

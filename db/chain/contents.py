@@ -23,10 +23,12 @@ T = TypeVar("T")
 
 EVIDENCE = {"verifications": ("builds", "findings", "checks", "measurements")}
 """Table to the tables whose rows belong to one of its rows: stored with it, never alone."""
-RECORDS = (
+AT_FIRST = (
     *("runs", "problems", "environments", "prompts", "attempts", "responses", "candidates"),
     *("verifications", "retractions", "reported_results"),
 )
+"""The tables whose rows were chained when the chain was introduced."""
+RECORDS = (*AT_FIRST, "audits")
 """The tables whose rows are chained. A row of `attempts` is chained each time that it ends; the other rows
 are chained when they are stored, and never change."""
 MIGRATION = "migration"

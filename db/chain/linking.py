@@ -68,9 +68,9 @@ def append(connection: Connection, rows: Iterable[tuple[str, int]]) -> None:
         connection.execute(_INSERT, links)
 
 
-def chain_all(connection: Connection) -> None:
+def chain_all(connection: Connection, records: Iterable[str] = RECORDS) -> None:
     """Chains all that was stored before there was a chain, and closes it with a link that says so."""
-    for record in RECORDS:
+    for record in records:
         where = f" WHERE {ENDED[record]}" if record in ENDED else ""
         rows = connection.execute(text(f"SELECT id FROM {record}{where} ORDER BY id")).scalars()
         append(connection, ((record, number) for number in rows))

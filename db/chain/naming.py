@@ -15,10 +15,11 @@ _NAMES = {
     "verifications": "verification",
     "retractions": "retraction",
     "reported_results": "reported result",
+    "audits": "audit",
 }
 _OF = {
     **dict.fromkeys(("responses", "candidates", "verifications", "reported_results"), "attempt_id"),
-    "retractions": "verification_id",
+    **dict.fromkeys(("retractions", "audits"), "verification_id"),
 }
 
 

@@ -10,6 +10,8 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection
 
+from kernelproof.db.audits import any_audit
+from kernelproof.db.scores.audited import audited
 from kernelproof.db.scores.boards import kernel_scores, problem_scores
 from kernelproof.db.scores.comparing import Comparison, Kind, compare, kind_of
 from kernelproof.db.scores.filters import Filters
@@ -44,6 +46,8 @@ def leaderboard(
         if view in views
     }
     status = turns.rows["facts"]
+    ever_audited = any_audit(connection)
+    problems = problem_scores(samples) if ever_audited or "problem" in views else ()
     refused = turns.facts.correct[status] & ~turns.correct
     return Leaderboard(
         filters=filters,
@@ -56,8 +60,9 @@ def leaderboard(
             kernels=int(samples.measured.sum()),
         ),
         **groups,
-        problems=problem_scores(samples) if "problem" in views else (),
+        problems=problems if "problem" in views else (),
         kernels=kernel_scores(samples, top) if "kernel" in views else (),
+        audits=audited(connection, problems) if ever_audited else (),
         hints=() if len(samples.rows) else _hints(connection, filters),
     )
 

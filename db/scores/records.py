@@ -191,6 +191,27 @@ class KernelScores(FrozenRecord):
     kernel: Kernel
 
 
+class Audited(FrozenRecord):
+    """What audits say of the results that lead a board now."""
+
+    source: Source
+    setting: Setting
+    ranked: int
+    """Problems that have a leading result."""
+    audited: int
+    """Of these, results that were audited; by the newest audit of each:"""
+    held: int
+    """Those that were confirmed. The audited ones that neither held nor were refuted are undecided."""
+    refuted: int
+    last: str
+    """When the last of them was audited (UTC, ISO 8601)."""
+
+    @property
+    def undecided(self) -> int:
+        """Audited results that could not be compared, or only too widely."""
+        return self.audited - self.held - self.refuted
+
+
 class Counts(FrozenRecord):
     """How many attempts and samples the scores leave out, and how many kernels they hold."""
 
@@ -222,5 +243,7 @@ class Leaderboard(FrozenRecord):
     """By setting and problem, in the order of their numbers."""
     kernels: tuple[KernelScores, ...] = ()
     """By setting; what ranks first comes first."""
+    audits: tuple[Audited, ...] = ()
+    """For each board of which something was audited, whatever views were asked for."""
     hints: tuple[str, ...] = ()
     """Where nothing passes the filters: for each of them, which values there are."""

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from kernelproof.cli.audit import audit
 from kernelproof.cli.bundle import bundle
 from kernelproof.cli.cache import cache_app
 from kernelproof.cli.commands import CommandLine
@@ -74,6 +75,7 @@ app.command()(show)
 app.command()(status)
 app.command()(reproduce)
 app.command()(bundle)
+app.command()(audit)
 app.command()(rejudge)
 app.command()(tune)
 app.command()(retract)

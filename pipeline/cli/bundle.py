@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.cli.completion import attempts
-from kernelproof.cli.filter_options import FilterOptions
+from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
 from kernelproof.cli.options import StorageOptions, given_options, given_path, nonempty_text, takes_options
 
 if TYPE_CHECKING:
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
     from kernelproof.db.store import Store
     from kernelproof.types.bundle import Bundled
-
-AllRankedOption = Annotated[
-    bool,
-    typer.Option("--all-ranked", help="The best of each problem of every board."),
-]
 
 
 @takes_options

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from kernelproof.db.scores.filters import Filters
 
 
+AllRankedOption = Annotated[
+    bool,
+    typer.Option("--all-ranked", help="The best of each problem of every board."),
+]
+
+
 def _text(sentence: str, *flags: str, **more: Any) -> Any:
     return typer.Option(*flags, parser=nonempty_text, help=sentence, **more)
 

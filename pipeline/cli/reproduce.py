@@ -79,12 +79,24 @@ def reproduce(
     on this machine.
     """
     if not _ATTEMPT.fullmatch(what):
-        code = _reproduce_bundle(given_path(what), options, rigor, as_json, unsafe)
+        code = _reproduce_bundle(_file(what), options, rigor, as_json, unsafe)
     else:
         _refuse_bundle_options(options, context)
         code = _reproduce_stored(what, storage.database, rigor, as_json, unsafe)
     if code:
         raise typer.Exit(code)
+
+
+def _file(what: str) -> Path:
+    from kernelproof.errors import UsageError
+
+    path = given_path(what)
+    if not path.exists():
+        raise UsageError(
+            f"{what!r} names no attempt, and there is no such file; give a number (17 or #17), or: last; or "
+            "the file of a bundle"
+        )
+    return path
 
 
 def exit_code(found: Iterable[Reproduction]) -> int:

@@ -42,6 +42,8 @@ def print_leaderboard(board: Leaderboard, console: Console) -> None:
         _print_empty(board, console)
     for place in found:
         console.print(Text(title_of(place), style="bold"))
+        if said := audit_of(board, place):
+            console.print(said, soft_wrap=True)
         _print_problems([p for p in board.problems if place_of(p) == place], console)
         _print_kernels([k for k in board.kernels if place_of(k) == place], console)
         for scores, owners in (
@@ -64,6 +66,18 @@ def title_of(place: Place) -> str:
     """The line above a table: its setting, and where its programs are from if no model wrote them."""
     source, setting = place
     return SOURCES[source] + setting_line(setting)
+
+
+def audit_of(board: Leaderboard, place: Place) -> str:
+    """When what leads a board was last audited, and how much of it held; empty where nothing was."""
+    for found in board.audits:
+        if (found.source, found.setting) == place:
+            more = [(found.refuted, "did not hold"), (found.undecided, "undecided")]
+            more += [(found.ranked - found.audited, "not audited")]
+            rest = "".join(f", {number} {words}" for number, words in more if number)
+            results = counted(found.ranked, "ranked result")
+            return f"audited on {found.last[:10]}: {found.held} of {results} held{rest}"
+    return ""
 
 
 def places(board: Leaderboard) -> list[Place]:

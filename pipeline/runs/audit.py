@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
+from kernelproof.backends import BACKENDS
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.records import Kernel, Setting, Source, ViewName
 from kernelproof.db.store import Store
+from kernelproof.db.types import utc_now
+from kernelproof.devices.discovery import device_for
+from kernelproof.engine.engine import Engine
 from kernelproof.errors import UsageError
+from kernelproof.runs.reproduction import reproduce
+from kernelproof.types import Reproduction, VerifySettings
 
 _BY_PROBLEM: tuple[ViewName, ...] = ("problem",)
 
@@ -35,3 +45,70 @@ def leaders(store: Store, filters: Filters) -> list[Leader]:
     if not found:
         raise UsageError("\n  ".join(("no measured result that passes these filters ranks", *board.hints)))
     return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an audit found."""
+
+    found: list[tuple[Leader, Reproduction]] = field(default_factory=list)
+
+    @property
+    def held(self) -> int:
+        """Results that were confirmed."""
+        return sum(one.finding.confirms for _, one in self.found)
+
+    @property
+    def refuted(self) -> int:
+        """Results that do not hold."""
+        return sum(one.finding.refutes for _, one in self.found)
+
+    @property
+    def undecided(self) -> int:
+        """Results of which nothing can be said."""
+        return len(self.found) - self.held - self.refuted
+
+
+def by_place(found: Iterable[Leader], engine: Engine) -> tuple[list[Leader], list[Leader]]:
+    """The results of devices like one of this machine's, and those of others: not comparable here."""
+
+    @cache
+    def device(backend: str) -> str | None:
+        if backend not in BACKENDS or device_for(backend) is None:
+            return None
+        return engine.environment(VerifySettings(backend=backend)).device_name
+
+    here: list[Leader] = []
+    elsewhere: list[Leader] = []
+    for leader in found:
+        is_here = leader.setting.device == device(leader.setting.backend)
+        (here if is_here else elsewhere).append(leader)
+    return here, elsewhere
+
+
+def drawn(found: Sequence[Leader], count: int, seed: int) -> list[Leader]:
+    """So many of the results, or all if there are fewer; the same seed draws the same ones of a board."""
+    places = random.Random(seed).sample(range(len(found)), min(count, len(found)))
+    return [found[place] for place in sorted(places)]
+
+
+def audit(
+    store: Store,
+    chosen: Iterable[Leader],
+    engine: Engine,
+    *,
+    seed: int | None = None,
+    on_done: Callable[[Leader, Reproduction], None] = lambda _leader, _found: None,
+) -> Outcome:
+    """Verifies each result again and keeps what was found. What an interruption leaves is kept as well.
+
+    `seed`: by which they were drawn. Raises what `Engine.verify` raises.
+    """
+    began, outcome = utc_now(), Outcome()
+    for leader in chosen:
+        best = leader.best
+        found = reproduce(store, best.attempt_id, engine, verification_id=best.verification_id)
+        store.audits.record(began, seed, best.verification_id, found)
+        outcome.found.append((leader, found))
+        on_done(leader, found)
+    return outcome

@@ -181,5 +181,5 @@ def test_what_makes_no_bundle(program: Program, stored: Program, measured: Path,
 def test_what_is_no_bundle_is_a_mistake_of_the_command(program: Program, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("speedup 9")
     assert "it is not a zip file" in program.run("reproduce", tmp_path / "text", code=2).stderr
-    assert "cannot be read: No such file" in program.run("reproduce", "17a", code=2).stderr
+    assert "names no attempt, and there is no such file" in program.run("reproduce", "17a", code=2).stderr
     assert "--list is for bundles" in program.run("reproduce", "1", "--list", code=2).stderr

@@ -24,6 +24,8 @@ from kernelproof.types import (
     Pace,
     Problem,
     Prompt,
+    Reproduction,
+    ReproductionFinding,
     Response,
     Roofline,
     RunSettings,
@@ -170,6 +172,21 @@ def verification(
         error_class=error_class,
         verifier=VERIFIER,
         created="2026-01-01T00:00:00+00:00",
+    )
+
+
+def reproduction(
+    attempt: int, finding: ReproductionFinding = ReproductionFinding.SAME, verification_id: int | None = None
+) -> Reproduction:
+    return Reproduction(
+        attempt_id=attempt,
+        finding=finding,
+        reason="because",
+        alterations=(),
+        differences={},
+        then=None,
+        now=None,
+        verification_id=verification_id,
     )
 
 

@@ -26,6 +26,7 @@ def attempt(store: Store) -> int:
     store.record_verification(number, full, "again")
     store.retract(verification, "the fan was off")
     store.add_imported(samples.settings(), [samples.imported()])
+    store.audits.record("2026-01-01T00:00:00.000+00:00", None, verification, samples.reproduction(number))
     return number
 
 

@@ -10,7 +10,7 @@ from kernelproof.db.scores.records import Leaderboard, ProblemScores, Scores
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.report.html.attempts import AttemptPage, attempt_page
-from kernelproof.report.leaderboard import Place, nothing, place_of, places, remarks, title_of
+from kernelproof.report.leaderboard import Place, audit_of, nothing, place_of, places, remarks, title_of
 from kernelproof.types import Roofline
 from kernelproof.types.measurement import resolved
 
@@ -26,6 +26,8 @@ class Board:
     """By model."""
     rooflines: dict[int, Roofline]
     """By verification: those of the problems' best kernels that have one."""
+    audit: str = ""
+    """When it was last audited, and how many of its best kernels held; empty where it never was."""
 
 
 @dataclass(frozen=True)
@@ -80,4 +82,5 @@ def _board(
         problems=[problem for problem in board.problems if place_of(problem) == place],
         curves={found.model: found for found in curves if (found.source, found.setting) == place},
         rooflines=rooflines,
+        audit=audit_of(board, place),
     )

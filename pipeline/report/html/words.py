@@ -18,7 +18,8 @@ def summary(board: Board) -> list[str]:
     said += [_model(scores) for scores in board.models[:MOST_MODELS]]
     if len(board.models) > MOST_MODELS:
         said.append(f"The table has {counted(len(board.models) - MOST_MODELS, 'more model')}.")
-    return [*said, *_problems(board)]
+    audit = [f"{board.audit[0].upper()}{board.audit[1:]}."] if board.audit else []
+    return [*said, *_problems(board), *audit]
 
 
 def _models(board: Board) -> str:

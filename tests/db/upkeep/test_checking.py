@@ -25,7 +25,7 @@ WRONG = "it, or a row of it in builds, findings, checks, measurements, was edite
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    """Attempts 1 to 3 with verifications 1 to 4, one of them retracted; an import; a tag."""
+    """Attempts 1 to 3 with verifications 1 to 4, one of them retracted; an import; a tag; an audit."""
     run = samples.settings()
     for number, speedup in ((1, 2.0), (2, 1.5)):
         samples.judge(store, samples.problem(number), run, speedup=speedup)
@@ -36,6 +36,7 @@ def filled(store: Store) -> Store:
         samples.settings("import:x"), [samples.imported(text="class ModelNew: a", speedup=9.0)]
     )
     store.tags.add([1], ["paper"])
+    store.audits.record("2026-01-01T00:00:00.000+00:00", None, 1, samples.reproduction(1))
     return store
 
 

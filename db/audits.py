@@ -1,0 +1,84 @@
+"""Audits: results that led the leaderboard, and whether they held when they were verified once more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sqlalchemy import Connection, ForeignKey, bindparam, func, select
+from sqlalchemy.orm import Mapped, mapped_column
+
+from kernelproof.db.base import Base
+from kernelproof.db.columns import count, created_at, row_id, symbol, words
+from kernelproof.db.connection import Database
+from kernelproof.db.types import UtcTime, utc_now
+from kernelproof.types import Reproduction
+from kernelproof.types import ReproductionFinding as Finding
+
+
+class Audit(Base):
+    """Results that ranked first on a board and were verified again by `kernelproof audit`, a row each time.
+    Append-only."""
+
+    __tablename__ = "audits"
+
+    id: Mapped[int] = row_id()
+    began: Mapped[str] = mapped_column(
+        UtcTime, comment="When the audit began (UTC, ISO 8601): the same for all that one command verified."
+    )
+    seed: Mapped[int | None] = count("The seed by which the results were drawn; NULL where all were taken.")
+    verification_id: Mapped[int] = mapped_column(
+        ForeignKey("verifications.id"), index=True, comment="The verification that ranked."
+    )
+    reproduction_id: Mapped[int | None] = mapped_column(
+        ForeignKey("verifications.id"), comment="The new verification; NULL where nothing was run."
+    )
+    finding: Mapped[str] = symbol(
+        "`same` or `faster`: it held. `ambiguous` or `not_comparable`: undecided. Others: it did not hold."
+    )
+    reason: Mapped[str] = words("The finding in words.")
+    created: Mapped[str] = created_at()
+
+
+class Found(NamedTuple):
+    """The newest audit of a verification."""
+
+    finding: Finding
+    created: str
+
+
+class Audits:
+    """The audits of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, began: str, seed: int | None, verification_id: int, found: Reproduction) -> None:
+        """Keeps what an audit that began then found of a verification."""
+        row = Audit(
+            began=began,
+            seed=seed,
+            verification_id=verification_id,
+            reproduction_id=found.verification_id,
+            finding=found.finding,
+            reason=found.reason,
+            created=utc_now(),
+        )
+        self._database.write(lambda session: session.add(row))
+
+
+def any_audit(connection: Connection) -> bool:
+    """Whether anything was ever audited."""
+    return connection.execute(select(func.min(Audit.id))).scalar() is not None
+
+
+def newest_audits(connection: Connection, verifications: Collection[int]) -> dict[int, Found]:
+    """Verification to its newest audit, of those that have one."""
+    these = Audit.verification_id.in_(bindparam("these", expanding=True))
+    query = select(Audit.verification_id, Audit.finding, Audit.created).where(these).order_by(Audit.id)
+    found: dict[int, Found] = {}
+    numbers = sorted(verifications)
+    for start in range(0, len(numbers), 500):
+        for row in connection.execute(query, {"these": numbers[start : start + 500]}):
+            found[row.verification_id] = Found(Finding(row.finding), row.created)
+    return found

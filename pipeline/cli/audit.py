@@ -1,0 +1,149 @@
+"""`kernelproof audit`: what leads the leaderboard, verified once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelproof.bounds import ROW, SEED
+from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
+from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption, number, takes_options
+from kernelproof.wording import counted
+
+if TYPE_CHECKING:
+    from kernelproof.engine.engine import Engine
+    from kernelproof.runs.audit import Leader, Outcome
+    from kernelproof.types import Reproduction
+
+
+@takes_options
+def audit(
+    *,
+    all_ranked: AllRankedOption = False,
+    sample: Annotated[int | None, number(ROW, "So many of these, drawn at random.")] = None,
+    seed: Annotated[
+        int | None, number(SEED, "Draw the sample that an audit with this seed drew [default: by chance].")
+    ] = None,
+    options: FilterOptions,
+    storage: StorageOptions,
+    as_json: JsonOption = False,
+    unsafe: UnsafeOption = False,
+) -> None:
+    """Verify again what leads the leaderboard: all of it, or a sample.
+
+    What is found is kept, and the leaderboard shows it. Exit code 1 where a result does not hold, 3 where
+    none does not and one cannot be compared on this machine.
+    """
+    from kernelproof.db.store import open_store
+    from kernelproof.engine.engine import Engine
+    from kernelproof.runs import audit as auditing
+
+    seed = _seed(all_ranked, sample, seed)
+    with (
+        open_store(storage.database, create=False) as store,
+        Engine(unsafe=unsafe) as engine,
+    ):
+        chosen, elsewhere = _chosen(auditing.leaders(store, options.filters()), engine, sample, seed)
+        _begin(chosen, elsewhere, seed, as_json)
+        on_done = _nothing if as_json else _print_found
+        outcome = auditing.audit(store, chosen, engine, seed=seed, on_done=on_done)
+    _print_json(outcome, seed, len(elsewhere)) if as_json else _say(outcome)
+    if outcome.refuted:
+        raise typer.Exit(1)
+    if outcome.undecided:
+        raise typer.Exit(3)
+
+
+def _seed(all_ranked: bool, sample: int | None, seed: int | None) -> int | None:
+    """The seed of a sample; None for an audit of all. Raises UsageError for options that do not fit."""
+    import secrets
+
+    from kernelproof.errors import UsageError
+
+    if all_ranked is (sample is not None):
+        raise UsageError("give --all-ranked, or --sample N to draw from what is ranked")
+    if sample is None:
+        if seed is not None:
+            raise UsageError("--seed is for --sample; leave it out")
+        return None
+    return secrets.randbelow(int(SEED.most) + 1) if seed is None else seed
+
+
+def _chosen(
+    found: list[Leader], engine: Engine, sample: int | None, seed: int | None
+) -> tuple[list[Leader], list[Leader]]:
+    """What is audited, and what was measured on devices that this machine has not.
+
+    Raises MachineError where that is everything.
+    """
+    from kernelproof.errors import MachineError
+    from kernelproof.runs.audit import by_place, drawn
+
+    here, elsewhere = by_place(found, engine)
+    if not here:
+        devices = sorted({leader.setting.device or "no device" for leader in elsewhere})
+        raise MachineError(
+            f"what is ranked was measured on {', '.join(devices)}, and this machine has no such device; "
+            "audit it there"
+        )
+    if sample is not None and seed is not None:
+        here = drawn(here, sample, seed)
+    return here, elsewhere
+
+
+def _begin(chosen: list[Leader], elsewhere: list[Leader], seed: int | None, as_json: bool) -> None:
+    from kernelproof.report.plain import say
+
+    by = "" if seed is None else f", drawn with --seed {seed}"
+    say(f"auditing {counted(len(chosen), 'ranked result')}{by}", err=as_json)
+    if elsewhere:
+        left = counted(len(elsewhere), "result")
+        say(f"{left} left out: measured on devices that this machine has not", err=as_json)
+
+
+def _nothing(leader: Leader, found: Reproduction) -> None:
+    """With --json all is printed at the end."""
+
+
+def _print_found(leader: Leader, found: Reproduction) -> None:
+    from kernelproof.report.plain import say
+
+    finding = found.finding.value.replace("_", " ")
+    say(f"  {leader.problem_id} #{leader.best.attempt_id}: {finding}: {found.reason}")
+    for alteration in found.alterations:
+        say(f"    tampered: {alteration}")
+
+
+def _say(outcome: Outcome) -> None:
+    from kernelproof.report.plain import say
+
+    more = [(outcome.refuted, "did not hold"), (outcome.undecided, "undecided")]
+    rest = "".join(f", {number} {words}" for number, words in more if number)
+    say(f"{outcome.held} of {counted(len(outcome.found), 'ranked result')} held{rest}")
+
+
+def _print_json(outcome: Outcome, seed: int | None, elsewhere: int) -> None:
+    import json
+
+    from kernelproof.report.plain import finite
+
+    results = [
+        {
+            "problem_id": leader.problem_id,
+            "source": leader.source,
+            "setting": leader.setting.model_dump(),
+            "ranked_verification_id": leader.best.verification_id,
+            **found.model_dump(mode="json"),
+        }
+        for leader, found in outcome.found
+    ]
+    value = {
+        "seed": seed,
+        "held": outcome.held,
+        "refuted": outcome.refuted,
+        "undecided": outcome.undecided,
+        "elsewhere": elsewhere,
+        "results": results,
+    }
+    print(json.dumps(finite(value), indent=2, allow_nan=False))
