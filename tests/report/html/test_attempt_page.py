@@ -14,6 +14,7 @@ from kernelproof.report.html.attempts import attempt_page
 from kernelproof.report.html.page import attempt_file
 from kernelproof.types import Status
 from tests.db import samples
+from tests.hostile_texts import HARMFUL, TEXTS
 from tests.report.conftest import Command
 from tests.report.html.parsed import Parsed
 
@@ -80,3 +81,15 @@ def test_show_writes_it(
         command("show", "-o", "x.html")
     with pytest.raises(UsageError, match="--json and --html exclude each other"):
         command("show", "--html", "--json")
+
+
+def test_hostile_texts_are_text_in_an_attempts_page(hostile_store: Store) -> None:
+    for number in range(0, len(TEXTS), 3):  # the report has them all
+        found = attempt_file(attempt_page(hostile_store, number + 1), "2026-01-31")
+        assert HARMFUL.search(found) is None, TEXTS[number]
+        parsed = Parsed(found)
+        names = [tag for tag, _ in parsed.elements]
+        assert (names.count("script"), names.count("style"), names.count("main")) == (1, 1, 1), TEXTS[number]
+        assert not {"iframe", "img", "base", "object", "form", "input", "image", "use"} & set(names)
+        for _, attributes in parsed.elements:
+            assert not [name for name in attributes if name.startswith("on") or name in ("style", "src")]

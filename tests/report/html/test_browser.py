@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelproof.db.store import Store
+from kernelproof.report.html.attempts import attempt_page
+from kernelproof.report.html.page import attempt_file
 from tests.report.html import axe, browser
 from tests.report.html.browser import Tab
 
@@ -31,10 +34,12 @@ def tab(chromium: Tab) -> Tab:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, good: str, hostile: str) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, good: str, hostile: str, filled: Store) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     (folder / "good.html").write_text(good, encoding="utf-8")
     (folder / "hostile.html").write_text(hostile, encoding="utf-8")
+    attempt = attempt_file(attempt_page(filled, filled.resolve_attempt("last")), "2026-01-31")
+    (folder / "attempt.html").write_text(attempt, encoding="utf-8")
     return folder
 
 
@@ -129,7 +134,7 @@ def test_print_cuts_nothing_off_and_is_light(tab: Tab, place: Path, which: str) 
     assert tab.complaints == []
 
 
-@pytest.mark.parametrize("which", ["good", "hostile"])
+@pytest.mark.parametrize("which", ["good", "hostile", "attempt"])
 def test_a_phone_needs_no_sideways_scrolling(tab: Tab, place: Path, which: str) -> None:
     tab.open(place / f"{which}.html", width=360)
     tab.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -187,8 +192,9 @@ def test_people_who_do_not_see_it_find_their_way(tab: Tab, place: Path) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1000])
-def test_axe_finds_no_barrier(tab: Tab, place: Path, width: int, dark: bool) -> None:
-    tab.open(place / "good.html", width, dark=dark)
+@pytest.mark.parametrize("which", ["good", "attempt"])
+def test_axe_finds_no_barrier(tab: Tab, place: Path, which: str, width: int, dark: bool) -> None:
+    tab.open(place / f"{which}.html", width, dark=dark)
     tab.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert axe.barriers(tab) == []
     assert tab.complaints == []
