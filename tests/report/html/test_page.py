@@ -5,19 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.store import Store
+from kernelproof.db.store import Store, open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.html.drawing import require
 from kernelproof.report.html.gathering import gather
 from kernelproof.report.html.page import page
 from kernelproof.report.html.writing import write
 from kernelproof.report.plain import clean, visible
+from tests.db import samples
 from tests.hostile_texts import HARMFUL, RUN, TEXTS
 from tests.report.html.parsed import Parsed
 
@@ -44,6 +46,16 @@ def test_fewer_kernels_are_said(filled: Store) -> None:
     found = page(gather(filled, Filters(), 2), "2026-01-31")
     assert found.count('class="kernel"') == 2
     assert "3 more kernels left out" in Parsed(found).text
+
+
+def test_an_audit_is_said(empty_database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "attempts.sqlite"
+    shutil.copy(empty_database, path)
+    with open_store(path, create=False) as store:
+        attempt, judged = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+        store.audits.record("2026-01-01T00:00:00.000+00:00", None, judged, samples.reproduction(attempt))
+        text = Parsed(page(gather(store, Filters(), 0), "2026-01-31")).text
+    assert re.search(r"Audited on \d{4}-\d\d-\d\d: 1 of 1 ranked result held\.", text)
 
 
 def test_filters_are_the_leaderboards(filled: Store) -> None:
