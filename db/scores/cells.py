@@ -29,30 +29,46 @@ ALL = 1 << 62
 """More cells than there are."""
 _NAN = math.nan
 
-# SQLite does CROSS JOIN in the order of the words: by cell, and not by attempt.
-_CELLS = (
-    "(SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL "
-    "ORDER BY run_id, problem, chunk LIMIT :most) AS c CROSS JOIN attempts a"
-)
 _IN_CELL = (
     "a.run_id = c.run_id AND a.problem = c.problem "
     f"AND a.sample >= c.chunk * {CHUNK} AND a.sample < (c.chunk + 1) * {CHUNK}"
 )
-_ROWS = text(
-    "SELECT c.chunk, a.id AS attempt, a.run_id, a.problem, a.sample, a.turn, a.status AS ended, a.created, "
-    "v.id AS verification, v.status, v.backend, v.size, v.environment_id, v.numerics, v.purity, "
-    "v.own_kernel, v.rigor, v.policy, v.screening, v.error_class, v.flags, m.speedup, m.speedup_low, "
-    "m.speedup_high, m.candidate_ms, m.baseline_ms, m.compile_speedup, m.compile_speedup_low, "
-    f"m.compile_speedup_high, m.roofline_fraction, m.pace, m.baseline FROM {_CELLS} "
-    "LEFT JOIN verifications v ON v.attempt_id = a.id AND v.kind <> 'reproduce' "
-    f"LEFT JOIN measurements m ON m.verification_id = v.id WHERE {_IN_CELL} "
-    "ORDER BY c.run_id, c.problem, c.chunk, a.sample, a.turn, v.id"
-)
-_SPENT = text(
-    "SELECT r.attempt_id, COUNT(*), COUNT(r.prompt_tokens + r.completion_tokens), COUNT(r.cost_usd), "
-    "CAST(COALESCE(SUM(r.prompt_tokens + r.completion_tokens), 0) AS BIGINT), COALESCE(SUM(r.cost_usd), 0.0) "
-    f"FROM {_CELLS} CROSS JOIN responses r WHERE {_IN_CELL} AND r.attempt_id = a.id "
-    "AND r.error IS NULL AND r.reused_from IS NULL GROUP BY r.attempt_id"
+_ORDER = "ORDER BY run_id, problem, chunk LIMIT :most"
+
+
+class _Statements:
+    """What is read of some cells. `which`: the condition by which they are chosen."""
+
+    def __init__(self, which: str) -> None:
+        # SQLite does CROSS JOIN in the order of the words: by cell, and not by attempt.
+        cells = f"(SELECT run_id, problem, chunk FROM score_cells WHERE {which} {_ORDER}) AS c"
+        cells += " CROSS JOIN attempts a"
+        self.rows = text(
+            "SELECT c.chunk, a.id AS attempt, a.run_id, a.problem, a.sample, a.turn, a.status AS ended, "
+            "a.created, v.id AS verification, v.status, v.backend, v.size, v.environment_id, v.numerics, "
+            "v.purity, v.own_kernel, v.rigor, v.policy, v.screening, v.error_class, v.flags, m.speedup, "
+            "m.speedup_low, m.speedup_high, m.candidate_ms, m.baseline_ms, m.compile_speedup, "
+            "m.compile_speedup_low, m.compile_speedup_high, m.roofline_fraction, m.pace, m.baseline "
+            f"FROM {cells} "
+            "LEFT JOIN verifications v ON v.attempt_id = a.id AND v.kind <> 'reproduce' "
+            f"LEFT JOIN measurements m ON m.verification_id = v.id WHERE {_IN_CELL} "
+            "ORDER BY c.run_id, c.problem, c.chunk, a.sample, a.turn, v.id"
+        )
+        self.spent = text(
+            "SELECT r.attempt_id, COUNT(*), COUNT(r.prompt_tokens + r.completion_tokens), COUNT(r.cost_usd), "
+            "CAST(COALESCE(SUM(r.prompt_tokens + r.completion_tokens), 0) AS BIGINT), "
+            "COALESCE(SUM(r.cost_usd), 0.0) "
+            f"FROM {cells} CROSS JOIN responses r WHERE {_IN_CELL} AND r.attempt_id = a.id "
+            "AND r.error IS NULL AND r.reused_from IS NULL GROUP BY r.attempt_id"
+        )
+        self.packed = text(f"SELECT run_id, problem, chunk, packed FROM score_cells WHERE {which} {_ORDER}")
+
+
+_UNPACKED = _Statements("packed IS NULL")
+_NEXT_PACKED = _Statements("packed IS NOT NULL AND (run_id, problem, chunk) > (:run_id, :problem, :chunk)")
+_MISSING = text(
+    f"SELECT DISTINCT run_id, problem, sample / {CHUNK} FROM attempts "
+    "EXCEPT SELECT run_id, problem, chunk FROM score_cells"
 )
 _RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
 _DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=Words)
@@ -126,19 +142,45 @@ def unpacked(
     connection: Connection, book: FactBook, most: int | None = None
 ) -> Iterator[tuple[Cell, Records]]:
     """The rows of cells that are empty, read from the tables; of the first `most` of them."""
-    limit = {"most": ALL if most is None else most}
-    reader = _Reader(connection, book, limit)
-    rows = connection.execute(_ROWS, limit)
+    return _read(connection, book, _UNPACKED, {"most": ALL if most is None else most})
+
+
+def _read(
+    connection: Connection, book: FactBook, statements: _Statements, chosen: dict[str, int]
+) -> Iterator[tuple[Cell, Records]]:
+    reader = _Reader(connection, book, statements, chosen)
+    rows = connection.execute(statements.rows, chosen)
     for cell, group in groupby(rows, key=lambda row: Cell(row.run_id, row.problem, row.chunk)):
         yield cell, reader.packed(group)
+
+
+def altered(connection: Connection) -> Iterator[Cell]:
+    """Cells whose rows are not what the tables say, or that are not there: somebody edited them.
+
+    Raises ValueError where `score_facts` is no longer what it was.
+    """
+    yield from (Cell(*row) for row in connection.execute(_MISSING))
+    book, last = FactBook(connection), Cell(-1, -1, -1)
+    while True:
+        chosen = {"run_id": last.run, "problem": last.problem, "chunk": last.chunk, "most": BATCH}
+        stored = {Cell(*row[:3]): row[3] for row in connection.execute(_NEXT_PACKED.packed, chosen)}
+        if not stored:
+            return
+        found = dict(_read(connection, book, _NEXT_PACKED, chosen))
+        for cell, packed in stored.items():
+            if packed != (found[cell].tobytes() if cell in found else b""):
+                yield cell
+        last = max(stored)
 
 
 class _Reader:
     """Makes records of rows."""
 
-    def __init__(self, connection: Connection, book: FactBook, limit: dict[str, int]) -> None:
+    def __init__(
+        self, connection: Connection, book: FactBook, statements: _Statements, chosen: dict[str, int]
+    ) -> None:
         self._book = book
-        self._spent = {row[0]: row[1:] for row in connection.execute(_SPENT, limit)}
+        self._spent = {row[0]: row[1:] for row in connection.execute(statements.spent, chosen)}
         self._devices = {row[0]: row[1] for row in connection.execute(_DEVICES)}
         self._gone = {row[0]: not row[1] for row in connection.execute(_RETRACTIONS)}
         self._runs = {row.id: row for row in connection.execute(_RUNS)}

@@ -86,6 +86,7 @@ class _Checking:
             self._references()
         self._triggers(sqlite)
         self._texts(sqlite)
+        self._scores()
         walked = walk(self._connection, self._tell, frozenset([self._anchor] if self._anchor else []))
         if self._anchor and self._anchor not in walked.anchors:
             self._tell(
@@ -151,6 +152,19 @@ class _Checking:
             users = ", ".join(self._users(key)) if looked_up < MOST_LOOKUPS else ""
             looked_up += 1
             self._tell(f"text {key}" + (f" ({users})" if users else ""), "edited after it was stored")
+
+    def _scores(self) -> None:
+        """What the leaderboard reads: a packed copy of the rows that are chained."""
+        from kernelproof.db.scores.cells import altered
+
+        try:
+            for cell in altered(self._connection):
+                self._tell(
+                    f"score_cells of run {cell.run}, problem {cell.problem}, chunk {cell.chunk}",
+                    "the leaderboard's copy is not what the tables say",
+                )
+        except (TypeError, ValueError) as error:
+            self._tell("score_facts", f"the leaderboard's copy cannot be read ({error})")
 
     def _users(self, key: str) -> Iterator[str]:
         """Some rows that refer to a text."""

@@ -10,7 +10,7 @@ import typer
 
 from kernelproof.choices import RewardName
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import WorkspaceOption, choice, given_path, takes_options
+from kernelproof.cli.options import StorageOptions, choice, given_path, takes_options
 
 if TYPE_CHECKING:
     from kernelproof.report.export.gathering import Export
@@ -67,7 +67,7 @@ def export(
         ),
     ] = None,
     options: FilterOptions,
-    workspace: WorkspaceOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Write attempts for other tools: those that count on the leaderboard under the same filters, every turn.
 
@@ -78,7 +78,6 @@ def export(
     from kernelproof.report.export import columnar
     from kernelproof.report.export.gathering import gather
     from kernelproof.report.plain import say
-    from kernelproof.workspace import open_workspace
 
     if reward is not None and form != "pairs":
         raise UsageError("--reward is for pairs; leave it out")
@@ -86,7 +85,7 @@ def export(
         raise UsageError("--license is for huggingface; leave it out")
     if form in ("parquet", "huggingface"):
         columnar.require()
-    with open_store(open_workspace(workspace).database, only_read=True) as store:
+    with open_store(storage.database, only_read=True) as store:
         found = gather(store, options.filters())
         for line in _written(form, found, output, reward or "score", licence or _DEFAULT_LICENCE):
             say(line)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-import sqlite3
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from kernelproof.db import records
@@ -14,15 +13,24 @@ from kernelproof.db.owners import new_owner
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.upkeep.checking import Trouble, check
 from kernelproof.types import Status
+from kernelproof.workspace import DatabasePlace
 from tests.db import samples
+from tests.db.conftest import BOTH
 
+STORES = BOTH
 WRITERS, EACH = 16, 4
 
 
-def write(path: Path, writer: int) -> None:
+def count(store: Store, table: str) -> int:
+    """Rows of a table."""
+    query = text(f"SELECT COUNT(*) FROM {table}")
+    return int(store._database.read(lambda session: session.execute(query).scalar_one()))
+
+
+def write(place: DatabasePlace, writer: int) -> None:
     """What commands do side by side: new attempts, judging again, retracting, tags, leases."""
     run, of = samples.settings(f"vendor:{writer % 4}"), samples.problem(writer % 3 + 1)
-    with open_store(path) as store:
+    with open_store(place, create=False) as store:
         for number in range(EACH):
             attempt, first = samples.judge(store, of, run, speedup=2.0, sample=writer * EACH + number)
             owner = new_owner()
@@ -40,20 +48,18 @@ def write(path: Path, writer: int) -> None:
 def test_sixteen_writers(store: Store) -> None:
     store.close()
     fork = multiprocessing.get_context("fork")  # Python's start and our imports are no part of this
-    writers = [fork.Process(target=write, args=(store.path, number)) for number in range(WRITERS)]
+    writers = [fork.Process(target=write, args=(store.place, number)) for number in range(WRITERS)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(100)
     assert [writer.exitcode for writer in writers] == [0] * WRITERS
     troubles: list[Trouble] = []
-    done = check(store.path, troubles.append)
+    done = check(store.place, troubles.append)
     assert troubles == []
-    with closing(sqlite3.connect(store.path)) as connection:
-        counts = {
-            table: connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]
-            for table in ("attempts", "responses", "verifications", "retractions", "leases", "hash_chain")
-        }
+    tables = ("attempts", "responses", "verifications", "retractions", "leases", "hash_chain")
+    with open_store(store.place, create=False) as opened:
+        counts = {table: count(opened, table) for table in tables}
     made = WRITERS * EACH
     assert counts == {
         "attempts": 2 * made,
@@ -68,7 +74,7 @@ def test_sixteen_writers(store: Store) -> None:
 
 
 def test_a_transaction_that_fails_leaves_no_link(store: Store) -> None:
-    before = check(store.path, lambda trouble: None).links
+    before = check(store.place, lambda trouble: None).links
 
     def fail(session: Session) -> None:
         records.run_row(session, samples.settings())
@@ -76,4 +82,4 @@ def test_a_transaction_that_fails_leaves_no_link(store: Store) -> None:
 
     with suppress(ValueError):
         store._database.write(fail)
-    assert check(store.path, lambda trouble: None).links == before == 0
+    assert check(store.place, lambda trouble: None).links == before == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from contextlib import closing
 from pathlib import Path
 
@@ -117,6 +118,28 @@ def test_an_edit_is_named(filled: Store, statement: str) -> None:
         assert found[where].startswith(what), found
     if "hash_chain" not in statement:
         assert found.keys() == EDITS[statement].keys()
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        # The speedup of verification 1 is among the packed figures, eight bytes somewhere.
+        ("UPDATE score_cells SET packed = {better} WHERE run_id = 1 AND problem = 1", "score_cells of run 1"),
+        ("DELETE FROM score_cells WHERE run_id = 1 AND problem = 1", "score_cells of run 1"),
+        ("UPDATE score_cells SET packed = 'x' WHERE run_id = 1 AND problem = 1", "score_cells of run 1"),
+        ("UPDATE score_facts SET facts = replace(facts, 'wrong_output', 'correct')", "score_cells of run 1"),
+        ("UPDATE score_facts SET facts = 'x'", "score_facts"),
+    ],
+)
+def test_an_edit_of_the_leaderboards_copy_is_named(filled: Store, statement: str, named: str) -> None:
+    filled.scores.leaderboard()
+    with closing(sqlite3.connect(filled.path)) as connection:
+        packed = connection.execute("SELECT packed FROM score_cells WHERE problem = 1").fetchone()[0]
+    better = packed.replace(struct.pack("<d", 2.0), struct.pack("<d", 20.0))
+    assert checked(filled.path)[1] == {} and better != packed
+    edit(filled.path, statement.format(better=f"x'{better.hex()}'"))
+    (where,) = checked(filled.path)[1]
+    assert where.startswith(named)
 
 
 def test_swapped_rows_are_named(filled: Store) -> None:
