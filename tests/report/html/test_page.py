@@ -19,6 +19,7 @@ from kernelproof.report.html.gathering import gather
 from kernelproof.report.html.page import page
 from kernelproof.report.html.writing import write
 from kernelproof.report.plain import clean, visible
+from kernelproof.types import Status
 from tests.db import samples
 from tests.hostile_texts import HARMFUL, RUN, TEXTS
 from tests.report.html.parsed import Parsed
@@ -125,3 +126,17 @@ def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="cannot be written: No such file"):
         write("x", tmp_path / "none" / "report.html")
+
+
+def test_dollars_have_a_chart_where_they_are_known(store: Store) -> None:
+    problem, run = samples.problem(), samples.settings()
+    for sample, cost in enumerate((0.25, 0.5)):
+        attempt = samples.begin(store, problem, run, sample)
+        store.record_response(attempt, samples.response().model_copy(update={"cost_usd": cost}))
+        store.record_extraction(attempt, samples.extraction())
+        store.record_verification(attempt, samples.verification(problem, speedup=2.0 + sample))
+        store.finish_attempt(attempt, Status.CORRECT)
+    found = page(gather(store, Filters(), 0), "2026-01-31")
+    assert "Dollars for each correct sample against speedup" in found
+    assert "Speedup over the tokens that each problem may cost" in found
+    assert "Roofline plot" not in found, "no kernel has a roofline"
