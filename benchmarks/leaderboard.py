@@ -1,8 +1,9 @@
-"""How long `kernelproof leaderboard` takes over many attempts: ``python -m benchmarks.leaderboard``.
+"""How long `kernelproof leaderboard` takes over many attempts, and how much room they take:
+``python -m benchmarks.leaderboard``.
 
-Fills a database in a temporary directory with synthetic attempts (invented models named `synthetic-N`,
-invented times), as wide as real ones: response, source, build log, checks, raw samples. Those after the first
-2,000 are copies of these with other times; they share texts, and with `--narrow` have no raw samples. Then
+Fills a database with synthetic attempts (models named `synthetic-N`, invented times), as wide as real
+ones: response, source, build log, checks, raw samples. Those after the first 2,000 are copies of these with
+other times; they share texts, have no links in the chain of hashes, and with `--narrow` no raw samples. Then
 measures packing, each question within a process, and whole processes. Measures; asserts nothing.
 """
 
@@ -17,6 +18,7 @@ from datetime import date
 from pathlib import Path
 from typing import get_args
 
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from benchmarks.measuring import Timing, kernelproof, print_timings, time_process, write_result
@@ -46,6 +48,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.version import VERIFIER
+from kernelproof.workspace import DatabasePlace, database_place
 
 MODELS, PROBLEMS = 5, 100
 ORIGINALS = 2_000
@@ -163,7 +166,7 @@ def synthetic_measurement(dice: random.Random) -> Measurement:
 COPIES = """
 WITH RECURSIVE series(n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM series WHERE n + 1 < {last}),
      copied AS (
-       SELECT n, 1 + n % {originals} AS source, 0.5 + (n * 7919 % 1000) / 1000.0 AS factor FROM series
+       SELECT n, 1 + n % {originals} AS source, 0.5 + (n % 1000 * 7919 % 1000) / 1000.0 AS factor FROM series
      )
 """
 """New attempts by number, from 0; each is a copy of an original, `factor` times as fast."""
@@ -174,7 +177,7 @@ VARIED = {
         "problem": f"1 + n / {MODELS} % {PROBLEMS}",
         "sample": f"n / {MODELS * PROBLEMS}",
     },
-    "responses": {"id": "NULL", "attempt_id": "n + 1"},
+    "responses": {"id": "100000 + n", "attempt_id": "n + 1"},
     "verifications": {"id": "100000 + n", "attempt_id": "n + 1"},
     "measurements": {
         "verification_id": "100000 + n",
@@ -205,12 +208,30 @@ def multiply(database: Database, attempts: int, narrow: bool) -> None:
                 f"INSERT INTO {name} ({', '.join(columns)}) {series} SELECT {', '.join(columns.values())} "
                 f"FROM copied JOIN {name} t ON {OF_ATTEMPT[name]}"
             )
-            database.write(lambda session, s=statement: session.connection().exec_driver_sql(s).close())
+            database.write(lambda session, s=statement: session.execute(text(s)).close())
 
 
-def questions(path: Path, runs: int) -> list[Timing]:
+def sizes(database: Database) -> tuple[int, int]:
+    """Bytes that the database takes, and bytes of all its values, each written as text."""
+
+    def measured(session: Session) -> tuple[int, int]:
+        written = 0
+        for table in Base.metadata.sorted_tables:
+            if table.name in ("score_cells", "score_facts"):
+                continue  # computed from the others
+            lengths = [f'COALESCE(SUM(LENGTH(CAST(t."{c.name}" AS TEXT))), 0)' for c in table.columns]
+            written += session.execute(text(f"SELECT {' + '.join(lengths)} FROM {table.name} t")).scalar_one()
+        sqlite = session.get_bind().dialect.name == "sqlite"
+        size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        query = size if sqlite else "SELECT pg_database_size(current_database())"
+        return session.execute(text(query)).scalar_one(), int(written)
+
+    return database.read(measured)
+
+
+def questions(place: DatabasePlace, runs: int) -> list[Timing]:
     """Seconds within a process: packing once, then each question."""
-    with open_store(path) as store:
+    with open_store(place) as store:
         scores = store.scores
         asked: dict[str, Callable[[], object]] = {
             **{
@@ -243,20 +264,28 @@ def main() -> None:
     parser.add_argument("--attempts", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--narrow", action="store_true", help="copies without raw samples")
+    parser.add_argument("--db", help="an empty PostgreSQL database: postgresql+psycopg://...")
     parser.add_argument("--output", type=Path, default=Path("generated/benchmarks/leaderboard.json"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "db" / "attempts.sqlite"
-        begun = time.perf_counter()
-        database = open_database(path, create=True)
+        place = database_place(options.db or str(Path(folder) / "attempts.sqlite"))
+        begun, before = time.perf_counter(), time.process_time()
+        database = open_database(place, create=True)
         fill(database, min(options.attempts, ORIGINALS), random.Random(0))
+        took, written = sizes(database)
+        print(f"originals: {took / 1e6:.0f} MB for {written / 1e6:.0f} MB of values", flush=True)
         multiply(database, options.attempts, options.narrow)
+        size, written = sizes(database)
         database.close()
-        size_mb = path.stat().st_size / 1e6
-        seconds = time.perf_counter() - begun
-        print(f"{options.attempts} synthetic attempts, {size_mb:.0f} MB, written in {seconds:.0f} s")
-        asked = questions(path, options.runs)
-        command = kernelproof("leaderboard", "--workspace", folder)
+        wall, cpu = time.perf_counter() - begun, time.process_time() - before
+        print(
+            f"{options.attempts} synthetic attempts, {size / 1e6:.0f} MB for {written / 1e6:.0f} MB of "
+            f"values, written in {wall:.0f} s ({cpu:.0f} s of this process's processor time)",
+            flush=True,
+        )
+        asked = questions(place, options.runs)
+        address = str(place) if isinstance(place, Path) else place.url
+        command = kernelproof("leaderboard", "--workspace", folder, "--db", address)
         timings = [
             *asked,
             time_process("kernelproof leaderboard", command, options.runs),
@@ -265,7 +294,7 @@ def main() -> None:
             time_process("kernelproof leaderboard --by model", (*command, "--by", "model"), options.runs),
         ]
     print_timings(timings)
-    write_result(options.output, timings, attempts=options.attempts, database_mb=size_mb)
+    write_result(options.output, timings, attempts=options.attempts, database_mb=size / 1e6)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,9 @@ minute when another process holds the lock. A killed process leaves whole transa
 Where the directory cannot be written, `show` and `leaderboard` read the file as it is. If a write-ahead log
 lies beside it, its rows are read too, or the command says why that cannot be done.
 
+`--db postgresql+psycopg://...` keeps the same tables and views on a server
+([how to](../guide/database.md#on-a-postgresql-server)). This page describes the file.
+
 - **Long texts live once.** Prompts, raw responses, sources, build logs and process output are rows of
   `texts` under their SHA-256; columns named `..._sha256` with a reference to `texts.sha256` point there.
   Reading an attempt recomputes the hashes and names every text that was altered.

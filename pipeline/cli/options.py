@@ -106,11 +106,11 @@ def _backends_in_words() -> str:
     return " ".join(f"{each.name}: {each.summary}." for each in our_backends())
 
 
-WorkspaceOption = Annotated[
+_WorkspaceOption = Annotated[
     Path | None,
     path_option("Directory with db/ and generated/ [default: KERNELPROOF_WORKSPACE, else here]."),
 ]
-DatabaseOption = Annotated[
+_DatabaseOption = Annotated[
     str | None,
     typer.Option(
         "--db",
@@ -145,8 +145,8 @@ UnsafeOption = Annotated[
 class StorageOptions:
     """Where results are kept."""
 
-    workspace: WorkspaceOption = None
-    db: DatabaseOption = None
+    workspace: _WorkspaceOption = None
+    db: _DatabaseOption = None
 
     def opened(self) -> Workspace:
         """The workspace, which knows its database. Raises UsageError where it is none."""

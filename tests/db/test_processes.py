@@ -9,16 +9,22 @@ import sys
 import time
 from pathlib import Path
 
-from kernelproof.db.store import Store, open_store
-from kernelproof.types import Status
-from tests.db import samples
+import pytest
 
+from kernelproof.db.store import Store, open_store
+from kernelproof.db.upkeep.checking import check
+from kernelproof.types import Status
+from kernelproof.workspace import DatabasePlace
+from tests.db import samples
+from tests.db.conftest import BOTH, address
+
+STORES = BOTH
 WRITE = """
 import sys
-from pathlib import Path
 from kernelproof.db.store import open_store
+from kernelproof.workspace import database_place
 from tests.db import samples
-with open_store(Path(sys.argv[1])) as store:
+with open_store(database_place(sys.argv[1])) as store:
     for sample in range(int(sys.argv[2])):
         samples.judge(store, samples.problem(), samples.settings(), speedup=2.0, sample=sample)
         print(sample, flush=True)
@@ -26,13 +32,13 @@ with open_store(Path(sys.argv[1])) as store:
 
 WRITE_FINISHED = """
 import sys
-from pathlib import Path
 from kernelproof.db.store import open_store
 from kernelproof.types import Status
+from kernelproof.workspace import database_place
 from tests.db import samples
 judged = samples.verification(samples.problem(), speedup=2.0)
 answer, found = samples.response(), samples.extraction()
-with open_store(Path(sys.argv[1])) as store:
+with open_store(database_place(sys.argv[1])) as store:
     for number in range(int(sys.argv[2])):
         store.add_finished(
             samples.settings(), samples.problem(), answer, found, judged, Status.CORRECT
@@ -41,8 +47,8 @@ with open_store(Path(sys.argv[1])) as store:
 """
 
 
-def writer(path: Path, count: int, program: str = WRITE) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", program, str(path), str(count)]
+def writer(place: DatabasePlace, count: int, program: str = WRITE) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, address(place), str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -61,6 +67,23 @@ def test_processes_that_make_the_database_and_the_same_attempts_at_once(tmp_path
             attempt = store.load_attempt(state.id)
             assert len(attempt.responses) == len(attempt.verifications) == 4
         assert store.scores.leaderboard().models[0].correct.part == 25
+
+
+@pytest.mark.parametrize(
+    "each", [pytest.param(3, marks=pytest.mark.ci), pytest.param(100, marks=pytest.mark.slow)]
+)
+def test_sixteen_writers_at_once_lose_no_row(store: Store, each: int) -> None:
+    processes = [writer(store.place, each, WRITE_FINISHED) for _ in range(16)]
+    for process in processes:
+        said = process.communicate(timeout=280)[1].splitlines()
+        assert all(line.endswith("waiting for it, 120 s at most") for line in said), said
+        assert process.returncode == 0
+    (run_id,) = store.runs_named("1")
+    states = store.attempts_of(run_id)
+    assert sorted(key.sample for key in states) == list(range(16 * each))
+    assert all(state.status is Status.CORRECT and state.has_verification for state in states.values())
+    checked = check(store.place, lambda trouble: pytest.fail(str(trouble)))
+    assert checked.links >= 4 * 16 * each  # attempt, answer, candidate and verification of each
 
 
 def test_a_killed_writer_leaves_only_whole_transactions(tmp_path: Path) -> None:
@@ -106,6 +129,8 @@ def test_a_killed_writer_of_finished_attempts_leaves_none_without_an_end(tmp_pat
 
 
 def test_a_write_waits_for_another_processs_lock(store: Store) -> None:
+    if not isinstance(store.place, Path):
+        pytest.skip("the lock of a file")
     hold = (
         "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
         "c.execute('BEGIN IMMEDIATE'); print('held', flush=True); time.sleep(1); c.execute('COMMIT')"
