@@ -22,6 +22,7 @@ from kernelproof.cli.options import (
     given_path,
     nonempty_text,
     number,
+    refuse_several,
     takes_options,
 )
 
@@ -144,6 +145,7 @@ def _reproduce_bundle(
     from kernelproof.report.reproduction import print_bundle, print_reproduction, print_tampering
     from kernelproof.runs.bundles.reading import Bundle
 
+    refuse_several([name for name, given in {"--list": options.list_, "--json": as_json}.items() if given])
     console = screen()
     with Bundle(path) as bundle:
         numbers = _chosen(bundle, options.attempt)
