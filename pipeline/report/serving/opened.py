@@ -25,7 +25,8 @@ class Opened:
         self._place = place
         self._store: Store | None = open_store(place, only_read=True)
         self._turn = threading.Lock()
-        self._asking = 0
+        self._asking: set[int] = set()
+        """Threads that wait for an answer."""
         self._looking = threading.Lock()
         self._state: State | None = None
         self._looked = 0.0
@@ -39,30 +40,33 @@ class Opened:
     @property
     def busy(self) -> bool:
         """Whether a question is being answered."""
-        return self._asking > 0
+        return bool(self._asking)
 
     def ask(self, question: Callable[[Store], T]) -> T:
         """The answer of a question to the store.
 
         Raises StoreError when the database cannot be used, or is away: the next question opens it again.
         """
+        self._asking.add(threading.get_ident())
+        try:
+            store = self._there()
+            try:
+                store.newest.require()
+                return question(store)
+            except StoreError:
+                self._leave(store)
+                raise
+        finally:
+            self._asking.discard(threading.get_ident())
+
+    def _there(self) -> Store:
         with self._turn:
             if self._store is None:
                 try:
                     self._store = open_store(self._place, only_read=True)
                 except UsageError as error:
                     raise StoreError(str(error)) from None
-            store = self._store
-            self._asking += 1
-        try:
-            store.newest.require()
-            return question(store)
-        except StoreError:
-            self._leave(store)
-            raise
-        finally:
-            with self._turn:
-                self._asking -= 1
+            return self._store
 
     def state(self) -> State:
         """The state that the database is in, or was in a moment ago: all who ask then share a look.
