@@ -60,7 +60,7 @@ def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
 
 def _attempt(session: Session, row: models.Attempt) -> StoredAttempt:
     texts = Library(session)
-    problem = _problem(session.get_one(models.Problem, row.problem), texts)
+    problem = problem_of(session.get_one(models.Problem, row.problem), texts)
     stored: dict[str, Any] = {
         "run": _run(session.get_one(models.Run, row.run_id), texts),
         "prompt": _prompt(session.get_one(models.Prompt, row.prompt), texts) if row.prompt else None,
@@ -112,7 +112,8 @@ def _run(row: models.Run, texts: Library) -> RunSettings:
     return RunSettings.model_validate(row.settings, context=STORED)
 
 
-def _problem(row: models.Problem, texts: Library) -> Problem:
+def problem_of(row: models.Problem, texts: Library) -> Problem:
+    """The problem of a row."""
     columns = _columns(row, "id", "problem_id")
     return Problem(id=row.problem_id, source=texts.get(row.sha256, "problem source"), **columns)
 

@@ -16,12 +16,14 @@ from kernelproof.db import attempts, leases, loading, models, records, reported
 from kernelproof.db.audits import Audits
 from kernelproof.db.batches import Batches, runs_named
 from kernelproof.db.connection import Database, open_database
+from kernelproof.db.finished import Finished, add_finished
 from kernelproof.db.leases import Leases
 from kernelproof.db.newest import Newest
 from kernelproof.db.reported import Imported, Kept
 from kernelproof.db.retraction import Retraction
 from kernelproof.db.scores.queries import ScoreQueries
 from kernelproof.db.server_batches import ServerBatchJournal
+from kernelproof.db.service import ServiceData
 from kernelproof.db.tags import Tags
 from kernelproof.db.texts import Library
 from kernelproof.db.types import utc_now
@@ -126,6 +128,11 @@ class Store:
     def audits(self) -> Audits:
         """What audits found of results that ranked."""
         return Audits(self._database)
+
+    @property
+    def service(self) -> ServiceData:
+        """The evaluation service's queue, callers and workers."""
+        return ServiceData(self._database)
 
     @property
     def tags(self) -> Tags:
@@ -245,23 +252,8 @@ class Store:
         Run, problem, attempt and everything about it in one transaction: a kill leaves the whole or nothing.
         """
 
-        def add(session: Session) -> int:
-            a = models.Attempt
-            run_id = records.run_row(session, settings)
-            number = records.problem_row(session, problem)
-            last = session.scalar(select(func.max(a.sample)).where(a.run_id == run_id, a.problem == number))
-            row = a(run_id=run_id, problem=number, turn=1, parent_id=parent_id, created=utc_now())
-            row.sample = 0 if last is None else last + 1
-            row.status, row.finished = status, utc_now()
-            session.add(row)
-            session.flush()
-            attempts.append(session, row.id, records.response_row(session, response))
-            session.add(records.candidate_row(session, row.id, extraction))
-            if verification is not None:
-                records.verification_rows(session, row.id, verification, "first")
-            return row.id
-
-        return self._database.write(add)
+        done = Finished(settings, problem, response, extraction, verification, status, parent_id)
+        return self._database.write(lambda session: add_finished(session, done))
 
     def add_imported(self, settings: RunSettings, items: Sequence[Imported]) -> tuple[int, list[Kept]]:
         """The run's number, and for each program its attempt: all are stored, or none.

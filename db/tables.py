@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from kernelproof.db import audits, models, reported, retraction, work
+from kernelproof.db import audits, models, reported, retraction, service_tables, work
 from kernelproof.db.base import Base
 from kernelproof.db.chain import tables as chain
 from kernelproof.db.scores import tables as scores
 
 __all__ = ["Base", "all_tables"]
 
-_MODULES = [module.__name__ for module in (work, models, retraction, reported, audits, scores, chain)]
+_MODULES = [
+    module.__name__ for module in (work, models, retraction, reported, audits, scores, chain, service_tables)
+]
 
 
 def all_tables() -> list[type[Base]]:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
-BLOCK = re.compile(r"<!-- help: ?(?P<command>[a-z ]*?) ?-->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- help: ?(?P<command>[a-z -]*?) ?-->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 
 
 def help_of(command: str) -> str:

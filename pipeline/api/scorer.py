@@ -16,12 +16,11 @@ from kernelproof.db.store import Store, open_store
 from kernelproof.devices.discovery import interprets
 from kernelproof.engine.engine import Engine, require_device
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.prompting import Failure, repair_prompt
 from kernelproof.runs.candidates import given_text
+from kernelproof.runs.feedback import feedback_text, template_of_searches
 from kernelproof.runs.many import kept_before
 from kernelproof.runs.prompts import first_question
 from kernelproof.runs.single import Verified, verify_given
-from kernelproof.runs.strategies import find_strategy
 from kernelproof.runs.stream import verify_persistently
 from kernelproof.types import Problem, Prompt, Response, Status, Verification
 from kernelproof.workspace import open_workspace
@@ -88,14 +87,13 @@ class Scorer:
             raise MachineError(f"{self.settings.backend} programs are interpreted here, and never timed")
         self._run, self._cache = run, Path(cache) if cache is not None else None
         self._workspace = open_workspace(Path(workspace) if workspace is not None else None)
-        self._template = str(getattr(find_strategy("refine"), "template", ""))
         self._open: _Open | None = None
         self._lock = threading.Lock()
 
     @cached_property
     def prompt(self) -> Prompt:
         """The first question about the problem: rules, reference, and an example of an answer."""
-        return first_question(self.problem, self.settings, self._template)
+        return first_question(self.problem, self.settings, template_of_searches())
 
     def score(self, source: str | Path) -> Score:
         """The score of a program: its text or a model's answer that holds one, or the path of a file.
@@ -134,20 +132,8 @@ class Scorer:
         )
 
     def _feedback(self, done: Verified, response: Response) -> str:
-        failure = (
-            Failure.from_verification(done.verification)
-            if done.verification is not None
-            else Failure.from_extraction(done.extraction)
-        )
-        return repair_prompt(
-            self.problem,
-            backend=self.settings.backend,
-            size=self.settings.size,
-            template=self._template,
-            previous=self.prompt,
-            response=response,
-            failure=failure,
-        ).user
+        found = done.extraction, done.verification
+        return feedback_text(self.problem, self.settings, response, *found, asked=self.prompt)
 
     def _opened(self) -> _Open:
         """Engine and store of this process; a forked child has its own."""

@@ -17,6 +17,7 @@ import typer
 from kernelproof.cli.audit import audit
 from kernelproof.cli.bundle import bundle
 from kernelproof.cli.cache import cache_app
+from kernelproof.cli.callers import callers_app
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.db import db_app
 from kernelproof.cli.doctor import doctor
@@ -33,6 +34,7 @@ from kernelproof.cli.report import report
 from kernelproof.cli.reproduce import reproduce
 from kernelproof.cli.retract import retract
 from kernelproof.cli.serve import serve
+from kernelproof.cli.serve_api import serve_api, workers
 from kernelproof.cli.show import show
 from kernelproof.cli.status import status
 from kernelproof.cli.tag import tag
@@ -83,6 +85,9 @@ app.command()(tag)
 app.add_typer(problems_app, name="problems")
 app.command()(prompt)
 app.command()(doctor)
+app.command("serve-api")(serve_api)
+app.command()(workers)
+app.add_typer(callers_app, name="callers")
 app.add_typer(cache_app, name="cache")
 app.add_typer(db_app, name="db")
 

@@ -1,0 +1,65 @@
+"""`kernelproof callers`: who may use the evaluation service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelproof.bounds import QUEUE
+from kernelproof.cli.commands import CommandLine
+from kernelproof.cli.options import JsonOption, StorageOptions, nonempty_text, number, takes_options
+
+callers_app = CommandLine(help="Callers of the evaluation service, and their tokens.")
+NameArgument = Annotated[str, typer.Argument(parser=nonempty_text, metavar="NAME", help="The caller's name.")]
+
+
+@callers_app.command()
+@takes_options
+def add(
+    name: NameArgument,
+    *,
+    quota: Annotated[
+        int | None, number(QUEUE, "Evaluations of the caller that may wait or run [default: no limit].")
+    ] = None,
+    storage: StorageOptions,
+) -> None:
+    """Give a caller a token. It is shown once, and only its hash is stored."""
+    from kernelproof.db.store import open_store
+    from kernelproof.report.plain import say
+
+    with open_store(storage.database) as store:
+        say(store.service.callers.add(name, quota))
+
+
+@callers_app.command()
+@takes_options
+def revoke(name: NameArgument, *, storage: StorageOptions) -> None:
+    """Accept a caller's token no more."""
+    from kernelproof.db.store import open_store
+    from kernelproof.report.plain import say
+
+    with open_store(storage.database, create=False) as store:
+        store.service.callers.revoke(name)
+        say(f"the token of {name} is accepted no more")
+
+
+@callers_app.command("list")
+@takes_options
+def list_(*, storage: StorageOptions, as_json: JsonOption = False) -> None:
+    """List callers, those whose token was revoked too."""
+    import json
+
+    from kernelproof.db.store import open_store
+    from kernelproof.report.plain import say
+
+    with open_store(storage.database, only_read=True) as store:
+        found = store.service.callers.all()
+    if as_json:
+        print(json.dumps([caller.model_dump() for caller in found]))
+        return
+    for caller in found:
+        quota = "no quota" if caller.quota is None else f"quota {caller.quota:,}"
+        say(f"{caller.name}  {quota}  {'revoked ' + caller.revoked if caller.revoked else 'accepted'}")
+    if not found:
+        say("no caller has a token: the service is open to everybody on its machine, and to nobody else")

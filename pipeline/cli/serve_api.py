@@ -1,0 +1,81 @@
+"""`kernelproof serve-api`: the evaluation service over HTTP; `workers`: what verifies for it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelproof.bounds import PORT, QUEUE, WORKER_PLACES
+from kernelproof.cli.options import (
+    StorageOptions,
+    SuiteOption,
+    UnsafeOption,
+    VerifyOptions,
+    number,
+    takes_options,
+)
+
+HostOption = Annotated[
+    str, typer.Option(help="Address to listen at; another than this machine's own needs callers with tokens.")
+]
+
+
+@takes_options
+def serve_api(
+    *,
+    host: HostOption = "127.0.0.1",
+    port: Annotated[int, number(PORT, "Port to listen at; 0: one that is free.")] = 8400,
+    worker: Annotated[
+        bool, typer.Option(help="Start a worker on this machine; without, start some with workers.")
+    ] = True,
+    max_queue: Annotated[int, number(QUEUE, "Evaluations that may wait or run at once.")] = 10_000,
+    accept_references: Annotated[
+        bool,
+        typer.Option(
+            "--accept-references",
+            help="Take problems from callers: they run with your rights, outside the sandbox.",
+        ),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name by which the service is called, besides --host; may be repeated."),
+    ] = None,
+    options: VerifyOptions,
+    suite: SuiteOption = None,
+    storage: StorageOptions,
+) -> None:
+    """Serve evaluations over HTTP: candidates in, verdicts out. The options are the defaults of requests.
+
+    It needs pip install 'kernelproof[service]'.
+    """
+    from kernelproof.service.extra import require
+
+    require()
+    from kernelproof.service.serving import Serving, serve
+
+    serving = Serving(
+        place=storage.opened(),
+        suite=suite,
+        settings=options.settings([]),
+        most=max_queue,
+        references=accept_references,
+    )
+    serve(serving, host, port, names=allow_host or [], worker=worker)
+
+
+@takes_options
+def workers(
+    *,
+    places: Annotated[
+        int,
+        number(WORKER_PLACES, "Evaluations that are built or judged at once; 0: as many as the cores serve."),
+    ] = 0,
+    unsafe: UnsafeOption = False,
+    until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,
+    storage: StorageOptions,
+) -> None:
+    """Verify what the evaluation service has in its queue, until it is interrupted."""
+    from kernelproof.service.serving import work
+
+    work(storage.opened(), places, unsafe=unsafe, until_input_ends=until_input_ends)

@@ -1,0 +1,57 @@
+"""The application: routes, what stands before them, and how errors are told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from kernelproof.errors import StoreError
+from kernelproof.service import evaluations, kernelgym, operators
+from kernelproof.service.guard import Bounded, Refused, refused, told
+from kernelproof.service.state import Service
+from kernelproof.version import __version__
+
+
+def make_app(service: Service, *, hosts: list[str]) -> FastAPI:
+    """The application. `hosts`: names by which it may be called; `*` for all."""
+
+    @asynccontextmanager
+    async def alive(_: FastAPI) -> AsyncIterator[None]:
+        async with anyio.create_task_group() as group:
+            group.start_soon(service.watch.run)
+            yield
+            group.cancel_scope.cancel()
+
+    app = FastAPI(title="kernelproof", version=__version__, lifespan=alive, docs_url=None, redoc_url=None)
+    app.state.service = service
+    app.add_middleware(Bounded)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(StoreError, _store)
+    for part in (evaluations, operators, kernelgym):
+        app.include_router(part.router)
+    return app
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    wrong = (f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+    return told(422, "invalid", "; ".join(wrong))
+
+
+async def _http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return told(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+
+
+async def _store(_: Request, error: Exception) -> JSONResponse:
+    return told(503, "database", str(error), {"Retry-After": "5"})

@@ -1,0 +1,79 @@
+"""The routes of evaluations: send, ask, follow, cancel."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import anyio
+import anyio.to_thread
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, ValidationError
+
+from kernelproof.db.evaluation_records import OPEN
+from kernelproof.service.events import events
+from kernelproof.service.requests import BatchRequest, EvaluationRequest
+from kernelproof.service.state import WAIT_S, Caller, TheService, body_of, read
+
+router = APIRouter(prefix="/v1/evaluations")
+Wait = Annotated[float, Query(ge=0, le=WAIT_S, allow_inf_nan=False, description="Seconds to wait.")]
+
+
+class _Either(BaseModel, extra="ignore"):
+    """Whether a body is a batch."""
+
+    evaluations: Any = None
+
+
+@router.post("", status_code=202, openapi_extra=body_of(EvaluationRequest | BatchRequest))
+async def submit(request: Request, service: TheService, caller: Caller, wait: Wait = 0.0) -> JSONResponse:
+    """Sends one evaluation, or a batch of which all are taken or none."""
+    raw = await request.body()
+    many = _is_batch(raw)
+    asked = read(BatchRequest, raw).evaluations if many else [_one(request, raw)]
+    found = await anyio.to_thread.run_sync(service.submit, caller, asked)
+    with anyio.move_on_after(wait):
+        for each in found if wait else ():
+            await service.until_ended(each, wait)
+    said = await anyio.to_thread.run_sync(lambda: [service.answer(caller, each.id) for each in found])
+    status = 202 if any(each["state"] in OPEN for each in said) else 200
+    return JSONResponse({"evaluations": said} if many else said[0], status)
+
+
+@router.get("/{number}")
+async def get(number: str, service: TheService, caller: Caller, wait: Wait = 0.0) -> dict[str, Any]:
+    """One evaluation; with `wait`, as soon as it has ended, or after so many seconds."""
+    if wait:
+        found = await anyio.to_thread.run_sync(service.mine, caller, number)
+        await service.until_ended(found, wait)
+    return await anyio.to_thread.run_sync(service.answer, caller, number)
+
+
+@router.get("/{number}/events")
+async def follow(number: str, service: TheService, caller: Caller) -> StreamingResponse:
+    """The evaluation's states as server-sent events, until it has ended."""
+    await anyio.to_thread.run_sync(service.mine, caller, number)
+    stream = events(service.watch, lambda: service.answer(caller, number))
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+@router.delete("/{number}")
+def cancel(number: str, service: TheService, caller: Caller) -> dict[str, Any]:
+    """Cancels it, unless it has ended. What a worker has of it comes to nothing."""
+    service.mine(caller, number)
+    service.store.service.evaluations.cancel(number)
+    return service.answer(caller, number)
+
+
+def _is_batch(raw: bytes) -> bool:
+    try:
+        return _Either.model_validate_json(raw).evaluations is not None
+    except ValidationError:
+        return False
+
+
+def _one(request: Request, raw: bytes) -> EvaluationRequest:
+    """The only evaluation of a request, whose key may be in a header."""
+    one, key = read(EvaluationRequest, raw), request.headers.get("idempotency-key")
+    return one if one.idempotency_key or not key else one.model_copy(update={"idempotency_key": key[:200]})

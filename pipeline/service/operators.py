@@ -1,0 +1,46 @@
+"""The routes that operators look at: health, queue, workers, metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
+
+from kernelproof.service import metrics
+from kernelproof.service.state import Caller, TheService
+from kernelproof.version import VERIFIER
+
+router = APIRouter()
+
+
+@router.get("/health")
+def health(service: TheService) -> dict[str, Any]:
+    """Whether the database answers, and whether a worker is alive."""
+    alive = sum(worker.alive for worker in service.store.service.workers.all())
+    return {"status": "ok" if alive else "no worker", "workers": alive, "verifier": VERIFIER}
+
+
+@router.get("/v1/queue")
+def queue(service: TheService, _: Caller) -> dict[str, Any]:
+    """Evaluations by state, and verdicts a second."""
+    evaluations = service.store.service.evaluations
+    counts = evaluations.counts()
+    return {
+        "states": {state: counts.get(state, 0) for state in metrics.STATES},
+        "places": service.most,
+        "per_second": evaluations.rate(),
+        "late_verdicts": evaluations.late_verdicts(),
+    }
+
+
+@router.get("/v1/workers")
+def workers(service: TheService, _: Caller) -> dict[str, Any]:
+    """Workers and their last sign of life."""
+    return {"workers": [worker.model_dump() for worker in service.store.service.workers.all()]}
+
+
+@router.get("/metrics")
+def prometheus(service: TheService) -> PlainTextResponse:
+    """The same for Prometheus."""
+    return PlainTextResponse(metrics.text(service.store, service.watch.waiting), media_type=metrics.TYPE)

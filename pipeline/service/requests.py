@@ -1,0 +1,142 @@
+"""What callers send, and what is made of it. Everything in it is bounded, and nothing of it is run here."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from kernelproof.db.evaluation_records import Submitted
+from kernelproof.devices.discovery import device_for
+from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_text
+from kernelproof.problems import Suite
+from kernelproof.problems.place import Place
+from kernelproof.problems.reading import parse_problem
+from kernelproof.runs.sizes import choose_size
+from kernelproof.types import Problem, VerifySettings
+from kernelproof.types.explain import explain
+from kernelproof.version import VERIFIER
+
+TEXT_BYTES = 1_000_000
+"""Most characters of a candidate or a reference."""
+BATCH = 1024
+"""Most evaluations in one request."""
+CHOSEN = (
+    *("backend", "size", "trials", "measure", "measure_seconds", "rigor", "target_half_width"),
+    *("numerics", "purity", "baselines", "own_kernel"),
+)
+"""The settings that callers may choose. The others bound what a candidate may use, and are the operator's."""
+
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+Code = Annotated[str, Field(max_length=TEXT_BYTES)]
+
+
+class EvaluationRequest(BaseModel):
+    """One candidate to be evaluated."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+    problem: Word | None = Field(default=None, description="Id or name of a problem of the service's suite.")
+    reference: Code | None = Field(
+        default=None,
+        description="A problem's source in place of `problem`, where the operator trusts callers that far.",
+    )
+    source: Code = Field(description="The candidate: a program, or a model's answer that holds one.")
+    settings: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=32,
+        description=f"Of the verification: {', '.join(CHOSEN)}.",
+    )
+    label: Word | None = Field(default=None, description="Name of the run that the result is stored under.")
+    priority: int = Field(default=0, ge=-100, le=100, description="Greater ones are taken first.")
+    deadline_s: float | None = Field(
+        default=None,
+        gt=0,
+        le=604_800,
+        allow_inf_nan=False,
+        description="Seconds from now after which it is not begun any more.",
+    )
+    idempotency_key: Word | None = Field(
+        default=None, description="The same key gets the same evaluation, however often it is sent."
+    )
+    reuse: bool = Field(default=False, description="Whether the stored result of equal work may be taken.")
+
+    @model_validator(mode="after")
+    def _one_problem(self) -> EvaluationRequest:
+        if (self.problem is None) == (self.reference is None):
+            raise ValueError("give either problem (an id) or reference (a problem's source)")
+        return self
+
+
+class BatchRequest(BaseModel):
+    """Several candidates: all are taken, or none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    evaluations: list[EvaluationRequest] = Field(min_length=1, max_length=BATCH)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes of a request what the queue takes, with the operator's suite and settings."""
+
+    suite: Suite
+    defaults: VerifySettings
+    references: bool
+    """Whether callers may send problems of their own: those run in the referee with our rights."""
+    lock: threading.Lock
+
+    def read(self, request: EvaluationRequest) -> Submitted:
+        """Raises UsageError for an unknown problem, a size it has not, or settings that make no sense."""
+        problem = self._problem(request)
+        settings = self._settings(request.settings, problem)
+        key = {
+            "problem": problem.sha256,
+            "text": sha256_text(request.source),
+            "settings": settings.model_dump(mode="json"),
+            "verifier": VERIFIER,
+        }
+        return Submitted(
+            problem=problem,
+            text=request.source,
+            settings=settings,
+            request_sha256=sha256_text(json.dumps(key, sort_keys=True)),
+            label=request.label,
+            priority=request.priority,
+            deadline_s=request.deadline_s,
+            idempotency_key=request.idempotency_key,
+            reuse=request.reuse,
+        )
+
+    def _problem(self, request: EvaluationRequest) -> Problem:
+        if request.problem is not None:
+            with self.lock:  # a suite reads its files when they are first asked for
+                return self.suite.find(request.problem)
+        if not self.references:
+            raise UsageError(
+                "this service takes no references from callers, because they run with its rights: give "
+                "problem, or ask the operator for --accept-references"
+            )
+        source = request.reference or ""
+        name = f"sent_{sha256_text(source)[:12]}"
+        place = Place(path=Path(name), folder="", level=None, number=None, name=name)
+        return parse_problem(source, place, "reference", suite="sent")
+
+    def _settings(self, chosen: dict[str, Any], problem: Problem) -> VerifySettings:
+        unknown = sorted(set(chosen) - set(CHOSEN))
+        if unknown:
+            raise UsageError(f"settings: no {', '.join(unknown)}; callers may choose {', '.join(CHOSEN)}")
+        given = {**self.defaults.model_dump(mode="json"), **chosen}
+        try:
+            settings = VerifySettings.model_validate(given)
+        except ValidationError as error:
+            raise UsageError(f"settings: {explain(error, known=VerifySettings.model_fields)}") from None
+        if device_for(settings.backend) is None and not chosen.get("backend"):
+            raise UsageError(f"settings: the service's own backend {settings.backend} has no device")
+        size = choose_size(chosen.get("size"), settings.backend, [problem])
+        return settings.model_copy(update={"size": size})

@@ -1,0 +1,187 @@
+"""Running the service: the HTTP process, and workers as processes of their own."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelproof.db.store import open_store
+from kernelproof.engine.engine import Engine
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.problems import open_suite
+from kernelproof.report.plain import say
+from kernelproof.runs.stream import places as usual_places
+from kernelproof.service.worker import Worker, backends_here
+from kernelproof.types import VerifySettings
+from kernelproof.workspace import DATABASE_VARIABLE, Workspace
+
+PATIENCE_S = 10.0
+"""A worker that is told to end has so long before it is killed."""
+PAUSE_S = 1.0
+"""Between a worker's unexpected end and the start of another one, at first; it doubles up to PAUSES_S."""
+PAUSES_S = 60.0
+LOCAL_NAMES = ["127.0.0.1", "localhost", "[::1]"]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What is served."""
+
+    place: Workspace
+    suite: Path | None
+    settings: VerifySettings
+    """The defaults of requests."""
+    most: int
+    """Evaluations that may wait or run at once."""
+    references: bool
+    """Whether callers may send problems."""
+
+
+def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: bool) -> None:
+    """Serves until it is interrupted.
+
+    Raises UsageError where it would be open to everybody, MachineError where the address cannot be had.
+    """
+    import uvicorn
+
+    from kernelproof.service.app import make_app
+    from kernelproof.service.guard import Door
+    from kernelproof.service.requests import Reader
+    from kernelproof.service.state import Service
+    from kernelproof.service.waiting import Watch
+
+    with open_store(serving.place.database) as store:
+        open_to_all = not store.service.callers.count()
+        if open_to_all and not _is_local(host):
+            raise UsageError(
+                f"--host {host} lets others in, and no caller has a token: make one first with kernelproof "
+                "callers add NAME, or listen at 127.0.0.1"
+            )
+        reader = Reader(
+            open_suite(serving.suite), serving.settings, serving.references, lock=threading.Lock()
+        )
+        door = Door(store, open_to_all=open_to_all)
+        service = Service(store, reader, door, Watch(store), serving.most)
+        with _bound(host, port) as listening:
+            at = listening.getsockname()[1]
+            shown = f"[{host}]" if ":" in host else host
+            app = make_app(service, hosts=[*LOCAL_NAMES, shown, *names])
+            config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+            # uvicorn raises the signal that ended it once more, when the worker is still to be ended.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: None)
+            with _workers(serving) if worker else nullcontext():
+                who = "everybody on this machine" if open_to_all else "callers with a token"
+                say(f"http://{shown}:{at} serves evaluations to {who}; Ctrl-C ends it")
+                uvicorn.Server(config).run(sockets=[listening])
+
+
+def work(place: Workspace, places: int, *, unsafe: bool, until_input_ends: bool = False) -> None:
+    """Is a worker until SIGINT or SIGTERM. Raises MachineError, StoreError.
+
+    `until_input_ends`: also until standard input ends, as it does when the process that started it is gone.
+    """
+    stop = threading.Event()
+    if until_input_ends:
+        threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    found = backends_here()
+    if not found:
+        raise MachineError("this machine can run no backend; see kernelproof doctor")
+    with open_store(place.database) as store, Engine(unsafe=unsafe, many=True) as engine:
+        worker = Worker(store, engine, found, places or usual_places(), stop=stop)
+        say(f"worker for {', '.join(found)} with {worker.places} places; Ctrl-C ends it")
+        worker.run()
+
+
+def _stop_with_input(stop: threading.Event) -> None:
+    sys.stdin.buffer.read()
+    stop.set()
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket at this address. Raises MachineError where it cannot be had."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+    except OSError as error:
+        raise UsageError(f"--host {host!r} is no address of this machine: {error.strerror}") from None
+    with listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(address)
+            listening.listen(1024)  # who asks before all is ready waits a moment, and is not refused
+        except OSError as error:
+            raise MachineError(
+                f"port {port} at {host} cannot be had: {error.strerror}; choose --port"
+            ) from None
+        yield listening
+
+
+@contextmanager
+def _workers(serving: Serving) -> Iterator[None]:
+    """A worker as a child process, started again when it ends before the block does."""
+    over = threading.Event()
+    keeper = threading.Thread(target=_keep, args=(serving, over), name="worker's keeper")
+    keeper.start()
+    try:
+        yield
+    finally:
+        over.set()
+        keeper.join()
+
+
+def _keep(serving: Serving, over: threading.Event) -> None:
+    command = [sys.executable, "-m", "kernelproof", "workers", "--until-input-ends"]
+    command += ["--workspace", str(serving.place.root)]
+    place = serving.place.database
+    # An address has a password, which everybody on the machine would see in a command line.
+    environment = {**os.environ, DATABASE_VARIABLE: str(place) if isinstance(place, Path) else place.url}
+    command += ["--unsafe"] if serving.settings.unsafe else []
+    pause = PAUSE_S
+    while not over.is_set():
+        began = time.monotonic()
+        # Its own session: Ctrl-C reaches this process alone, which ends the worker in order.
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        while process.poll() is None and not over.wait(0.2):
+            pass
+        if over.is_set():
+            _end(process)
+            return
+        pause = PAUSE_S if time.monotonic() - began > PAUSES_S else min(PAUSES_S, pause * 2)
+        print(f"kernelproof: the worker ended with {process.returncode}; another one starts", file=sys.stderr)
+        over.wait(pause)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,133 @@
+"""What the routes share: store, queue, callers; and how they get it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from kernelproof.db.evaluation_records import OPEN, KeyTaken, QueueFull, StoredEvaluation, Submitted
+from kernelproof.db.store import Store
+from kernelproof.errors import UsageError
+from kernelproof.service.answers import answer
+from kernelproof.service.guard import Door, Known, Refused
+from kernelproof.service.requests import EvaluationRequest, Reader
+from kernelproof.service.waiting import Watch
+from kernelproof.types.explain import explain
+
+WAIT_S = 300.0
+"""Most seconds that a request may wait for a result."""
+TOLD = 20
+"""Of the mistakes in a batch so many are told."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass
+class Service:
+    """What the routes share."""
+
+    store: Store
+    reader: Reader
+    door: Door
+    watch: Watch
+    most: int
+    """Evaluations that may wait or run at once."""
+
+    def submit(self, caller: Known, asked: list[EvaluationRequest]) -> list[StoredEvaluation]:
+        """Puts all of them into the queue, or none. Raises Refused."""
+        items = self._read(asked)
+        self._require_deadlines(items)
+        try:
+            return self.store.service.evaluations.submit(
+                caller.name, items, most=self.most, quota=caller.quota
+            )
+        except QueueFull as error:
+            whose = "the caller's quota" if error.quota else "the queue"
+            message = f"{whose} has {error.waiting} of {error.most} places taken; send these again later"
+            raise Refused(429, "queue_full", message, Retry_After=str(self._wait_for(error))) from None
+        except KeyTaken as error:
+            message = (
+                f"the idempotency key {error.args[0]!r} came with another request before; choose another"
+            )
+            raise Refused(409, "idempotency_key", message) from None
+
+    def mine(self, caller: Known, number: str) -> StoredEvaluation:
+        """The caller's evaluation. Raises Refused where there is none."""
+        found = self.store.service.evaluations.get(number, caller.name)
+        if found is None:
+            raise Refused(404, "unknown", f"there is no evaluation {number!r:.80}")
+        return found
+
+    def answer(self, caller: Known, number: str) -> dict[str, Any]:
+        """The evaluation as it is now."""
+        return answer(self.store, self.mine(caller, number))
+
+    async def until_ended(self, found: StoredEvaluation, seconds: float) -> None:
+        """Returns when it has ended, or after so many seconds."""
+        if found.state in OPEN:
+            await self.watch.ended(found.id, seconds)
+
+    def _read(self, asked: list[EvaluationRequest]) -> list[Submitted]:
+        """Raises Refused that says of each evaluation what is wrong with it."""
+        items, wrong = [], []
+        for place, request in enumerate(asked):
+            try:
+                items.append(self.reader.read(request))
+            except UsageError as error:
+                wrong.append(f"evaluations[{place}]: {error}" if len(asked) > 1 else str(error))
+        if wrong:
+            raise Refused(422, "invalid", "; ".join(wrong[:TOLD]))
+        return items
+
+    def _require_deadlines(self, items: list[Submitted]) -> None:
+        rate = self.store.service.evaluations.rate() if any(item.deadline_s for item in items) else None
+        if rate is None:
+            return
+        for place, item in enumerate(items):
+            wait = (self.store.service.evaluations.ahead(item.priority) + place) / rate
+            if item.deadline_s is not None and wait > item.deadline_s:
+                message = (
+                    f"the deadline of {item.deadline_s:g} s cannot be met: about {wait:.0f} s of work are "
+                    "waiting before it"
+                )
+                raise Refused(409, "deadline_cannot_be_met", message)
+
+    def _wait_for(self, full: QueueFull) -> int:
+        """Seconds until a tenth of what waits is done, at the pace of the last minutes."""
+        rate = self.store.service.evaluations.rate()
+        return 10 if rate is None else min(600, max(1, round(full.waiting / 10 / rate)))
+
+
+def _service(request: Request) -> Service:
+    found = request.app.state.service
+    assert isinstance(found, Service)
+    return found
+
+
+def _caller(request: Request) -> Known:
+    return _service(request).door.caller(request)
+
+
+TheService = Annotated[Service, Depends(_service)]
+Caller = Annotated[Known, Depends(_caller)]
+"""Who calls; a route that takes it refuses those without a token."""
+
+
+def read(model: type[Model], raw: bytes) -> Model:
+    """The record in a request's body. Raises Refused: not JSON, nested too deeply, or not as it has to be."""
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            why = error.errors()[0]["msg"].removeprefix("Invalid JSON: ")
+            raise Refused(400, "not_json", f"the body is not JSON: {why}") from None
+        raise Refused(422, "invalid", explain(error, {"": "the body"})) from None
+
+
+def body_of(model: Any) -> dict[str, Any]:
+    """The description of a body that is read by `read`."""
+    schema = TypeAdapter(model).json_schema()
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,179 @@
+"""Our client, KernelGYM's routes, and the reward functions of trainers, against a running service."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from kernelproof.client import AsyncClient, Candidate, Client
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.trainers import openrlhf, rewards, trl, verl
+from tests.cli import material
+from tests.service.conftest import NO_PROGRAM, Running
+from tests.service.test_requests import error
+
+
+@pytest.fixture
+def client(service: Running) -> Iterator[Client]:
+    with Client(service.url) as client:
+        yield client
+
+
+@pytest.fixture
+def trainer(service: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A trainer's process, which knows the service by its environment."""
+    monkeypatch.setenv("KERNELPROOF_URL", service.url)
+    rewards.client.cache_clear()
+    yield
+    rewards.client().close()
+    rewards.client.cache_clear()
+
+
+def test_many_are_evaluated_in_the_order_in_which_they_were_given(client: Client) -> None:
+    sources = [NO_PROGRAM, material.wrong(), "def f(:", NO_PROGRAM]
+    found = client.evaluate_many([Candidate(source, "relu") for source in sources])
+    assert [each.status for each in found] == ["no_code", "wrong_output", "syntax_error", "no_code"]
+    assert all(each.score == 0.0 and each.feedback and not each.correct for each in found)
+
+
+def test_the_same_key_is_never_evaluated_twice(client: Client) -> None:
+    candidate = Candidate(NO_PROGRAM, "relu")
+    assert client.evaluate(candidate).id == client.evaluate(candidate).id
+
+
+def test_it_works_in_an_event_loop(service: Running) -> None:
+    async def ask() -> str | None:
+        async with AsyncClient(service.url) as client:
+            [sent] = await client.submit([Candidate(NO_PROGRAM, "relu")])
+            return (await client.wait(sent.id)).status
+
+    assert anyio.run(ask) == "no_code"
+
+
+def test_a_refusal_says_what_is_wrong(client: Client) -> None:
+    with pytest.raises(UsageError, match="answers 422: no problem 'realu'"):
+        client.evaluate(Candidate(NO_PROGRAM, "realu"))
+    with pytest.raises(UsageError, match="KERNELPROOF_URL"):
+        Client()
+    with Client("http://127.0.0.1:9", patience_s=0.1) as away, pytest.raises(MachineError, match="reached"):
+        away.evaluate(Candidate(NO_PROGRAM, "relu"))
+
+
+def test_a_service_that_is_away_for_a_while_is_asked_again(service: Running) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    found: list[Any] = []
+
+    def ask() -> None:
+        with Client(f"http://127.0.0.1:{port}", patience_s=60) as client:
+            found.append(client.evaluate(Candidate(NO_PROGRAM, "relu")))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(0.5)
+    with _forwarding(port, service.url):
+        asking.join(60)
+    assert found[0].status == "no_code"
+
+
+def _forwarding(port: int, url: str) -> Any:
+    """A server at `port` that hands bytes on to `url`."""
+    import contextlib
+    import socket
+    import socketserver
+
+    host, behind = url.removeprefix("http://").split(":")
+
+    class Forward(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection((host, int(behind))) as there:
+                back = threading.Thread(target=_pumped, args=(there, self.request))
+                back.start()
+                _pumped(self.request, there)
+                back.join()
+
+    class Server(socketserver.ThreadingTCPServer):
+        allow_reuse_address = True
+        daemon_threads = True
+
+    @contextlib.contextmanager
+    def running() -> Iterator[None]:
+        with Server(("127.0.0.1", port), Forward) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield
+            server.shutdown()
+
+    return running()
+
+
+def _pumped(source: Any, target: Any) -> None:
+    import contextlib
+    import socket
+
+    with contextlib.suppress(OSError):
+        while data := source.recv(65_536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+def gym(task_id: str, **fields: Any) -> dict[str, Any]:
+    """A task as KernelGYM's own client sends it."""
+    return {
+        "task_id": task_id,
+        "reference_code": material.RELU,
+        "kernel_code": material.wrong(),
+        "toolkit": "kernelbench",
+        "backend_adapter": "kernelbench",
+        "backend": "cpp",
+        "num_correct_trials": 1,
+        "num_perf_trials": 100,
+        "timeout": 100,
+        "priority": "normal",
+        "entry_point": "Model",
+        "measure_performance": False,
+        "workflow": "kernelbench",
+        **fields,
+    }
+
+
+def test_kernelgym_asks_and_looks_and_fetches(service: Running) -> None:
+    """As KernelGYM's published client does: POST /evaluate, GET /status/ID, GET /results/ID."""
+    said = service.ask("POST", "/evaluate", json=gym("t1")).json()
+    assert (said["status"], said["compiled"], said["correctness"]) == ("completed", True, False)
+    assert said["decoy_kernel"] is False and said["error_code"] == "wrong_output"
+    assert service.ask("GET", "/status/t1").json()["status"] == "completed"
+    assert service.ask("GET", "/results/t1").json() == said
+    assert service.ask("GET", "/workflow/results/t1").json()["result"] == said
+    assert service.ask("DELETE", "/tasks/t1").json()["status"] == "completed"
+    assert service.ask("GET", "/queue/status").json()["completed"] > 0
+    assert len(service.ask("GET", "/workers/status").json()["workers"]) == 1
+
+
+def test_kernelgym_sends_batches_and_workflows(service: Running) -> None:
+    tasks = [gym("b1", kernel_code=NO_PROGRAM), gym("b2", kernel_code="import torch\nclass ModelNew: pass")]
+    said = service.ask("POST", "/evaluate/batch", json={"batch_id": "b", "tasks": tasks}).json()
+    assert (said["total_tasks"], said["completed_tasks"], said["batch_status"]) == (2, 2, "completed")
+    assert [each["compiled"] for each in said["results"]] == [False, False]
+    sent = {"workflow": "kernelbench", "payload": gym("w1", kernel_code=NO_PROGRAM)}
+    assert service.ask("POST", "/workflow/submit", json=sent).json()["status"] == "completed"
+    wrong = gym("t2", entry_point="Net")
+    assert "entry_point: 'Net'" in error(service.ask("POST", "/evaluate", json=wrong), 422)
+
+
+@pytest.mark.usefixtures("trainer")
+def test_rewards_by_the_protocols_of_trainers() -> None:
+    """Held against the published signatures of TRL, verl and OpenRLHF."""
+    right, wrong = material.right(), material.wrong()
+    talk = [[{"role": "assistant", "content": material.fenced(right)}], material.fenced(wrong)]
+    assert trl.kernel_reward(completions=talk, problem=["relu", "relu"], prompts=["", ""]) == [1.0, 0.0]
+    assert verl.compute_score("set", wrong, "relu") == {"score": 0.0, "judged": 1.0}
+    assert verl.compute_score("set", right, material.RELU, {"index": 1})["score"] == 1.0
+    said = openrlhf.reward_func(["Write." + right, "Write." + wrong], ["Write."] * 2, ["relu"] * 2)
+    assert said["rewards"] == said["scores"] == [1.0, 0.0]
