@@ -98,7 +98,8 @@ def test_nobody_reads_a_tuning(program: Program, suite: Path, tmp_path: Path, fo
 def test_every_command_is_tried() -> None:
     tried = {command[0] for command in SHORT} | {"verify", "import", "tune"}
     silent = {"reproduce", "report"}  # they print once, when all is done
-    silent |= {"serve-api", "workers"}  # they say one line when they begin, and work until they are stopped
+    silent |= {"bundle", "export", "audit"}  # as these do
+    silent |= {"serve", "serve-api", "workers"}  # they say one line, and work until they are stopped
     assert {one.name or one.callback.__name__ for one in app.registered_commands if one.callback} <= (
         tried | silent
     )
