@@ -73,7 +73,11 @@ _MISSING = text(
 _RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
 _DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=Words)
 _RETRACTIONS = text("SELECT verification_id, counts FROM retractions ORDER BY id")
-_EMPTY = text("SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL LIMIT :most")
+# In the order of _CELLS: both must take the same cells.
+_EMPTY = text(
+    "SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL "
+    "ORDER BY run_id, problem, chunk LIMIT :most"
+)
 
 
 class Cell(NamedTuple):

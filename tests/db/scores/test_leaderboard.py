@@ -16,6 +16,8 @@ from kernelproof.db.store import Store
 from kernelproof.types import ErrorClass, Flag, RunSettings, Status, VerifySettings
 from tests.db import samples, sql
 from tests.db.conftest import BOTH
+from tests.db.scores.filling import fill
+from tests.db.scores.reference import Turn
 
 STORES = BOTH
 
@@ -361,3 +363,10 @@ def test_a_question_for_plans_is_no_attempt_at_a_kernel_and_its_tokens_are_spent
     assert sql.run(store, "SELECT judged, correct FROM model_scores") == [(2, 1)]
     judged = "SELECT DISTINCT judged, built FROM attempts_flat WHERE status = 'plans'"
     assert sql.run(store, judged) == [(0, 0)]
+
+
+def test_more_cells_than_are_packed_at_once(store: Store) -> None:
+    made = [Turn(n, f"level1/{n}", 0, 1, "correct", 2.0, 1.98) for n in range(150, 0, -1)]
+    fill(store, RUN, made)
+    assert only_model(store).correct.part == 150
+    assert not sql.run(store, "SELECT 1 FROM score_cells WHERE packed IS NULL OR LENGTH(packed) = 0")
