@@ -117,7 +117,6 @@ TOP = Bounds(1, 100_000_000)
 PORT = Bounds(0, 65_535)
 KERNELS = Bounds(0, 1000)
 """Kernels that have a section in a report."""
-PORT = Bounds(0, 65_535)
 QUEUE = Bounds(1, 10_000_000)
 """Evaluations that wait or run."""
 WORKER_PLACES = Bounds(0, 10_000)

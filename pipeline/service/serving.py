@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +16,7 @@ from pathlib import Path
 from kernelproof.db.store import open_store
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.listening import is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
@@ -62,7 +61,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
 
     with open_store(serving.place.database) as store:
         open_to_all = not store.service.callers.count()
-        if open_to_all and not _is_local(host):
+        if open_to_all and not is_local(host):
             raise UsageError(
                 f"--host {host} lets others in, and no caller has a token: make one first with kernelproof "
                 "callers add NAME, or listen at 127.0.0.1"
@@ -72,7 +71,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
         )
         door = Door(store, open_to_all=open_to_all)
         service = Service(store, reader, door, Watch(store), serving.most)
-        with _bound(host, port) as listening:
+        with listening_at(host, port) as listening:
             at = listening.getsockname()[1]
             shown = f"[{host}]" if ":" in host else host
             app = make_app(service, hosts=[*LOCAL_NAMES, shown, *names])
@@ -108,33 +107,6 @@ def work(place: Workspace, places: int, *, unsafe: bool, until_input_ends: bool 
 def _stop_with_input(stop: threading.Event) -> None:
     sys.stdin.buffer.read()
     stop.set()
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-@contextmanager
-def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket at this address. Raises MachineError where it cannot be had."""
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind)
-    except OSError as error:
-        raise UsageError(f"--host {host!r} is no address of this machine: {error.strerror}") from None
-    with listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind(address)
-            listening.listen(1024)  # who asks before all is ready waits a moment, and is not refused
-        except OSError as error:
-            raise MachineError(
-                f"port {port} at {host} cannot be had: {error.strerror}; choose --port"
-            ) from None
-        yield listening
 
 
 @contextmanager

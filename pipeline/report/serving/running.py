@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
-from kernelproof.errors import MachineError, UsageError
+from kernelproof.listening import listening_at
 from kernelproof.report.serving.app import application
 from kernelproof.report.serving.events import MOST_CLIENTS, Events
 from kernelproof.report.serving.guard import LOOPBACK, Guard
@@ -34,43 +34,11 @@ def serve(database: DatabasePlace, host: str, port: int, ready: Callable[[str, b
     one. Raises UsageError for a host that is none of this machine and where there is no database,
     MachineError for a port that cannot be had, StoreError for a database that cannot be used.
     """
-    with contextlib.closing(Opened(database)) as opened, _listening(host, port) as listening:
+    with contextlib.closing(Opened(database)) as opened, listening_at(host, port) as listening:
         address, number = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         reached = f"http://{shown}:{number}/", not ipaddress.ip_address(address).is_loopback
         asyncio.run(_serve(opened, host, listening, lambda: ready(*reached)))
-
-
-@contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (socket.gaierror, UnicodeError):
-        raise UsageError(
-            f"--host {host!r} is no address of this machine; give one, such as 127.0.0.1 or ::1"
-        ) from None
-    family, _, _, _, address = found[0]
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    with listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind(address)
-            listening.listen()
-        except OSError as error:
-            raise _refusal(error, host, port) from None
-        yield listening
-
-
-def _refusal(error: OSError, host: str, port: int) -> UsageError | MachineError:
-    import errno
-
-    if error.errno == errno.EADDRNOTAVAIL:
-        return UsageError(f"--host {host!r} is no address of this machine; leave it out for 127.0.0.1")
-    if error.errno == errno.EADDRINUSE:
-        return MachineError(f"port {port} is in use; give another with --port, or 0 for any that is free")
-    if error.errno == errno.EACCES:
-        return MachineError(f"port {port} is not for everybody to take; give one above 1023 with --port")
-    return MachineError(f"nothing can listen on {host} port {port}: {error.strerror}")
 
 
 class _Server(uvicorn.Server):
