@@ -11,6 +11,7 @@ A request that is lost on the way is sent again under the same idempotency key: 
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import uuid
@@ -99,6 +100,16 @@ class Evaluated:
     def correct(self) -> bool:
         """Whether the program computes the same."""
         return self.status == "correct"
+
+    @property
+    def reward(self) -> float | None:
+        """For a trainer: 0 for a wrong program, 1 for a right one, 1 + log2 of its score for a faster one.
+
+        None where `score` is.
+        """
+        if self.score is None or not self.correct:
+            return self.score
+        return 1.0 + max(0.0, math.log2(self.score)) if self.score > 0 else 1.0
 
     @property
     def ended(self) -> bool:

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from kernelproof.errors import StoreError
-from kernelproof.service import evaluations, kernelgym, operators
+from kernelproof.service import evaluations, kernelgym, nemo_gym, operators
 from kernelproof.service.guard import Bounded, Refused, refused, told
 from kernelproof.service.state import Service
 from kernelproof.version import __version__
@@ -37,7 +37,7 @@ def make_app(service: Service, *, hosts: list[str]) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(StoreError, _store)
-    for part in (evaluations, operators, kernelgym):
+    for part in (evaluations, operators, kernelgym, nemo_gym):
         app.include_router(part.router)
     return app
 

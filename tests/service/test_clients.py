@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
 import time
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 
 from kernelproof.client import AsyncClient, Candidate, Client
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.trainers import openrlhf, rewards, trl, verl
+from kernelproof.trainers import openrlhf, rewards, trl, verifiers, verl
 from tests.cli import material
 from tests.service.conftest import NO_PROGRAM, Running
 from tests.service.test_requests import error
@@ -169,11 +172,55 @@ def test_kernelgym_sends_batches_and_workflows(service: Running) -> None:
 
 @pytest.mark.usefixtures("trainer")
 def test_rewards_by_the_protocols_of_trainers() -> None:
-    """Held against the published signatures of TRL, verl and OpenRLHF."""
+    """Held against the published signatures of TRL, verl, verifiers and OpenRLHF."""
     right, wrong = material.right(), material.wrong()
     talk = [[{"role": "assistant", "content": material.fenced(right)}], material.fenced(wrong)]
     assert trl.kernel_reward(completions=talk, problem=["relu", "relu"], prompts=["", ""]) == [1.0, 0.0]
     assert verl.compute_score("set", wrong, "relu") == {"score": 0.0, "judged": 1.0}
     assert verl.compute_score("set", right, material.RELU, {"index": 1})["score"] == 1.0
+    assert anyio.run(lambda: verifiers.kernel_reward(completion=talk[0], answer="relu", info={})) == 1.0
     said = openrlhf.reward_func(["Write." + right, "Write." + wrong], ["Write."] * 2, ["relu"] * 2)
     assert said["rewards"] == said["scores"] == [1.0, 0.0]
+
+
+@pytest.mark.usefixtures("trainer")
+def test_skyrl_takes_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held against the published base class of SkyRL's environments; the package is not installed."""
+    published = types.ModuleType("skyrl_gym.envs.base_text_env")
+    published.BaseTextEnv = type("BaseTextEnv", (), {"__init__": _without_turns})  # type: ignore[attr-defined]
+    published.BaseTextEnvStepOutput = dict  # type: ignore[attr-defined]
+    for name in ("skyrl_gym", "skyrl_gym.envs"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "skyrl_gym.envs.base_text_env", published)
+    skyrl = importlib.import_module("kernelproof.trainers.skyrl")
+    env = skyrl.KernelEnv({}, {"reward_spec": {"ground_truth": "relu"}, "max_turns": 2})
+    first, second = env.step(material.wrong()), env.step(material.right())
+    assert (first["reward"], first["done"], second["reward"], second["done"]) == (0.0, False, 1.0, True)
+    assert "What was seen" in first["observations"][0]["content"] and second["observations"] == []
+
+
+def _without_turns(self: Any) -> None:
+    self.turns, self.max_turns = 0, 1
+
+
+def test_nemo_gym_verifies_a_rollout(service: Running) -> None:
+    """Held against the published records of NeMo-Gym's resources servers."""
+    message = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": NO_PROGRAM}],
+    }
+    rollout = {
+        "responses_create_params": {"input": [{"role": "user", "content": "Write."}]},
+        "response": {"id": "r", "output": [{"type": "reasoning", "summary": []}, message]},
+        "verifier_metadata": {"problem": "relu"},
+    }
+    said = service.ask("POST", "/verify", json=rollout).json()
+    assert said["reward"] == 0.0 and said["mask_sample"] is False
+    assert said["kernelproof"]["result"]["status"] == "no_code"
+    assert all(said[name] == value for name, value in rollout.items())
+    assert service.ask("POST", "/seed_session", json={}).status_code == 200
+    broken = {**rollout, "response": {"output": [1]}}
+    assert "no response of the Responses API" in error(service.ask("POST", "/verify", json=broken), 422)
+    nameless = {**rollout, "verifier_metadata": {}}
+    assert "verifier_metadata.problem" in error(service.ask("POST", "/verify", json=nameless), 422)

@@ -1,0 +1,73 @@
+"""NeMo-Gym's route `/verify`, so that the service is a resources server of its agents.
+
+Source: `BaseVerifyRequest` and `BaseVerifyResponse` of NeMo-Gym (github.com/NVIDIA-NeMo/Gym,
+nemo_gym/base_resources_server.py). The row of the data set names the problem in `verifier_metadata.problem`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio.to_thread
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernelproof.client import Evaluated
+from kernelproof.service.guard import Refused
+from kernelproof.service.requests import EvaluationRequest, Word
+from kernelproof.service.state import WAIT_S, Caller, TheService, body_of, read
+
+router = APIRouter()
+
+
+class Named(BaseModel):
+    """The problem that a row is about."""
+
+    model_config = ConfigDict(extra="allow")
+
+    problem: Word
+
+
+class VerifyRequest(BaseModel):
+    """NeMo-Gym's BaseVerifyRequest, and the row of the data set beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    responses_create_params: dict[str, Any]
+    response: dict[str, Any] = Field(description="A response of the Responses API.")
+    verifier_metadata: Named
+
+
+@router.post("/seed_session")
+def seed_session(_: Caller) -> dict[str, Any]:
+    """Nothing is kept between the steps of a rollout."""
+    return {}
+
+
+@router.post("/verify", openapi_extra=body_of(VerifyRequest))
+async def verify(request: Request, service: TheService, caller: Caller) -> dict[str, Any]:
+    """The reward of a rollout, by its last message; `mask_sample` where the service failed."""
+    raw = await request.body()
+    asked = read(VerifyRequest, raw)
+    sent = EvaluationRequest(problem=asked.verifier_metadata.problem, source=_text(asked.response))
+    [found] = await anyio.to_thread.run_sync(service.submit, caller, [sent])
+    await service.until_ended(found, WAIT_S)
+    said = await anyio.to_thread.run_sync(service.answer, caller, found.id)
+    value = Evaluated.of(said).reward
+    return {
+        **asked.model_dump(mode="json"),
+        "reward": value or 0.0,
+        "mask_sample": value is None,
+        "failure_reason": said["error"] if value is None else None,
+        "kernelproof": said,
+    }
+
+
+def _text(response: dict[str, Any]) -> str:
+    """The text of the last message. Raises Refused for what is no response."""
+    try:
+        messages = [item for item in response["output"] if item["type"] == "message"]
+        parts = messages[-1]["content"] if messages else []
+        return "".join(str(part["text"]) for part in parts if part["type"] == "output_text")
+    except (KeyError, TypeError, IndexError):
+        raise Refused(422, "invalid", "response: no response of the Responses API") from None
