@@ -7,10 +7,10 @@
 # make bench          the benchmarks: they print figures, they assert none
 # make evidence       what docs/evidence.md reports, measured on this machine's GPUs (hours; see the script)
 #
-# TEST_WORKERS=4 make test    runs the tests in so many processes instead of two
+# TEST_WORKERS=4 make test    runs the tests in so many processes instead of three, which two cores carry: tests often wait
 PYTHON ?= python3
 VENV := .venv/bin
-TEST_WORKERS ?= 2
+TEST_WORKERS ?= 3
 # Each process takes tests from the other when it has none left. A test that asserts a time runs alone.
 BESIDE := -n $(TEST_WORKERS) --dist worksteal
 # The files with such tests: to collect all others a second time takes as long as the tests.
