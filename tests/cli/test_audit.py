@@ -58,6 +58,7 @@ def _claim_a_hundred(store: Store) -> None:
     store.record_verification(1, Verification.model_validate(made.model_dump()), "again")
 
 
+@pytest.mark.ci
 def test_what_was_measured_elsewhere_is_not_audited_here(verified: Program) -> None:
     with verified.store() as store:
         samples.judge(store, samples.problem(), samples.settings(), speedup=2.0, device="Another CPU")
@@ -75,6 +76,7 @@ def test_what_makes_no_audit(stored: Program) -> None:
     assert "no measured result that passes these filters ranks" in told("--all-ranked")
 
 
+@pytest.mark.ci
 def test_a_seed_draws_the_same_again(verified: Program) -> None:
     with verified.store() as store:
         for number in range(1, 30):

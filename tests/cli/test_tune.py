@@ -194,6 +194,7 @@ def test_killed_at_ten_moments_it_chooses_as_if_it_had_not_been(
     assert len(tried) == 12, "a killed tuning chose otherwise than the one that went on"
 
 
+@pytest.mark.ci
 def test_a_stored_attempt_is_where_it_starts_from(program: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(kernel("constexpr int REPEAT = 2;"))
     quick = ("--no-measure", "--trials", "1", "--backend", "cpp")

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def searching(folder: Path) -> Searching:
     return search
 
 
+@pytest.mark.ci
 def test_interrupted_at_any_question_the_division_goes_on_as_it_would_have(tmp_path: Path) -> None:
     speedups = [1.0, 2.0, 2.0, 5.0, 5.5, 9.0, 9.0, 9.1, 9.0, 9.0, 9.0, 9.0]
     (tmp_path / "whole").mkdir()

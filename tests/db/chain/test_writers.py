@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from contextlib import suppress
 
+import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
@@ -45,6 +46,7 @@ def write(place: DatabasePlace, writer: int) -> None:
             )
 
 
+@pytest.mark.ci
 def test_sixteen_writers(store: Store) -> None:
     store.close()
     fork = multiprocessing.get_context("fork")  # Python's start and our imports are no part of this
