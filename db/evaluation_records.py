@@ -1,4 +1,4 @@
-"""What the queue of the evaluation service takes and gives."""
+"""The records that the queue of the evaluation service takes and gives."""
 
 from __future__ import annotations
 

@@ -51,19 +51,13 @@ class Evaluations:
         """
 
         def add(session: Session) -> list[StoredEvaluation]:
-            ids = [_known(session, caller, item) for item in items]
-            new = ids.count(None)
-            _require_room(session, caller, new, most, quota)
-            now = clock(session)
-            made: dict[str, str] = {}
-            for place, item in enumerate(items):
-                if ids[place] is None:
-                    key = item.idempotency_key
-                    ids[place] = made.get(key) if key else None
-                    ids[place] = ids[place] or _add(session, caller, item, now)
-                    made |= {key: ids[place]} if key else {}  # type: ignore[dict-item]
-            session.flush()
-            return [_found(session, str(each)) for each in ids]
+            now, rows = clock(session), list[Evaluation]()
+            known = [_known(session, caller, item) for item in items]
+            _require_room(session, caller, known.count(None), most, quota)
+            for item, row in zip(items, known, strict=True):
+                # A key may come twice in a batch: then the row of the first is known by now.
+                rows.append(row or _known(session, caller, item) or _add(session, caller, item, now))
+            return [_view(session, row) for row in rows]
 
         return self._database.write(add)
 
@@ -74,18 +68,18 @@ class Evaluations:
             row = session.get(Evaluation, number)
             if row is None or (caller is not None and row.caller != caller):
                 return None
-            return _found(session, number)
+            return _view(session, row)
 
         return self._database.read(found)
 
     def with_key(self, caller: str, key: str) -> StoredEvaluation | None:
         """The caller's evaluation with this idempotency key."""
         e = Evaluation
-        wanted = select(e.id).where(e.caller == caller, e.idempotency_key == key)
+        wanted = select(e).where(e.caller == caller, e.idempotency_key == key)
 
         def found(session: Session) -> StoredEvaluation | None:
-            number = session.scalar(wanted)
-            return None if number is None else _found(session, number)
+            row = session.scalar(wanted)
+            return None if row is None else _view(session, row)
 
         return self._database.read(found)
 
@@ -106,10 +100,12 @@ class Evaluations:
         """Cancels an evaluation that is open. A worker that has it will be told, and its verdict refused."""
 
         def cancel(session: Session) -> StoredEvaluation | None:
-            changed = {"state": "cancelled", "finished": clock(session)}
-            e = Evaluation
-            session.execute(update(e).where(e.id == number, e.state.in_(OPEN)).values(**changed))
-            return _found(session, number) if session.get(e, number) is not None else None
+            row = session.get(Evaluation, number, with_for_update=True)
+            if row is None:
+                return None
+            if row.state in OPEN:
+                row.state, row.finished = "cancelled", clock(session)
+            return _view(session, row)
 
         return self._database.write(cancel)
 
@@ -125,7 +121,8 @@ class Evaluations:
     def take(self, owner: str, most: int, backends: Sequence[str], lease_s: float = LEASE_S) -> list[Taken]:
         """Gives a worker as many evaluations as it has places: the greatest priority first, then the oldest.
 
-        What another worker lost is given again, with a greater token. What is past its deadline expires.
+        It may have been another worker's, who lost it; then the token is greater. Evaluations past their
+        deadline expire.
         """
 
         def take(session: Session) -> list[Taken]:
@@ -231,17 +228,15 @@ def clock(session: Session) -> float:
     return time.time()
 
 
-def _known(session: Session, caller: str, item: Submitted) -> str | None:
+def _known(session: Session, caller: str, item: Submitted) -> Evaluation | None:
+    """The evaluation that has this key. Raises KeyTaken where it is of another request."""
     if item.idempotency_key is None:
         return None
     e = Evaluation
-    wanted = select(e.id, e.request_sha256).where(
-        e.caller == caller, e.idempotency_key == item.idempotency_key
-    )
-    row = session.execute(wanted).first()
+    row = session.scalar(select(e).where(e.caller == caller, e.idempotency_key == item.idempotency_key))
     if row is not None and row.request_sha256 != item.request_sha256:
         raise KeyTaken(item.idempotency_key)
-    return None if row is None else str(row.id)
+    return row
 
 
 def _require_room(session: Session, caller: str, new: int, most: int, quota: int | None) -> None:
@@ -256,7 +251,7 @@ def _require_room(session: Session, caller: str, new: int, most: int, quota: int
             raise QueueFull(own, quota, quota=True)
 
 
-def _add(session: Session, caller: str, item: Submitted, now: float) -> str:
+def _add(session: Session, caller: str, item: Submitted, now: float) -> Evaluation:
     row = Evaluation(
         id=uuid.uuid4().hex,
         caller=caller,
@@ -282,7 +277,7 @@ def _add(session: Session, caller: str, item: Submitted, now: float) -> str:
         row.started = row.finished = now
     session.add(row)
     session.flush()
-    return row.id
+    return row
 
 
 def _equal(session: Session, request_sha256: str) -> int | None:
@@ -330,11 +325,9 @@ def _taken(session: Session, row: Evaluation) -> Taken:
     )
 
 
-def _found(session: Session, number: str) -> StoredEvaluation:
-    row = session.get_one(Evaluation, number)
-    session.refresh(row)
-    problem = session.get_one(ProblemRow, row.problem)
+def _view(session: Session, row: Evaluation) -> StoredEvaluation:
     names = set(StoredEvaluation.model_fields) - {"problem_id"}
+    problem = session.get_one(ProblemRow, row.problem)
     return StoredEvaluation.model_validate(
         {name: getattr(row, name) for name in names} | {"problem_id": problem.problem_id}
     )

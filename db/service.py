@@ -1,4 +1,4 @@
-"""What the evaluation service keeps in the database."""
+"""The evaluation service's part of the database."""
 
 from __future__ import annotations
 

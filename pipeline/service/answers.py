@@ -12,8 +12,8 @@ from kernelproof.types import Status, Verification
 from kernelproof.version import policy_of
 
 
-def answer(store: Store, found: StoredEvaluation, *, feedback: bool = True) -> dict[str, Any]:
-    """The evaluation, with its result where it has ended by one. `feedback`: with the text for its author."""
+def answer(store: Store, found: StoredEvaluation) -> dict[str, Any]:
+    """The evaluation, with its result where it has ended by one."""
     said: dict[str, Any] = {
         "id": found.id,
         "state": found.state,
@@ -27,12 +27,12 @@ def answer(store: Store, found: StoredEvaluation, *, feedback: bool = True) -> d
     }
     if found.state == "done" and found.attempt_id is not None:
         attempt = store.load_attempt(found.attempt_id)
-        said["result"] = _result(attempt, feedback)
+        said["result"] = _result(attempt)
         said["infrastructure"] = attempt.status is Status.INFRASTRUCTURE_ERROR
     return said
 
 
-def _result(attempt: StoredAttempt, feedback: bool) -> dict[str, Any]:
+def _result(attempt: StoredAttempt) -> dict[str, Any]:
     verification = attempt.verdict.verification if attempt.verdict else None
     status = attempt.status or Status.INFRASTRUCTURE_ERROR
     found = verification or attempt.extraction
@@ -45,7 +45,7 @@ def _result(attempt: StoredAttempt, feedback: bool) -> dict[str, Any]:
         "score": score(status, verification),
         "flags": [str(flag) for flag in verification.flags] if verification else [],
         **_times(verification),
-        "feedback": feedback_on(attempt) if feedback else None,
+        "feedback": feedback_on(attempt),
         "attempt": attempt.id,
         "verification": attempt.verdict.id if attempt.verdict else None,
         "device_seconds": round(verification.device_seconds, 3) if verification else 0.0,

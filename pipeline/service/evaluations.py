@@ -76,4 +76,6 @@ def _is_batch(raw: bytes) -> bool:
 def _one(request: Request, raw: bytes) -> EvaluationRequest:
     """The only evaluation of a request, whose key may be in a header."""
     one, key = read(EvaluationRequest, raw), request.headers.get("idempotency-key")
-    return one if one.idempotency_key or not key else one.model_copy(update={"idempotency_key": key[:200]})
+    if one.idempotency_key or not key:
+        return one
+    return read(EvaluationRequest, one.model_copy(update={"idempotency_key": key}).model_dump_json().encode())

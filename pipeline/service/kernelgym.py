@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
@@ -41,6 +41,13 @@ BEFORE_IT_RUNS = frozenset(
 )
 """The statuses of programs that are not there, or were not built."""
 PREFIX = "kernelgym:"
+TaskId = Annotated[str, Field(min_length=1, max_length=100)]
+"""As long as KernelGYM's own may be."""
+
+
+def key_of(task_id: str) -> str:
+    """The idempotency key of a task."""
+    return PREFIX + task_id
 
 
 class Task(BaseModel):
@@ -48,7 +55,7 @@ class Task(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    task_id: Word
+    task_id: TaskId
     reference_code: Code | None = None
     kernel_code: Code
     backend: str | None = None
@@ -77,7 +84,7 @@ class Task(BaseModel):
             source=self.kernel_code,
             settings=settings,
             priority=PRIORITIES.get(self.priority, 0),
-            idempotency_key=f"{PREFIX}{self.task_id}"[:200],
+            idempotency_key=key_of(self.task_id),
             reuse=not self.force_refresh,
         )
 
@@ -97,7 +104,7 @@ class Workflow(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     payload: dict[str, Any] = Field(default_factory=dict)
-    task_id: Word | None = None
+    task_id: TaskId | None = None
 
 
 async def _sent(service: Service, caller: Known, tasks: list[Task]) -> list[dict[str, Any]]:
@@ -197,7 +204,7 @@ def _result(service: Service, caller: Known, task_id: str) -> dict[str, Any]:
 
 
 def _of_task(service: Service, caller: Known, task_id: str) -> StoredEvaluation:
-    found = service.store.service.evaluations.with_key(caller.name, f"{PREFIX}{task_id}"[:200])
+    found = service.store.service.evaluations.with_key(caller.name, key_of(task_id))
     if found is None:
         raise Refused(404, "unknown", f"there is no task {task_id!r:.80}")
     return found

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from prometheus_client import CONTENT_TYPE_LATEST as TYPE
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from kernelproof.db.evaluation_records import State
 from kernelproof.db.store import Store
 
 __all__ = ["STATES", "TYPE", "text"]
 
-STATES = ("queued", "running", "done", "failed", "expired", "cancelled")
+STATES: tuple[State, ...] = get_args(State)
 
 
 def text(store: Store, waiting: int) -> str:

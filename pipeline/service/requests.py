@@ -39,7 +39,7 @@ Code = Annotated[str, Field(max_length=TEXT_BYTES)]
 class EvaluationRequest(BaseModel):
     """One candidate to be evaluated."""
 
-    model_config = ConfigDict(extra="forbid", strict=False)
+    model_config = ConfigDict(extra="forbid")
 
     problem: Word | None = Field(default=None, description="Id or name of a problem of the service's suite.")
     reference: Code | None = Field(

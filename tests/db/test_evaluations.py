@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernelproof.db.evaluation_records import NoResult, Submitted
+from kernelproof.db.evaluation_records import KeyTaken, NoResult, Submitted
 from kernelproof.db.evaluations import Evaluations
 from kernelproof.db.store import Store, open_store
 from kernelproof.types import VerifySettings
@@ -49,6 +51,16 @@ def test_a_lost_lease_passes_on_and_the_late_verdict_is_refused_and_counted(stor
     found = queue.get(sent.id)
     assert found is not None and (found.state, found.late_verdicts) == ("failed", 2)
     assert queue.late_verdicts() == 2 and queue.take("c", 5, ["cpp"]) == []
+
+
+def test_a_key_that_comes_twice_in_a_batch_is_one_evaluation_or_a_mistake(store: Store) -> None:
+    queue = store.service.evaluations
+    first, second = queue.submit("c", [item(idempotency_key="k")] * 2, most=MOST)
+    assert first.id == second.id
+    other = replace(item(idempotency_key="new"), request_sha256="1" * 64)
+    with pytest.raises(KeyTaken):
+        queue.submit("c", [item(idempotency_key="new"), other], most=MOST)
+    assert queue.counts() == {"queued": 1}
 
 
 def test_the_greatest_priority_goes_first_then_the_oldest(store: Store) -> None:

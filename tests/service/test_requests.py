@@ -57,6 +57,8 @@ def test_an_idempotency_key_gets_the_same_evaluation(service: Running) -> None:
     assert service.send(idempotency_key="k")["id"] == first["id"]
     header = {"json": {"problem": "relu", "source": NO_PROGRAM}, "headers": {"Idempotency-Key": "k"}}
     assert service.ask("POST", "/v1/evaluations", **header).json()["id"] == first["id"]
+    long = {**header, "headers": {"Idempotency-Key": "k" * 201}}
+    assert "idempotency_key" in error(service.ask("POST", "/v1/evaluations", **long), 422)
     other = {"problem": "relu", "source": "something else", "idempotency_key": "k"}
     assert "another request before" in error(service.ask("POST", "/v1/evaluations", json=other), 409)
 
