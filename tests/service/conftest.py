@@ -12,9 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.cli import material
-from tests.cli.conftest import working_in
+from tests.cli.conftest import program, suite, working_in
 from tests.cli.program import Program, kill
+
+__all__ = ["program", "suite"]
 
 NO_PROGRAM = "an answer that holds no program"
 
@@ -60,17 +61,6 @@ def serving(program: Program, suite: Path, *options: object) -> Iterator[Running
                 process.wait(20)
             finally:
                 kill(process)
-
-
-@pytest.fixture(scope="session")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return material.problems(tmp_path_factory.mktemp("served") / "problems")
-
-
-@pytest.fixture
-def program(tmp_path: Path, cache: Path) -> Iterator[Program]:
-    with working_in(tmp_path / "workspace", cache) as program:
-        yield program
 
 
 @pytest.fixture(scope="module")
