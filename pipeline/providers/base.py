@@ -177,5 +177,6 @@ def messages(prompt: Prompt) -> list[dict[str, str]]:
 
     Lone surrogates, which an earlier answer may hold and no request can carry, are replaced.
     """
-    turns = (("system", prompt.system), *prompt.history, ("user", prompt.user))
-    return [{"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in turns]
+    return [
+        {"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in prompt.turns
+    ]

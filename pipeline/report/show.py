@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from kernelproof.providers.body import cut_hint
 from kernelproof.report.layout import cell, pairs, plain_table, print_facts, print_words
 from kernelproof.report.progress import dollars
 from kernelproof.report.verification import print_verification, rules
-from kernelproof.types import Environment, Prompt, Response, Status, Usage, Verification
+from kernelproof.types import Environment, Response, Status, Usage, Verification
 from kernelproof.wording import counted
 
 MOST_SHOWN = 200_000
@@ -61,7 +61,7 @@ class Missing(KernelproofError):
 def _prompt_text(attempt: StoredAttempt) -> str | None:
     if attempt.prompt is None:
         return None
-    return "".join(f"[{role}]\n{text}\n" for role, text in prompt_turns(attempt.prompt))
+    return "".join(f"[{role}]\n{text}\n" for role, text in attempt.prompt.turns)
 
 
 def _response_text(attempt: StoredAttempt) -> str | None:
@@ -154,7 +154,7 @@ def _print_prompt(attempt: StoredAttempt, console: Console) -> None:
     if prompt is None:
         print_words(console, "No prompt: the candidate was given as a file.")
         return
-    for role, text in prompt_turns(prompt):
+    for role, text in prompt.turns:
         print_words(console, f"[{role}]", "bold")
         _print_long(console, text, attempt, "--prompt")
 
@@ -165,11 +165,6 @@ def _print_long(console: Console, text: str, attempt: StoredAttempt, alone: str)
     if len(text) > MOST_SHOWN:
         more = counted(len(text) - MOST_SHOWN, "character")
         print_words(console, f"[{more} left out: kernelproof show {attempt.id} {alone}]", "bold")
-
-
-def prompt_turns(prompt: Prompt) -> Iterable[tuple[str, str]]:
-    """Role and text of each message that was sent."""
-    return (("system", prompt.system), *prompt.history, ("user", prompt.user))
 
 
 def _print_response(attempt: StoredAttempt, console: Console) -> None:

@@ -41,6 +41,11 @@ class Prompt(FrozenRecord):
     sha256: str
     """Hash over system, history and user text."""
 
+    @property
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """Role and text of each message, in the order in which they are sent."""
+        return (("system", self.system), *self.history, ("user", self.user))
+
 
 class Usage(FrozenRecord):
     """Token counts as the server reported them; None where it said nothing (never 0 for unknown)."""

@@ -66,8 +66,7 @@ class Row:
         prompt = self.attempt.prompt
         if prompt is None:
             return None
-        said = [("system", prompt.system), *prompt.history, ("user", prompt.user)]
-        return [{"role": role, "content": content} for role, content in said if content]
+        return [{"role": role, "content": content} for role, content in prompt.turns if content]
 
     @property
     def answer(self) -> str | None:
