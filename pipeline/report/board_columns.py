@@ -345,9 +345,14 @@ def document() -> str:
 
 
 def _section(name: str, title: str, fields: Sequence[Field]) -> str:
-    words = {str: "text", int: "integer", float: "number", bool: "boolean"}
+    return f"## `{name}`\n\n{title}\n\n{columns_table(fields)}"
+
+
+def columns_table(fields: Sequence[Field]) -> str:
+    """The columns as a table of Markdown: name, type and meaning."""
+    words = {str: "text", int: "integer", float: "number", bool: "boolean", list: "messages"}
     rows = "".join(f"| `{field.name}` | {words[field.kind]} | {field.meaning} |\n" for field in fields)
-    return f"## `{name}`\n\n{title}\n\n| column | type | meaning |\n|---|---|---|\n{rows}"
+    return f"| column | type | meaning |\n|---|---|---|\n{rows}"
 
 
 if __name__ == "__main__":

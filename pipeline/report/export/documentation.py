@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelproof.report.board_columns import columns_table
 from kernelproof.report.export.columns import FIELDS
 from kernelproof.report.export.lines import ATTEMPT, PAIR
 from kernelproof.report.export.rewards import REWARDS
@@ -53,20 +54,12 @@ A folder with a log of inspect-ai for each run and setting, in version 2 of its 
 
 def document() -> str:
     """The page."""
-    columns = {field.name: field.meaning for field in FIELDS}
-    kinds = {str: "text", int: "integer", float: "number", bool: "boolean", list: "messages"}
-    words = [kinds[field.kind] for field in FIELDS]
-    rows = "".join(
-        f"| `{name}` | {kind} | {meaning} |\n"
-        for (name, meaning), kind in zip(columns.items(), words, strict=True)
-    )
-    rewards = {name: reward.formula for name, reward in REWARDS.items()}
     return "\n".join(
         (
             _HEAD,
             "## `parquet` and `huggingface`\n\nOne row for each attempt and setting. Null means that nothing "
             "is known. `huggingface` writes a folder with a card, `README.md`, and these rows in "
-            f"`data/train-....parquet`.\n\n| column | type | meaning |\n|---|---|---|\n{rows}",
+            f"`data/train-....parquet`.\n\n{columns_table(FIELDS)}",
             _table("jsonl", "A line for each attempt, with all that is stored of it.", ATTEMPT),
             _table(
                 "pairs",
@@ -75,7 +68,7 @@ def document() -> str:
                 PAIR,
             ),
             "### Rewards\n\n| `--reward` | is |\n|---|---|\n"
-            + "".join(f"| `{name}` | {formula} |\n" for name, formula in rewards.items()),
+            + "".join(f"| `{name}` | {reward.formula} |\n" for name, reward in REWARDS.items()),
             _KERNELBENCH,
             _INSPECT,
         )
