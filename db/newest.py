@@ -25,7 +25,7 @@ _APPENDED = (
 )
 """Tables whose new rows a page may show."""
 MOST_BATCHES = 20
-"""Batches whose processes are looked for."""
+"""Batches that a page shows, and whose processes are looked for: the newest."""
 _UNJUDGED = [status.value for status in Status if not status.counts_against_model]
 
 

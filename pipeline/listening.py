@@ -45,6 +45,11 @@ def _refusal(error: OSError, host: str, port: int) -> UsageError | MachineError:
     return MachineError(f"nothing can listen on {host} port {port}: {error.strerror}")
 
 
+def in_url(host: str) -> str:
+    """The host as URLs have it: an IPv6 address stands in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def is_local(host: str) -> bool:
     """Whether nobody on another machine reaches this address."""
     try:

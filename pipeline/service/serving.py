@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelproof.db.store import open_store
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.listening import is_local, listening_at
+from kernelproof.listening import in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
@@ -73,7 +73,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
         service = Service(store, reader, door, Watch(store), serving.most)
         with listening_at(host, port) as listening:
             at = listening.getsockname()[1]
-            shown = f"[{host}]" if ":" in host else host
+            shown = in_url(host)
             app = make_app(service, hosts=[*LOCAL_NAMES, shown, *names])
             config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
             # uvicorn raises the signal that ended it once more, when the worker is still to be ended.

@@ -42,11 +42,10 @@ def write(export: Export, folder: Path) -> Written:
     """Writes the deciding turn of each sample. Raises UsageError for more than one run or setting."""
     chosen = export.chosen.deciding()
     _require_one(export, chosen)
-    places = [_place(each.problem_id) for each in chosen]
-    known = [place for place, found in enumerate(places) if found is not None]
-    order = sorted(known, key=lambda place: places[place] or (0, 0))
+    places = ((_place(each.problem_id), number) for number, each in enumerate(chosen))
+    known = sorted((place, number) for place, number in places if place is not None)
     counts = {"samples": 0, "unjudged": 0}
-    ordered = chosen.only(np.array(order, np.int64))
+    ordered = chosen.only(np.array([number for _, number in known], np.int64))
     for level, samples in groupby(ordered, key=lambda each: (_place(each.problem_id) or (0, 0))[0]):
         below = folder / f"level{level}"
         below.mkdir()

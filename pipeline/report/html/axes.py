@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kernelproof.report.html.drawing import DASHES, SERIES, SHAPES
@@ -28,13 +28,7 @@ def ends(speedups: Iterable[float]) -> tuple[float, float]:
 def speedup_axis(field: str, title: str, domain: tuple[float, float]) -> Spec:
     """A logarithmic axis of speedups."""
     ticks = [tick for tick in TICKS if domain[0] <= tick <= domain[1]]
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": {"type": "log", "domain": list(domain), "nice": False},
-        "axis": {"values": ticks, "format": "~g"},
-    }
+    return _logarithmic(field, title, domain, ticks, "~g")
 
 
 def mean_axis(field: str, title: str, values: Iterable[float]) -> Spec:
@@ -64,6 +58,12 @@ def log_axis(field: str, title: str, domain: tuple[float, float], form: str) -> 
     if len(ticks) > _LABELS:
         tens = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
         ticks = tens[:: -(-len(tens) // _LABELS)]
+    return _logarithmic(field, title, domain, ticks, form)
+
+
+def _logarithmic(
+    field: str, title: str, domain: tuple[float, float], ticks: Sequence[float], form: str
+) -> Spec:
     return {
         "field": field,
         "type": "quantitative",

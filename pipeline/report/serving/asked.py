@@ -16,8 +16,9 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.errors import UsageError
 from kernelproof.types.explain import explain
 
-NAMES = {"gpu": "device"}
-"""Filters that are called otherwise than their field."""
+_CALLED = {"device": "gpu"}
+"""Fields whose filter has another name."""
+_FIELDS = {name: field for field, name in _CALLED.items()}
 CHOICES: dict[str, tuple[str, ...]] = {
     "kind": words_of(RunKind),
     "backend": tuple(names()),
@@ -30,7 +31,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Filters whose values are known before any database is read."""
 NUMBERS = {"level": LEVEL, "turns": TURNS}
 DAYS = ("since", "until")
-FILTERS = tuple("gpu" if name == "device" else name for name in Filters.model_fields)
+FILTERS = tuple(_CALLED.get(field, field) for field in Filters.model_fields)
 MOST = 200
 """Characters of a value."""
 
@@ -53,9 +54,9 @@ def filters_asked(query: Iterable[tuple[str, str]]) -> Filters:
         else:
             given[name] = value
     try:
-        return Filters.model_validate({NAMES.get(name, name): value for name, value in given.items()})
+        return Filters.model_validate({_FIELDS.get(name, name): value for name, value in given.items()})
     except ValidationError as error:
-        raise UsageError(explain(error, {field: name for name, field in NAMES.items()})) from None
+        raise UsageError(explain(error, _CALLED)) from None
 
 
 def _hold(name: str, value: str) -> None:
@@ -77,10 +78,9 @@ def _hold(name: str, value: str) -> None:
 def query_of(filters: Filters) -> list[tuple[str, str]]:
     """The other way round: name and value of each filter that is set."""
     found: list[tuple[str, str]] = []
-    called = {field: name for name, field in NAMES.items()}
     for field, value in filters.model_dump(mode="json", exclude_defaults=True).items():
         values = value if isinstance(value, list) else [value]
-        found += [(called.get(field, field), str(each)) for each in values]
+        found += [(_CALLED.get(field, field), str(each)) for each in values]
     return found
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from kernelproof.db.newest import State
+from kernelproof.db.newest import MOST_BATCHES, State
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
@@ -120,7 +120,7 @@ class Pages:
         return kept
 
     def _progress(self) -> Markup:
-        batches = self._opened.ask(lambda store: store.batches.newest(most=20))
+        batches = self._opened.ask(lambda store: store.batches.newest(most=MOST_BATCHES))
         return fragment("progress.html", {"batches": shown_batches(batches)})
 
 

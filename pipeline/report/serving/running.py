@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import os
 import signal
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
-from kernelproof.listening import listening_at
+from kernelproof.listening import in_url, is_local, listening_at
 from kernelproof.report.serving.app import application
 from kernelproof.report.serving.events import MOST_CLIENTS, Events
 from kernelproof.report.serving.guard import LOOPBACK, Guard
@@ -36,8 +35,7 @@ def serve(database: DatabasePlace, host: str, port: int, ready: Callable[[str, b
     """
     with contextlib.closing(Opened(database)) as opened, listening_at(host, port) as listening:
         address, number = listening.getsockname()[:2]
-        shown = f"[{address}]" if ":" in address else address
-        reached = f"http://{shown}:{number}/", not ipaddress.ip_address(address).is_loopback
+        reached = f"http://{in_url(address)}:{number}/", not is_local(address)
         asyncio.run(_serve(opened, host, listening, lambda: ready(*reached)))
 
 
