@@ -72,7 +72,7 @@ class Newest:
         self._database.require()
 
     def state(self) -> State:
-        """What state the database is in: it counts attempts by status, and looks for the newest rows."""
+        """The state of the database: it counts attempts by status, and looks for the newest rows."""
         return self._database.read(_state)
 
     def attempts(self, filters: Filters, most: int, before: int | None = None) -> list[AttemptLine]:
@@ -114,7 +114,7 @@ def _state(session: Session) -> State:
 
 
 def _passing(session: Session, filters: Filters) -> list[ColumnElement[bool]]:
-    """What an attempt must be to pass the filters on runs, problems, turns and days."""
+    """Conditions: an attempt passes the filters on runs, problems, turns and days."""
     from kernelproof.db.scores.reading import read_problems, read_runs  # they bring numpy
 
     a, connection = models.Attempt, session.connection()

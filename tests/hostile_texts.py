@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 
 RUN = "alert(document.title='OWNED')"
-"""What a script among them would do: the tests look at the title, and for a dialog."""
+"""The deed of a script among them: the tests look at the title, and for a dialog."""
 AWAY = "//example.invalid"
-"""Where one of them would load something from, or lead to."""
+"""The address from which one of them would load something, or to which it would lead."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ HARMFUL = re.compile(
 )
 """Characters that steer a terminal, reorder text or hide in it; none of them is to be printed."""
 OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[(?:2K|1A)|\x1b\[\?25[lh]|\r")
-"""What rich writes to a terminal: colours, lines that are written anew, the cursor."""
+"""Controls that rich writes to a terminal: colours, lines that are written anew, the cursor."""
 
 
 def harmless(text: str, *, terminal: bool) -> None:

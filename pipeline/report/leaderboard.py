@@ -69,7 +69,7 @@ def title_of(place: Place) -> str:
 
 
 def audit_of(board: Leaderboard, place: Place) -> str:
-    """When what leads a board was last audited, and how much of it held; empty where nothing was."""
+    """The last audit of a board's best results: its day, and how many held; empty where there was none."""
     for found in board.audits:
         if (found.source, found.setting) == place:
             more = [(found.refuted, "did not hold"), (found.undecided, "undecided")]

@@ -37,14 +37,14 @@ def print_reproduction(result: Reproduction, console: Console) -> None:
 
 
 def print_tampering(path: Path, tampering: Sequence[str], console: Console) -> None:
-    """What shows that a bundle was edited."""
+    """Prints the signs that a bundle was edited."""
     console.print(f"{clean(str(path))}: tampered", style="bold red", soft_wrap=True)
     console.print("the bundle is not what its manifest says; nothing was run", soft_wrap=True)
     _print_alterations(tampering, console)
 
 
 def print_bundle(path: Path, sha256: str, attempts: Mapping[int, Bundled | None], console: Console) -> None:
-    """What a bundle holds. None: an attempt whose records cannot be read."""
+    """Prints the attempts of a bundle. None: an attempt whose records cannot be read."""
     console.print(f"{clean(str(path))}: {counted(len(attempts), 'attempt')}, sha256 {sha256}", soft_wrap=True)
     table = plain_table("attempt", "problem", "model", "status", "speedup", "device", "verified")
     for number, attempt in attempts.items():

@@ -1,4 +1,4 @@
-"""What `kernelproof db check` says."""
+"""The lines that `kernelproof db check` prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def trouble_line(trouble: Trouble) -> str:
 
 
 def checked_lines(done: Checked) -> list[str]:
-    """What a check found, beside what is wrong."""
+    """The findings of a check: how much was looked at, and the anchor."""
     lines = [
         f"{counted(done.troubles, 'trouble') if done.troubles else 'nothing wrong'}; "
         f"{counted(done.links, 'link')} in the chain of hashes"

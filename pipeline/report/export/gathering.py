@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Export:
-    """What is exported."""
+    """The attempts of an export."""
 
     store: Store
     filters: Filters
@@ -97,7 +97,7 @@ class Export:
 
 
 def gather(store: Store, filters: Filters) -> Export:
-    """What passes the filters. Raises UsageError, with the values that there are, where nothing does."""
+    """The attempts that pass the filters. Raises UsageError, with the values that there are, for none."""
     chosen = store.scores.chosen(filters)
     board = store.scores.leaderboard(filters, ())
     if not len(chosen):

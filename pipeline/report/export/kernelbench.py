@@ -29,7 +29,7 @@ _PLACE = re.compile(r"level(\d{1,6})/(\d{1,6})")
 
 
 class Written(NamedTuple):
-    """What became of the samples."""
+    """Counts of the samples: those that are written, and those that are left out."""
 
     samples: int
     elsewhere: int

@@ -76,13 +76,13 @@ def write_attempts(export: Export, path: Path) -> int:
 
 
 class Pairs(NamedTuple):
-    """What became of the attempts."""
+    """Counts of the attempts: pairs that are written, and attempts that are left out."""
 
     written: int
     without_question: int
     """Programs given as files, and questions without an answer."""
     without_reward: int
-    """Those that nothing is known of, or that were not measured."""
+    """Attempts without a verdict on the model, or without the time that the reward needs."""
 
 
 def write_pairs(export: Export, path: Path, reward: RewardName) -> Pairs:

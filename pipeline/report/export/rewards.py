@@ -1,4 +1,4 @@
-"""What a training pair's reward is computed from: one formula for each name."""
+"""The rewards of training pairs: one formula for each name."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from kernelproof.report.leaderboard import title_of
 from kernelproof.types import Verification
 
 _SOURCES: dict[RunKind, Source] = {"verify": "file", "tune": "tuner"}
-"""Where programs are from that no model wrote."""
+"""The source of programs that no model wrote."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class AttemptPage:
 
     @property
     def title(self) -> str:
-        """Where its program is from, and under which setting it was judged."""
+        """The source of its program, and the setting under which it was judged."""
         judged = self.verification
         rules = judged.settings if judged else self.attempt.run.verify
         setting = Setting(

@@ -1,4 +1,4 @@
-"""What charts share: axes, and how one series is told from another. Vega-Lite specifications."""
+"""The axes of charts, and the looks that tell one series from another. Vega-Lite specifications."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ _PLACED = re.compile(r"translate\((-?[\d.e-]+),(-?[\d.e-]+)\)")
 _CIRCLE = re.compile(r"M([\d.]+),0A\1,\1,")
 _MANY = 20
 _USUAL = {"opacity": "1", "stroke-width": "1"}
-"""What an attribute is where it is left out."""
+"""The value of an attribute that is left out."""
 _NOTHING = "M0,0h0v0h0Z"
 
 

@@ -38,7 +38,7 @@ class Placed:
 
     @property
     def operations_per_s(self) -> float:
-        """What the kernel reached."""
+        """The operations a second that the kernel reached."""
         return self.roofline.operations / (self.candidate_ms / 1e3)
 
 

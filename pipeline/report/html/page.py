@@ -54,7 +54,7 @@ def attempt_file(found: AttemptPage, made: str) -> str:
 
 
 def board_facts(report: Report, href: Callable[[int], str | None] | None = None) -> dict[str, object]:
-    """What the templates are told of a report: its charts are drawn here.
+    """The facts of a report for the templates: its charts are drawn here.
 
     `href`: attempt to where its page is; None: those of the report's own kernels are on the same page.
     """

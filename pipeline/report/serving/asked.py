@@ -94,7 +94,7 @@ class Field:
     kind: str = "text"
     """As HTML calls it: `text`, `number` or `date`."""
     words: tuple[str, ...] = ()
-    """What there is to choose from."""
+    """The values to choose from; empty where any may be typed."""
 
 
 def fields(filters: Filters) -> list[Field]:

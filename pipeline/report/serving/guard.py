@@ -1,4 +1,4 @@
-"""What stands before every address: only reading, only under names of ours, and headers that bind the page.
+"""The rules before every address: only reading, only under names of ours, and headers that bind the page.
 
 A page of a foreign site can let its own name point to this machine (DNS rebinding) and would then be of one
 origin with our pages. The browser still sends the foreign name as `Host`, so that name is refused.
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 UNFRAMED = "frame-ancestors 'none'"
-"""What a page itself cannot say: no other page may hold it."""
+"""A rule that a page itself cannot make: no other page may hold it."""
 HEADERS = {
     "content-security-policy": f"default-src 'none'; base-uri 'none'; form-action 'none'; {UNFRAMED}",
     "x-content-type-options": "nosniff",

@@ -1,4 +1,4 @@
-"""What each format holds, read by the tools that it is for."""
+"""The contents of each format, read by the tools that it is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What charts are drawn from: where points lie, and what is left out."""
+"""The data of charts: where points lie, and what is left out."""
 
 from __future__ import annotations
 
