@@ -10,9 +10,8 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.connection import Database
-from kernelproof.db.leases import LEASE_S
+from kernelproof.db.leases import is_free
 from kernelproof.db.models import Run
-from kernelproof.db.owners import is_gone
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import StoredBatch
 from kernelproof.db.work import Batch
@@ -87,5 +86,4 @@ def _stored(row: Batch) -> StoredBatch:
 
 def is_alive(row: Batch) -> bool:
     """Whether the process of a batch is at work."""
-    silent = abs(time.time() - row.renewed)
-    return row.ended is None and silent <= LEASE_S and not is_gone(row.owner)
+    return row.ended is None and not is_free(row.owner, row.renewed)

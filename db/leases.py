@@ -27,7 +27,7 @@ def take(session: Session, key: str, owner: str) -> bool:
     if row is None:
         session.add(Lease(key=key, owner=owner, renewed=time.time()))
         return True
-    if row.owner != owner and not _is_free(row.owner, row.renewed):
+    if row.owner != owner and not is_free(row.owner, row.renewed):
         return False
     row.owner, row.renewed = owner, time.time()
     return True
@@ -78,15 +78,18 @@ class Leases:
             ).all()
             kept = set()
             for key, other, renewed in rows:
-                if key in wanted and not _is_free(other, renewed, gone):
+                if key in wanted and not is_free(other, renewed, gone):
                     kept.add(key)
             return kept
 
         return self._database.read(found)
 
 
-def _is_free(owner: str, renewed: float, known: dict[str, bool] | None = None) -> bool:
-    """`known` holds which owners are gone, so that each is looked at once."""
+def is_free(owner: str, renewed: float, known: dict[str, bool] | None = None) -> bool:
+    """Whether anybody may take a lease: its owner is gone, or was silent too long.
+
+    `known` holds which owners are gone, so that each is looked at once.
+    """
     # A clock that was set back must not make a lease eternal.
     if abs(time.time() - renewed) > LEASE_S:
         return True

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
 from kernelproof.db.failures import explained, is_busy
-from kernelproof.db.leases import LEASE_S
-from kernelproof.db.owners import is_gone
+from kernelproof.db.leases import is_free
 from kernelproof.db.sqlite_file import require_file
 from kernelproof.errors import StoreError
 from kernelproof.types import FrozenRecord
@@ -53,7 +51,7 @@ def _refuse_workers(connection: sqlite3.Connection, path: Path) -> None:
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'leases'").fetchone():
         return
     for owner, renewed in connection.execute("SELECT DISTINCT owner, renewed FROM leases"):
-        if abs(time.time() - renewed) <= LEASE_S and not is_gone(owner):
+        if not is_free(owner, renewed):
             raise StoreError(_at_work(path))
 
 
