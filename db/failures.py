@@ -14,6 +14,7 @@ from kernelproof.errors import StoreError
 
 ROOM_BYTES = 64 << 10
 """Less than this is a full disk: the files beside a database in use take as much."""
+LOCKED = "is locked by another process; wait for it (or end it), then run the same command again"
 _ADVICE = {
     "SQLITE_NOTADB": "is not a SQLite database; move it away, or choose another --workspace",
     "SQLITE_CORRUPT": "is damaged; keep it, restore a backup or try `sqlite3 FILE .recover | sqlite3 NEW`",
@@ -26,8 +27,8 @@ _ADVICE = {
     "SQLITE_CANTOPEN": "cannot be opened; check that you may read and write it and its directory, or copy "
     "that directory to a writable --workspace",
     "SQLITE_PERM": "cannot be opened; check that you may read and write it",
-    "SQLITE_BUSY": "is locked by another process; wait for it (or end it), then run the same command again",
-    "SQLITE_LOCKED": "is locked by another process; wait for it (or end it), then run the same command again",
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
 }
 
 
@@ -48,7 +49,7 @@ def explained(path: Path) -> Iterator[None]:
         advice = next((text for prefix, text in _ADVICE.items() if name.startswith(prefix)), None)
         if advice is None:
             raise
-        raise StoreError(f"database {path} {advice} ({_original(error)})") from error
+        raise StoreError(f"database {path} {advice} ({original(error)})") from error
     except OSError as error:
         raise StoreError(f"database {path} cannot be used: {error.strerror or error}") from error
 
@@ -61,9 +62,10 @@ def _is_full(path: Path) -> bool:
     return found.f_bavail * found.f_frsize < ROOM_BYTES
 
 
-def _original(error: BaseException) -> BaseException | None:
+def original(error: BaseException) -> BaseException | None:
+    """The driver's error that SQLAlchemy wrapped, else the error itself."""
     return error.orig if isinstance(error, DBAPIError) else error
 
 
 def _name(error: BaseException) -> str:
-    return str(getattr(_original(error), "sqlite_errorname", ""))
+    return str(getattr(original(error), "sqlite_errorname", ""))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from kernelproof.db.failures import LOCKED, original
 from kernelproof.errors import StoreError
 from kernelproof.workspace import ServerDatabase
 
@@ -16,6 +17,9 @@ _BUSY_STATES = {"55P03", "40P01", "40001", "53300", "57P03"}
 """Locked, deadlock, conflict, too many connections, starting up."""
 _BUSY = re.compile(r"too many clients|too many connections|connection slots are reserved|is starting up")
 _AWAY = re.compile(r"refused|No such file|is shutting down|timeout expired|unreachable|No route")
+_REFUSED = "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass"
+_MISSING = "is not there; make it: createdb --encoding UTF8 {name}"
+_LOST = "lost its server in the middle; run the same command again, finished attempts are kept"
 _ADVICE = (
     # The message of a connection that fails has no error code: the text says what it is.
     (
@@ -24,10 +28,10 @@ _ADVICE = (
     ),
     (
         r"password authentication failed|no password supplied|fe_sendauth",
-        "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass",
+        _REFUSED,
     ),
     (r'role ".*" does not exist', "knows no such user; createuser makes one"),
-    (r'database ".*" does not exist', "is not there; make it: createdb --encoding UTF8 {name}"),
+    (r'database ".*" does not exist', _MISSING),
     (
         r"\bSSL\b|certificate|sslmode",
         "cannot be reached with these SSL settings; sslmode sets them, as in ...?sslmode=require",
@@ -39,8 +43,8 @@ _ADVICE = (
     ),
 )
 _BY_STATE = {
-    "28": "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass",
-    "3D": "is not there; make it: createdb --encoding UTF8 {name}",
+    "28": _REFUSED,
+    "3D": _MISSING,
     "42501": "does not let this user do that; its owner can GRANT it",
     "25006": "can only be read: it is a standby or set so; name the primary server",
     "53100": "could not grow: the server's disk is full; free space and run the same command again, finished "
@@ -48,11 +52,11 @@ _BY_STATE = {
     "53300": "has no connection free; end other programs, or raise max_connections, then run the same "
     "command again",
     "53": "lacks memory or another resource of its server; run the same command again",
-    "55P03": "is locked by another process; wait for it (or end it), then run the same command again",
-    "40": "is locked by another process; wait for it (or end it), then run the same command again",
+    "55P03": LOCKED,
+    "40": LOCKED,
     "2BP01": "has objects of somebody else's that need our views; drop them, and make them again afterwards",
-    "57": "lost its server in the middle; run the same command again, finished attempts are kept",
-    "08": "lost its server in the middle; run the same command again, finished attempts are kept",
+    "57": _LOST,
+    "08": _LOST,
 }
 """By SQLSTATE, or its beginning."""
 
@@ -101,14 +105,10 @@ def _unconnected(error: BaseException) -> bool:
     return _message(error).startswith(first)
 
 
-def _original(error: BaseException) -> BaseException | None:
-    return error.orig if isinstance(error, DBAPIError) else error
-
-
 def _state(error: BaseException) -> str:
     """The error's SQLSTATE; empty where it has none."""
-    return getattr(_original(error), "sqlstate", None) or ""
+    return getattr(original(error), "sqlstate", None) or ""
 
 
 def _message(error: BaseException) -> str:
-    return str(_original(error) or "")
+    return str(original(error) or "")
