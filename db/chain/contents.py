@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import Connection, CursorResult, bindparam, text
 
 T = TypeVar("T")
 
@@ -52,6 +52,12 @@ def contents(connection: Connection, record: str, rows: Sequence[int]) -> dict[i
             if row["verification_id"] in found:
                 found[row["verification_id"]].append([part, row])
     return {row: _digest(content) for row, content in found.items()}
+
+
+def chained_rows(connection: Connection, record: str) -> CursorResult[Any]:
+    """The `id` of each row of a table that has to be chained, in their order."""
+    where = f" WHERE {ENDED[record]}" if record in ENDED else ""
+    return connection.execute(text(f"SELECT id FROM {record}{where} ORDER BY id"))
 
 
 def _read(connection: Connection, query: str, rows: Sequence[int]) -> Iterator[dict[str, Any]]:

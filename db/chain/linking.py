@@ -14,6 +14,7 @@ from kernelproof.db.chain.contents import (
     MIGRATION,
     RECORDS,
     batches,
+    chained_rows,
     contents,
     link_hash,
     migration_content,
@@ -71,9 +72,7 @@ def append(connection: Connection, rows: Iterable[tuple[str, int]]) -> None:
 def chain_all(connection: Connection, records: Iterable[str] = RECORDS) -> None:
     """Chains all that was stored before there was a chain, and closes it with a link that says so."""
     for record in records:
-        where = f" WHERE {ENDED[record]}" if record in ENDED else ""
-        rows = connection.execute(text(f"SELECT id FROM {record}{where} ORDER BY id")).scalars()
-        append(connection, ((record, number) for number in rows))
+        append(connection, ((record, number) for number in chained_rows(connection, record).scalars()))
     end = _last(connection)
     if end.id:
         created = utc_now()

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-_NAMES = {
-    "runs": "run",
-    "problems": "problem",
-    "environments": "environment",
-    "prompts": "prompt",
-    "attempts": "attempt",
-    "responses": "response",
-    "candidates": "candidate",
-    "verifications": "verification",
-    "retractions": "retraction",
-    "reported_results": "reported result",
-    "audits": "audit",
-}
 _OF = {
     **dict.fromkeys(("responses", "candidates", "verifications", "reported_results"), "attempt_id"),
     **dict.fromkeys(("retractions", "audits"), "verification_id"),
@@ -25,7 +12,7 @@ _OF = {
 
 def named(connection: Connection, record: str, number: int) -> str:
     """A row of a table in words, with the attempt that it belongs to, as long as it is there."""
-    name = f"{_NAMES[record]} {number}"
+    name = f"{record.removesuffix('s').replace('_', ' ')} {number}"
     column = _OF.get(record)
     if column is None:
         return name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
@@ -19,6 +19,7 @@ from kernelproof.db.chain.contents import (
     EVIDENCE,
     MIGRATION,
     RECORDS,
+    chained_rows,
     contents,
     link_hash,
     migration_content,
@@ -48,8 +49,8 @@ class Walked:
     """The hash of the last link, in hex: the anchor. Empty for an empty chain."""
     migrated: tuple[int, str] | None = None
     """How many links were made when the chain was introduced, and when that was."""
-    anchors: dict[str, int] = field(default_factory=dict)
-    """Of the hashes that were looked for, those that were met: hash to link."""
+    anchor_at: int | None = None
+    """The link whose hash is the anchor that was looked for."""
 
 
 class _Link(NamedTuple):
@@ -79,12 +80,12 @@ class _Seen:
         return page is not None and bool(page[(number >> 3) & 1023] >> (number & 7) & 1)
 
 
-def walk(connection: Connection, tell: Tell, wanted: frozenset[str] = frozenset()) -> Walked:
+def walk(connection: Connection, tell: Tell, anchor: str | None = None) -> Walked:
     """Compares every link with its row and with the link before it, and looks for rows without a link.
 
-    `wanted`: hashes of links to look out for, in hex.
+    `anchor`: the hash of a link to look out for, in hex.
     """
-    walker = _Walker(connection, tell, wanted)
+    walker = _Walker(connection, tell, anchor)
     later: _Link | None = None
     for some in walker.links():
         walker.compare(some)
@@ -99,8 +100,8 @@ def walk(connection: Connection, tell: Tell, wanted: frozenset[str] = frozenset(
 
 
 class _Walker:
-    def __init__(self, connection: Connection, tell: Tell, wanted: frozenset[str]) -> None:
-        self._connection, self._tell, self._wanted = connection, tell, wanted
+    def __init__(self, connection: Connection, tell: Tell, anchor: str | None) -> None:
+        self._connection, self._tell, self._anchor = connection, tell, anchor
         self._seen: defaultdict[str, _Seen] = defaultdict(_Seen)
         self.walked = Walked()
 
@@ -116,8 +117,8 @@ class _Walker:
         walked, sha256 = self.walked, link.sha256 if isinstance(link.sha256, bytes) else b""
         walked.links += 1
         walked.last = walked.last or sha256.hex()
-        if sha256.hex() in self._wanted:
-            walked.anchors[sha256.hex()] = link.id
+        if sha256 and sha256.hex() == self._anchor:
+            walked.anchor_at = link.id
         kinds = (link.record, str), (link.number, int), (link.content, bytes), (link.sha256, bytes)
         known = link.record == MIGRATION or link.record in RECORDS
         if known and all(isinstance(value, kind) for value, kind in kinds):
@@ -174,11 +175,7 @@ class _Walker:
     def look_for_strangers(self) -> None:
         """Rows that no link is about."""
         for record in RECORDS:
-            where = f" WHERE {ENDED[record]}" if record in ENDED else ""
-            rows = self._connection.execute(text(f"SELECT id FROM {record}{where} ORDER BY id")).yield_per(
-                1000
-            )
-            for number in rows.scalars():
+            for number in chained_rows(self._connection, record).yield_per(1000).scalars():
                 if number not in self._seen[record]:
                     self._tell(
                         named(self._connection, record, number), "inserted: no link of the chain is about it"

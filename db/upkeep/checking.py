@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.exc import DatabaseError
 
-from kernelproof.db.base import Base
 from kernelproof.db.chain.walking import walk
 from kernelproof.db.connection import HEAD, open_as_it_is
 from kernelproof.db.models import APPEND_ONLY
-from kernelproof.db.tables import all_tables
+from kernelproof.db.tables import Base
 from kernelproof.db.types import unescaped
 from kernelproof.errors import UsageError
 from kernelproof.types import FrozenRecord
@@ -87,8 +86,8 @@ class _Checking:
         self._triggers(sqlite)
         self._texts(sqlite)
         self._scores()
-        walked = walk(self._connection, self._tell, frozenset([self._anchor] if self._anchor else []))
-        if self._anchor and self._anchor not in walked.anchors:
+        walked = walk(self._connection, self._tell, self._anchor)
+        if self._anchor and walked.anchor_at is None:
             self._tell(
                 f"anchor {self._anchor}",
                 "no link has this hash: the chain was cut off or computed anew since, or it is another "
@@ -101,7 +100,7 @@ class _Checking:
             anchor=walked.last,
             from_migration=links,
             migrated=migrated,
-            anchor_at=walked.anchors.get(self._anchor or ""),
+            anchor_at=walked.anchor_at,
         )
 
     def _sound(self) -> bool:
@@ -178,7 +177,6 @@ class _Checking:
 
 def text_columns() -> list[tuple[Table, str]]:
     """The columns that refer to a long text."""
-    assert all_tables()
     return [
         (table, column.name)
         for table in Base.metadata.sorted_tables
