@@ -48,7 +48,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.version import VERIFIER
-from kernelproof.workspace import DatabasePlace, database_place
+from kernelproof.workspace import DatabasePlace, address, database_place
 
 MODELS, PROBLEMS = 5, 100
 ORIGINALS = 2_000
@@ -284,8 +284,7 @@ def main() -> None:
             flush=True,
         )
         asked = questions(place, options.runs)
-        address = str(place) if isinstance(place, Path) else place.url
-        command = kernelproof("leaderboard", "--workspace", folder, "--db", address)
+        command = kernelproof("leaderboard", "--workspace", folder, "--db", address(place))
         timings = [
             *asked,
             time_process("kernelproof leaderboard", command, options.runs),

@@ -109,6 +109,11 @@ def database_place(text: str) -> DatabasePlace:
     return place
 
 
+def address(place: DatabasePlace) -> str:
+    """The text by which `database_place` finds a place. A server's may hold a password."""
+    return str(place) if isinstance(place, Path) else place.url
+
+
 def open_workspace(path: Path | None = None, database: DatabasePlace | None = None) -> Workspace:
     """The workspace at `path`, else `$KERNELPROOF_WORKSPACE`, else the current directory. Its results are in
     `database`, else in `$KERNELPROOF_DB`, else in the workspace.

@@ -22,7 +22,7 @@ from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
 from kernelproof.service.worker import Worker, backends_here
 from kernelproof.types import VerifySettings
-from kernelproof.workspace import DATABASE_VARIABLE, Workspace
+from kernelproof.workspace import DATABASE_VARIABLE, Workspace, address
 
 PATIENCE_S = 10.0
 """A worker that is told to end has so long before it is killed."""
@@ -125,9 +125,8 @@ def _workers(serving: Serving) -> Iterator[None]:
 def _keep(serving: Serving, over: threading.Event) -> None:
     command = [sys.executable, "-m", "kernelproof", "workers", "--until-input-ends"]
     command += ["--workspace", str(serving.place.root)]
-    place = serving.place.database
     # An address has a password, which everybody on the machine would see in a command line.
-    environment = {**os.environ, DATABASE_VARIABLE: str(place) if isinstance(place, Path) else place.url}
+    environment = {**os.environ, DATABASE_VARIABLE: address(serving.place.database)}
     command += ["--unsafe"] if serving.settings.unsafe else []
     pause = PAUSE_S
     while not over.is_set():

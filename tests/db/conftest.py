@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import Store, open_store
-from kernelproof.workspace import DatabasePlace
 
 BOTH = ("sqlite", "postgresql")
 """A file with `STORES = BOTH` has tests that hold on either."""
@@ -22,11 +21,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     stores = getattr(metafunc.module, "STORES", None)
     if stores is not None and "store" in metafunc.fixturenames:
         metafunc.parametrize("store", stores, indirect=True)
-
-
-def address(place: DatabasePlace) -> str:
-    """A place as the command line of a process takes it."""
-    return str(place) if isinstance(place, Path) else place.url
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from kernelproof.db.owners import is_gone, new_owner
 from kernelproof.db.store import Store
 from kernelproof.db.views import Claim
 from kernelproof.types import Status, VerifySettings
+from kernelproof.workspace import address
 from tests.db import samples
-from tests.db.conftest import BOTH, address
+from tests.db.conftest import BOTH
 
 STORES = BOTH
 

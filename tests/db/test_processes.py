@@ -14,9 +14,9 @@ import pytest
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.upkeep.checking import check
 from kernelproof.types import Status
-from kernelproof.workspace import DatabasePlace
+from kernelproof.workspace import DatabasePlace, address
 from tests.db import samples
-from tests.db.conftest import BOTH, address
+from tests.db.conftest import BOTH
 
 STORES = BOTH
 WRITE = """
