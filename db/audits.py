@@ -11,6 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from kernelproof.db.base import Base
 from kernelproof.db.columns import count, created_at, row_id, symbol, words
 from kernelproof.db.connection import Database
+from kernelproof.db.portions import portions
 from kernelproof.db.types import UtcTime, utc_now
 from kernelproof.types import Reproduction
 from kernelproof.types import ReproductionFinding as Finding
@@ -77,8 +78,7 @@ def newest_audits(connection: Connection, verifications: Collection[int]) -> dic
     these = Audit.verification_id.in_(bindparam("these", expanding=True))
     query = select(Audit.verification_id, Audit.finding, Audit.created).where(these).order_by(Audit.id)
     found: dict[int, Found] = {}
-    numbers = sorted(verifications)
-    for start in range(0, len(numbers), 500):
-        for row in connection.execute(query, {"these": numbers[start : start + 500]}):
+    for some in portions(sorted(verifications)):
+        for row in connection.execute(query, {"these": some}):
             found[row.verification_id] = Found(Finding(row.finding), row.created)
     return found

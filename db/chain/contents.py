@@ -13,13 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, CursorResult, bindparam, text
-
-T = TypeVar("T")
 
 EVIDENCE = {"verifications": ("builds", "findings", "checks", "measurements")}
 """Table to the tables whose rows belong to one of its rows: stored with it, never alone."""
@@ -35,8 +32,6 @@ MIGRATION = "migration"
 """The `record` of a link that closes those made when the chain was introduced."""
 ENDED = {"attempts": "status IS NOT NULL"}
 """Table to the condition under which its rows are chained."""
-BATCH = 500
-"""Rows that are read at once."""
 
 
 def contents(connection: Connection, record: str, rows: Sequence[int]) -> dict[int, bytes]:
@@ -88,9 +83,3 @@ def link_hash(before: bytes, record: str, number: int, content: bytes) -> bytes:
 def migration_content(created: str) -> bytes:
     """The content of a link that closes a migration."""
     return hashlib.sha256(created.encode()).digest()
-
-
-def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
-    """The items, some at a time."""
-    rest = iter(items)
-    return iter(lambda: list(islice(rest, size)), [])

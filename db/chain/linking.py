@@ -13,12 +13,12 @@ from kernelproof.db.chain.contents import (
     ENDED,
     MIGRATION,
     RECORDS,
-    batches,
     chained_rows,
     contents,
     link_hash,
     migration_content,
 )
+from kernelproof.db.portions import portions
 from kernelproof.db.types import utc_now
 
 _NEW = "kernelproof_new_rows"
@@ -57,7 +57,7 @@ def _chain(session: Session) -> None:
 def append(connection: Connection, rows: Iterable[tuple[str, int]]) -> None:
     """Adds a link for each of these rows: its table and its `id`."""
     end = _last(connection)
-    for some in batches(rows):
+    for some in portions(rows):
         by_record: defaultdict[str, list[int]] = defaultdict(list)
         for record, number in some:
             by_record[record].append(number)

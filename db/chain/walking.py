@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from kernelproof.db.chain.contents import (
-    BATCH,
     ENDED,
     EVIDENCE,
     MIGRATION,
@@ -25,6 +24,7 @@ from kernelproof.db.chain.contents import (
     migration_content,
 )
 from kernelproof.db.chain.naming import named
+from kernelproof.db.portions import PORTION
 
 Tell = Callable[[str, str], None]
 """Takes a row's name, and what is wrong with it."""
@@ -108,7 +108,7 @@ class _Walker:
     def links(self) -> Iterator[list[_Link]]:
         """The links, the last one first, some at a time."""
         below = (self._connection.execute(_LAST).scalar() or 0) + 1
-        while rows := self._connection.execute(_LINKS, {"below": below, "most": BATCH}).all():
+        while rows := self._connection.execute(_LINKS, {"below": below, "most": PORTION}).all():
             yield [self._link(row) for row in rows]
             below = rows[-1][0]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import islice
 
 from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Measurement
+from kernelproof.db.portions import portions
 from kernelproof.errors import StoreError
 from kernelproof.types import Roofline
-
-_MOST = 500
-"""Numbers in one question."""
 
 
 def rooflines(session: Session, verifications: Collection[int]) -> dict[int, Roofline]:
@@ -22,8 +19,8 @@ def rooflines(session: Session, verifications: Collection[int]) -> dict[int, Roo
 
     Raises StoreError for one that makes no sense.
     """
-    left, found = iter(sorted(set(verifications))), {}
-    while some := list(islice(left, _MOST)):
+    found = {}
+    for some in portions(sorted(set(verifications))):
         asked = select(Measurement.verification_id, Measurement.roofline).where(
             Measurement.verification_id.in_(some), Measurement.roofline.is_not(None)
         )
