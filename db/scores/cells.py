@@ -65,6 +65,8 @@ class _Statements:
 
 
 _UNPACKED = _Statements("packed IS NULL")
+_EMPTY = text(f"SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL {_ORDER}")
+"""The cells that _UNPACKED reads, in the same order."""
 _NEXT_PACKED = _Statements("packed IS NOT NULL AND (run_id, problem, chunk) > (:run_id, :problem, :chunk)")
 _MISSING = text(
     f"SELECT DISTINCT run_id, problem, sample / {CHUNK} FROM attempts "
@@ -73,11 +75,6 @@ _MISSING = text(
 _RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
 _DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=Words)
 _RETRACTIONS = text("SELECT verification_id, counts FROM retractions ORDER BY id")
-# In the order of _CELLS: both must take the same cells.
-_EMPTY = text(
-    "SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL "
-    "ORDER BY run_id, problem, chunk LIMIT :most"
-)
 
 
 class Cell(NamedTuple):
