@@ -7,7 +7,6 @@ from typing import Any
 
 from kernelproof.backends import backend as plug
 from kernelproof.errors import UsageError
-from kernelproof.hashing import sha256_json
 from kernelproof.prompting.evidence import KnownPlan, Shown, Tried
 from kernelproof.prompting.failure import Failure
 from kernelproof.prompting.templates import (
@@ -29,6 +28,7 @@ from kernelproof.types import (
     Response,
     Severity,
 )
+from kernelproof.types.exchange import prompt_sha256
 
 MAX_LOG = 6_000
 MAX_DETAILS = 4_000
@@ -237,7 +237,7 @@ def _prompt(
         system=system,
         user=user,
         history=history,
-        sha256=sha256_json({"system": system, "history": history, "user": user}),
+        sha256=prompt_sha256(system, history, user),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from kernelproof.hashing import sha256_json
 from kernelproof.types.base import FrozenRecord
 
 LIMITED = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
@@ -45,6 +46,11 @@ class Prompt(FrozenRecord):
     def turns(self) -> tuple[tuple[str, str], ...]:
         """Role and text of each message, in the order in which they are sent."""
         return (("system", self.system), *self.history, ("user", self.user))
+
+
+def prompt_sha256(system: str, history: tuple[tuple[str, str], ...], user: str) -> str:
+    """The hash of a prompt: over its system, history and user text."""
+    return sha256_json({"system": system, "history": history, "user": user})
 
 
 class Usage(FrozenRecord):

@@ -12,9 +12,10 @@ from statistics import median
 
 from kernelproof.errors import UsageError
 from kernelproof.extraction import extract, normalise
-from kernelproof.hashing import sha256_json, sha256_text
+from kernelproof.hashing import sha256_text
 from kernelproof.problems.place import Place
 from kernelproof.problems.reading import parse_problem
+from kernelproof.runs.sizes import sizes_of
 from kernelproof.types import (
     CheckOutcome,
     Extraction,
@@ -26,6 +27,7 @@ from kernelproof.types import (
     Verification,
 )
 from kernelproof.types.bundle import Bundled
+from kernelproof.types.exchange import prompt_sha256
 from kernelproof.version import POLICY, policy_of
 
 ROUNDING = 1e-6
@@ -33,7 +35,7 @@ ROUNDING = 1e-6
 
 
 def contradictions(attempt: Bundled) -> tuple[str, ...]:
-    """What in an attempt cannot be true together, a line for each."""
+    """The statements of an attempt that cannot be true together, a line for each."""
     claim = attempt.verification
     return (
         *_problem(attempt.problem, claim),
@@ -66,7 +68,7 @@ def _problem(problem: Problem, claim: Verification) -> Iterator[str]:
         yield "the problem's source is not the one that was judged against"
     if problem.id != claim.problem_id:
         yield f"the problem is {problem.id!r:.60}, the verdict is on {claim.problem_id!r:.60}"
-    if claim.settings.size not in (problem.sizes or {"full": {}}):
+    if claim.settings.size not in sizes_of(problem):
         yield f"the problem has no size {claim.settings.size!r:.60}, by which it is said to be judged"
     place = Place(Path(), "", problem.level, None, problem.name)
     try:
@@ -83,8 +85,7 @@ def _prompt(attempt: Bundled) -> Iterator[str]:
     prompt = attempt.prompt
     if prompt is None:
         return
-    said = {"system": prompt.system, "history": prompt.history, "user": prompt.user}
-    if sha256_json(said) != prompt.sha256:
+    if prompt_sha256(prompt.system, prompt.history, prompt.user) != prompt.sha256:
         yield "the prompt is not the one whose SHA-256 it gives"
 
 
