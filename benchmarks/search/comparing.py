@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -142,14 +142,14 @@ class Table:
 
     def overall(self, strategy: str, against: str) -> Ratio:
         """One strategy against another: for each seed the geometric mean over the landscapes."""
-        return ratio(self._by_seed(strategy), self._by_seed(against))
+        ours, theirs = (self._by_seed(name, lambda each: each.gain) for name in (strategy, against))
+        return ratio(ours, theirs)
 
     def gain(self, strategy: str, mark: int) -> Ratio:
         """The gain after the number of questions that stands at this place of `marks`, over the reference."""
-        columns = zip(*(self.of(name, strategy) for name in self.landscapes), strict=True)
-        means = [mean([each.curve[mark] for each in column]) for column in columns]
+        means = self._by_seed(strategy, lambda each: each.curve[mark])
         return ratio(means, [1.0] * len(means))
 
-    def _by_seed(self, strategy: str) -> list[float]:
+    def _by_seed(self, strategy: str, figure: Callable[[Record], float]) -> list[float]:
         columns = zip(*(self.of(name, strategy) for name in self.landscapes), strict=True)
-        return [mean([each.gain for each in column]) for column in columns]
+        return [mean([figure(each) for each in column]) for column in columns]

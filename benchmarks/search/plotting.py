@@ -84,16 +84,16 @@ def by_landscape(found: Table, against: str) -> Spec:
 def seconds(rows: Iterable[tuple[str, str, str, float]]) -> Spec:
     """The seconds that the device is held in a search. Each row: machine, strategy, how it was verified,
     seconds."""
+    rows = list(rows)
     values = [
-        {"machine": machine, "strategy": strategy, "verified": verified, "seconds": spent}
+        {"search": f"{machine}, {strategy}", "verified": verified, "seconds": spent}
         for machine, strategy, verified, spent in rows
     ]
-    machines = list(dict.fromkeys(each["machine"] for each in values))
-    ways = [str(way) for way in dict.fromkeys(each["verified"] for each in values)]
-    searches = [{**each, "search": f"{each['machine']}, {each['strategy']}"} for each in values]
-    order = list(dict.fromkeys(each["search"] for each in searches))
+    machines = {machine for machine, *_ in rows}
+    ways = list(dict.fromkeys(verified for _, _, verified, _ in rows))
+    order = list(dict.fromkeys(each["search"] for each in values))
     return {
-        "data": {"values": searches},
+        "data": {"values": values},
         "height": 22 * len(order) * len(ways) / 2 + 20 * len(machines),
         "mark": {"type": "bar"},
         "encoding": {
