@@ -46,7 +46,8 @@ def reproduce(
     then = claim_of(stored, verification_id).verification
     alterations = (*stored.alterations, *_changed(store, stored, then))
     if alterations:
-        return tampered(attempt_id, then, alterations, "what is stored is not what was judged")
+        reason = "what is stored is not what was judged"
+        return not_run(attempt_id, then, Finding.TAMPERED, reason, alterations)
     assert stored.source is not None
     now = engine.verify(stored.source, stored.problem, settings_again(then.settings, rigor), on_stage)
     return compared(attempt_id, then, now, store.record_verification(attempt_id, now, kind="reproduce"))
@@ -58,13 +59,17 @@ def settings_again(settings: VerifySettings, rigor: Rigor | None) -> VerifySetti
     return settings.model_copy(update={"bar": None, **exact})  # there is no better one that it is beside
 
 
-def tampered(
-    attempt_id: int, then: Verification | None, alterations: tuple[str, ...], reason: str
+def not_run(
+    attempt_id: int,
+    then: Verification | None,
+    finding: Finding,
+    reason: str,
+    alterations: tuple[str, ...] = (),
 ) -> Reproduction:
-    """The reproduction of what was changed since it was judged: nothing was run."""
+    """The reproduction of a result that was tampered with, or cannot be run here: nothing was run."""
     return Reproduction(
         attempt_id=attempt_id,
-        finding=Finding.TAMPERED,
+        finding=finding,
         reason=reason,
         alterations=alterations,
         differences={},
@@ -92,7 +97,7 @@ def compared(
 
 
 def _changed(store: Store, stored: StoredAttempt, then: Verification) -> tuple[str, ...]:
-    """What of a stored attempt is no longer what was judged."""
+    """The parts of a stored attempt that are no longer what was judged, a line for each."""
     if stored.response is None or stored.extraction is None:
         return ("the response is missing",)
     base = shown_program(store, stored)
@@ -158,7 +163,7 @@ def _compare_times(then: Measurement, now: Measurement, gpus: float, where: str)
 
 
 def _remedy(then: Measurement, now: Measurement) -> str:
-    """What would resolve a comparison that is too wide to say anything."""
+    """A remedy for a comparison that is too wide to say anything."""
     if max(_half(then), then.resolution) > TOO_WIDE:
         return "the first measurement is so wide that no second one can confirm it: it has to be made anew"
     return "a quiet machine and --rigor publish make the new measurement narrower"

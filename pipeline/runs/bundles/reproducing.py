@@ -12,8 +12,8 @@ from kernelproof.engine.referee_process import OnStage
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite
 from kernelproof.runs.bundles.reading import Taken
-from kernelproof.runs.reproduction import compared, settings_again, tampered
-from kernelproof.types import Reproduction, Rigor, Verification, VerifySettings
+from kernelproof.runs.reproduction import compared, not_run, settings_again
+from kernelproof.types import Reproduction, Rigor, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.bundle import Bundled
 
@@ -47,22 +47,23 @@ def reproduce_taken(
     attempt = taken.attempt
     if attempt is None or taken.tampering:
         then = attempt.verification if attempt else None
-        return tampered(number, then, taken.tampering, "the bundle does not fit together")
+        reason = "the bundle does not fit together"
+        return not_run(number, then, Finding.TAMPERED, reason, taken.tampering)
     then = attempt.verification
     if lacking := _lacking(then.settings):
-        return _not_comparable(number, then, lacking)
+        return not_run(number, then, Finding.NOT_COMPARABLE, lacking)
     candidate = attempt.extraction.candidate
     assert candidate is not None
     settings = _settings_here(then.settings, rigor, unsafe)
     try:
         now = engine.verify(candidate.source, attempt.problem, settings, on_stage)
     except UsageError as error:
-        return _not_comparable(number, then, f"it cannot be run: {error}")
+        return not_run(number, then, Finding.NOT_COMPARABLE, f"it cannot be run: {error}")
     return compared(number, then, now, None)
 
 
 def _lacking(settings: VerifySettings) -> str | None:
-    """What the candidate's backend needs and this machine has not; None where nothing is missing."""
+    """Says what the candidate's backend needs and this machine has not; None where nothing is missing."""
     if settings.backend not in BACKENDS:
         there = ", ".join(names())
         return f"it was judged with the backend {settings.backend!r:.60}, and there are {there}"
@@ -77,16 +78,3 @@ def _settings_here(settings: VerifySettings, rigor: Rigor | None, unsafe: bool) 
     threads = min(settings.threads, len(os.sched_getaffinity(0)))
     here = {**most, "threads": threads, "unsafe": unsafe}
     return settings_again(settings, rigor).model_copy(update=here)
-
-
-def _not_comparable(number: int, then: Verification, reason: str) -> Reproduction:
-    return Reproduction(
-        attempt_id=number,
-        finding=Finding.NOT_COMPARABLE,
-        reason=reason,
-        alterations=(),
-        differences={},
-        then=then,
-        now=None,
-        verification_id=None,
-    )
