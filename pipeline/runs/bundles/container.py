@@ -32,7 +32,7 @@ END = struct.Struct("<4s4H2LH")
 directory's size and place, the length of a comment."""
 END_SIGNATURE = b"PK\x05\x06"
 LOCAL = struct.Struct("<4s5H3L2H")
-"""What stands before a member (APPNOTE 4.3.7)."""
+"""The header before a member's data (APPNOTE 4.3.7)."""
 DIRECTORY_ENTRY = 46
 """Bytes of an entry of the directory, without its name (APPNOTE 4.3.12)."""
 LONGEST_NAME = 200
@@ -87,9 +87,13 @@ class Container:
                 raise EOFError
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, struct.error):
             why = f"the data of {name} is damaged, or is not of the size that it declares"
-            raise self._bad(why) from None
+            raise self.bad(why) from None
         except OSError as error:
-            raise self._bad(f"it cannot be read: {error.strerror}") from None
+            raise self.bad(f"it cannot be read: {error.strerror}") from None
+
+    def bad(self, why: str) -> BadBundle:
+        """The error for a file that is no bundle, to be raised."""
+        return BadBundle(f"{self.path} is not read as a bundle: {why}")
 
     def _hold_end(self) -> tuple[int, int]:
         """The number of members and where the directory begins, as the end of the file says.
@@ -98,26 +102,26 @@ class Container:
         something stands before or behind.
         """
         if self._size < END.size:
-            raise self._bad("it is not a zip file")
+            raise self.bad("it is not a zip file")
         if self._size > MOST_FILE_BYTES:
-            raise self._bad(f"it is larger than a bundle may be ({MOST_FILE_BYTES >> 20} MiB)")
+            raise self.bad(f"it is larger than a bundle may be ({MOST_FILE_BYTES >> 20} MiB)")
         self._file.seek(self._size - END.size)
         signature, *disks, count, also, size, start, comment = END.unpack(self._file.read(END.size))
         if signature != END_SIGNATURE:
-            raise self._bad("it is not a zip file, or was cut off, or something stands behind it")
+            raise self.bad("it is not a zip file, or was cut off, or something stands behind it")
         if count > MOST_MEMBERS:
-            raise self._bad(f"it declares {count:,} members, more than a bundle may have ({MOST_MEMBERS:,})")
+            raise self.bad(f"it declares {count:,} members, more than a bundle may have ({MOST_MEMBERS:,})")
         if any(disks) or count != also or comment or start + size + END.size != self._size:
-            raise self._bad("its directory is not where a bundle has it: it was cut, joined or added to")
+            raise self.bad("its directory is not where a bundle has it: it was cut, joined or added to")
         if size > count * (DIRECTORY_ENTRY + LONGEST_NAME):
-            raise self._bad("its directory is larger than its members need")
+            raise self.bad("its directory is larger than its members need")
         return int(count), int(start)
 
     def _read_directory(self) -> zipfile.ZipFile:
         try:
             return zipfile.ZipFile(self._file)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, OSError):
-            raise self._bad("its directory is damaged") from None
+            raise self.bad("its directory is damaged") from None
 
     def _held(self, count: int, directory: int) -> dict[str, zipfile.ZipInfo]:
         """The members by name, each of them as bundles have them, side by side from the file's beginning."""
@@ -125,21 +129,21 @@ class Container:
         place = total = 0
         listed = self._archive.infolist()
         if len(listed) != count:
-            raise self._bad(f"it declares {counted(count, 'member')} and lists {len(listed)}")
+            raise self.bad(f"it declares {counted(count, 'member')} and lists {len(listed)}")
         for info in listed:
             self._hold(info)
             if info.filename in found:
-                raise self._bad(f"it has two members called {info.filename}")
+                raise self.bad(f"it has two members called {info.filename}")
             if info.header_offset != place:
-                raise self._bad(f"bytes that no member owns stand before {info.filename}")
+                raise self.bad(f"bytes that no member owns stand before {info.filename}")
             place += LOCAL.size + len(info.filename) + info.compress_size
             total += info.file_size
             self._hold_local(info)
             found[info.filename] = info
         if place != directory:
-            raise self._bad("bytes that no member owns stand before its directory")
+            raise self.bad("bytes that no member owns stand before its directory")
         if total > MOST_BYTES:
-            raise self._bad(
+            raise self.bad(
                 f"it declares {total:,} bytes, more than a bundle may hold ({MOST_BYTES >> 20} MiB)"
             )
         return found
@@ -147,25 +151,25 @@ class Container:
     def _hold(self, info: zipfile.ZipInfo) -> None:
         name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
         if info.orig_filename != name or not _PLAIN_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-            raise self._bad(f"the name of a member is none that a bundle has: {info.orig_filename!r:.60}")
+            raise self.bad(f"the name of a member is none that a bundle has: {info.orig_filename!r:.60}")
         if name.startswith("/") or ".." in name.split("/"):
-            raise self._bad(f"the name of a member leads out of the bundle: {name!r:.60}")
+            raise self.bad(f"the name of a member leads out of the bundle: {name!r:.60}")
         if kind == stat.S_IFLNK:
-            raise self._bad(f"{name} is a link")
+            raise self.bad(f"{name} is a link")
         if info.is_dir() or kind not in (0, stat.S_IFREG):
-            raise self._bad(f"{name} is no file")
+            raise self.bad(f"{name} is no file")
         if info.file_size > MOST_MEMBER_BYTES:
             most = f"{MOST_MEMBER_BYTES >> 20} MiB"
-            raise self._bad(f"{name} declares {info.file_size:,} bytes, more than a member may have ({most})")
+            raise self.bad(f"{name} declares {info.file_size:,} bytes, more than a member may have ({most})")
         if info.flag_bits & ENCRYPTED:
-            raise self._bad(f"{name} is encrypted")
+            raise self.bad(f"{name} is encrypted")
         if info.flag_bits & DESCRIPTOR or info.extra or info.comment:
-            raise self._bad(f"{name} is packed in a way that no bundle is")
+            raise self.bad(f"{name} is packed in a way that no bundle is")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise self._bad(f"{name} is compressed by a method that no bundle uses")
+            raise self.bad(f"{name} is compressed by a method that no bundle uses")
 
     def _hold_local(self, info: zipfile.ZipInfo) -> None:
-        """What stands before a member's data has to say what the directory says of it."""
+        """The header before a member's data has to agree with its entry in the directory."""
         self._file.seek(info.header_offset)
         header = self._file.read(LOCAL.size + len(info.filename))
         if len(header) == LOCAL.size + len(info.filename):
@@ -176,10 +180,7 @@ class Container:
             listed = (info.flag_bits, info.compress_type, info.CRC, info.compress_size, info.file_size)
             if said == (*listed, len(info.filename), 0) and header[LOCAL.size :] == info.filename.encode():
                 return
-        raise self._bad(f"what stands before {info.filename} is not what the directory says of it")
-
-    def _bad(self, why: str) -> BadBundle:
-        return BadBundle(f"{self.path} is not read as a bundle: {why}")
+        raise self.bad(f"what stands before {info.filename} is not what the directory says of it")
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -34,6 +35,7 @@ from kernelproof.types.bundle import Bundled
 from kernelproof.types.explain import explain
 
 MOST_EXPLAINED = 100
+T = TypeVar("T")
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -64,7 +66,7 @@ class Taken(NamedTuple):
     attempt: Bundled | None
     """None where its members make no record."""
     tampering: tuple[str, ...]
-    """What shows that it was edited, a line for each."""
+    """The signs that it was edited, a line for each."""
 
 
 class Bundle:
@@ -111,14 +113,14 @@ class Bundle:
     def _read_manifest(self) -> tuple[Manifest, list[str]]:
         """The manifest, and what shows that it was edited."""
         if MANIFEST not in self._container.sizes:
-            raise BadBundle(f"{self.path} is not read as a bundle: it has no {MANIFEST}")
+            raise self._container.bad(f"it has no {MANIFEST}")
         try:
             value = decoded(self._container.read(MANIFEST))
         except NoJson as error:
-            raise BadBundle(f"{self.path} is not read as a bundle: {MANIFEST}: {error}") from None
+            raise self._container.bad(f"{MANIFEST}: {error}") from None
         stated = value if isinstance(value, dict) else {}
         if stated.get("format") != FORMAT:
-            raise BadBundle(f"{self.path} is not read as a bundle: {MANIFEST} does not say that it is one")
+            raise self._container.bad(f"{MANIFEST} does not say that it is one")
         version = stated.get("version")
         if version != VERSION or isinstance(version, bool):
             raise BadBundle(
@@ -128,7 +130,7 @@ class Bundle:
         try:
             manifest = Manifest.model_validate(value)
         except ValidationError as error:
-            raise BadBundle(f"{self.path} is not read as a bundle: {MANIFEST}: {_mistakes(error)}") from None
+            raise self._container.bad(f"{MANIFEST}: {_mistakes(error)}") from None
         edited = manifest_sha256(value) != manifest.sha256
         return manifest, [f"{MANIFEST} was edited: its SHA-256 is not the one it states"] if edited else []
 
@@ -159,8 +161,8 @@ class Bundle:
 
     def _record(self, number: int) -> Bundled:
         """The attempt's members as one record. Raises NoJson, with the member's name, for what makes none."""
-        parts = {name.removesuffix(".json"): self._part(number, name) for name in RECORDS}
-        sources = {name: self._source(number, name) for name in SOURCES}
+        parts = {name.removesuffix(".json"): self._member(number, name, decoded) for name in RECORDS}
+        sources = {name: self._member(number, name, text_of) for name in SOURCES}
         tables = {name: part for name, part in parts.items() if isinstance(part, dict)}
         source = sources["candidate.py"]
         run = tables.get("run", {})
@@ -184,26 +186,18 @@ class Bundle:
         except ValidationError as error:
             raise NoJson(f"attempt {number} is none that kernelproof writes: {_mistakes(error)}") from None
 
-    def _part(self, number: int, name: str) -> Any:
+    def _member(self, number: int, name: str, read: Callable[[bytes], T]) -> T | None:
+        """One member as `read` has it; None where it is missing."""
         found = member(number, name)
         if found not in self._container.sizes:
             return None
         try:
-            return decoded(self._container.read(found))
-        except NoJson as error:
-            raise NoJson(f"{found}: {error}") from None
-
-    def _source(self, number: int, name: str) -> str | None:
-        found = member(number, name)
-        if found not in self._container.sizes:
-            return None
-        try:
-            return text_of(self._container.read(found))
+            return read(self._container.read(found))
         except NoJson as error:
             raise NoJson(f"{found}: {error}") from None
 
 
 def _mistakes(error: ValidationError) -> str:
-    """What is wrong with a record, in a line; of very many mistakes only how many."""
+    """The mistakes in a record, in a line; of very many only how many."""
     count = error.error_count()
     return explain(error) if count <= MOST_EXPLAINED else f"{count:,} of its values are none that it may have"

@@ -13,7 +13,8 @@ from typing import Any
 
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification
-from kernelproof.errors import MachineError, UsageError
+from kernelproof.errors import UsageError
+from kernelproof.report.export.writing import told
 from kernelproof.runs.bundles.layout import (
     FORMAT,
     MANIFEST,
@@ -153,23 +154,27 @@ def write_bundle(attempts: Iterable[Bundled], path: Path) -> tuple[str, int]:
         total += sum(map(len, own.values()))
         longest = max(own, key=lambda name: len(own[name]))
         if len(own[longest]) > MOST_MEMBER_BYTES:
-            raise UsageError(f"attempt {attempt.number}: {longest} is larger than a bundle takes (16 MiB)")
+            most = f"{MOST_MEMBER_BYTES >> 20} MiB"
+            raise UsageError(f"attempt {attempt.number}: {longest} is larger than a bundle takes ({most})")
         if count > MOST_ATTEMPTS or total > MOST_BYTES:
             raise UsageError(
-                f"so much is no bundle ({MOST_ATTEMPTS} attempts and 512 MiB at most); filter for fewer"
+                f"so much is no bundle ({MOST_ATTEMPTS} attempts and {MOST_BYTES >> 20} MiB at most); "
+                "filter for fewer"
             )
         members |= own
     manifest = manifest_of(members)
     data = packed(manifest, members)
     if len(data) > MOST_FILE_BYTES:
-        raise UsageError("the bundle would be larger than 256 MiB; filter for fewer attempts")
+        raise UsageError(
+            f"the bundle would be larger than {MOST_FILE_BYTES >> 20} MiB; filter for fewer attempts"
+        )
     _write(path, data)
     return manifest["sha256"], len(data)
 
 
 def _write(path: Path, data: bytes) -> None:
     """Beside the file first, and then in its place: nobody ever reads half of it."""
-    try:
+    with told(path):
         if path.exists() and not path.is_file():
             raise UsageError(f"{path} is no file; give a file's name with -o")
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -184,5 +189,3 @@ def _write(path: Path, data: bytes) -> None:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None

@@ -69,8 +69,7 @@ def failed(number: int = 17) -> Bundled:
 
 def members(*attempts: Bundled) -> Members:
     """The members of a bundle, the manifest among them."""
-    own = {name: data for each in attempts for name, data in members_of(each).items()}
-    return {MANIFEST: json.dumps(manifest_of(own)).encode(), **own}
+    return mended({name: data for each in attempts for name, data in members_of(each).items()})
 
 
 def mended(found: Mapping[str, bytes]) -> Members:
@@ -102,7 +101,7 @@ def edited(found: Members, name: str, change: Callable[[Any], Any]) -> Members:
 
 
 def told(path: Path) -> list[str]:
-    """What a reader says of a bundle: why it is not opened, or what shows that it was edited."""
+    """A reader's lines about a bundle: why it is not opened, or the signs that it was edited."""
     try:
         with Bundle(path) as bundle:
             taken = [bundle.take(number).tampering for number in bundle.numbers]
