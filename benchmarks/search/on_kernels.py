@@ -150,7 +150,7 @@ def timed(attempt: StoredAttempt) -> Measurement | None:
 
 
 def claimed(attempt: StoredAttempt) -> float:
-    """What ranks: the lower end of the interval; 0 for what is not correct."""
+    """The figure that ranks: the lower end of the interval; 0 for what is not correct."""
     measured = timed(attempt)
     return measured.claimed if measured else 0.0
 

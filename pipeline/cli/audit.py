@@ -73,7 +73,7 @@ def _seed(all_ranked: bool, sample: int | None, seed: int | None) -> int | None:
 def _chosen(
     found: list[Leader], engine: Engine, sample: int | None, seed: int | None
 ) -> tuple[list[Leader], list[Leader]]:
-    """What is audited, and what was measured on devices that this machine has not.
+    """The results that are audited, and those of devices that this machine has not.
 
     Raises MachineError where that is everything.
     """

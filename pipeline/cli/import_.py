@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KnownOptions:
-    """What is known of the programs beside their files."""
+    """Facts about the programs that their files do not say."""
 
     model: Annotated[
         str | None, typer.Option(parser=nonempty_text, help="Who wrote them [default: the folder's name].")

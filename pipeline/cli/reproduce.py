@@ -39,7 +39,7 @@ _ATTEMPT = re.compile(r"#?[0-9]{1,18}|last")
 
 @dataclass(frozen=True)
 class BundleOptions:
-    """What may be said of a bundle."""
+    """The options for a bundle."""
 
     attempt: Annotated[list[int] | None, number(ROW, "Of a bundle, this attempt only; may be repeated.")] = (
         None

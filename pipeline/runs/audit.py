@@ -49,7 +49,7 @@ def leaders(store: Store, filters: Filters) -> list[Leader]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an audit found."""
+    """The findings of an audit."""
 
     found: list[tuple[Leader, Reproduction]] = field(default_factory=list)
 
@@ -100,7 +100,7 @@ def audit(
     seed: int | None = None,
     on_done: Callable[[Leader, Reproduction], None] = lambda _leader, _found: None,
 ) -> Outcome:
-    """Verifies each result again and keeps what was found. What an interruption leaves is kept as well.
+    """Verifies each result again and keeps the finding at once: an interruption loses none.
 
     `seed`: by which they were drawn. Raises what `Engine.verify` raises.
     """

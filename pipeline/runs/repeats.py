@@ -40,7 +40,7 @@ class Verdicts:
         return self._locks[source]
 
     def keep(self, source: str, attempt_id: int, verdict: Verification) -> None:
-        """What was found of a program; its first attempt stays the one that others repeat."""
+        """Keeps the verification of a program; its first attempt stays the one that others repeat."""
         self._kept.setdefault(source, (attempt_id, verdict))
 
     def of(self, source: str) -> tuple[int, Verification] | None:

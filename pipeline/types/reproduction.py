@@ -9,7 +9,7 @@ from kernelproof.types.verification import Verification
 
 
 class ReproductionFinding(StrEnum):
-    """What a reproduction found."""
+    """The finding of a reproduction."""
 
     SAME = "same"
     FASTER = "faster"
@@ -40,7 +40,7 @@ class Reproduction(FrozenRecord):
     finding: ReproductionFinding
     reason: str
     alterations: tuple[str, ...]
-    """What was changed since it was written, in the store or in a bundle; then nothing was run."""
+    """Changes since it was written, in the store or in a bundle; then nothing was run."""
     differences: dict[str, tuple[object, object]]
     """Environment fields that differ: (then, now)."""
     then: Verification | None

@@ -23,7 +23,7 @@ MOST_MEMORY = 48 << 20
 
 
 class Member(NamedTuple):
-    """A member as a forger writes it. What is not given is right."""
+    """A member as a forger writes it. The fields that are not given are right."""
 
     name: bytes
     data: bytes = b"{}"

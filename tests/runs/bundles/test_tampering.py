@@ -97,7 +97,7 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
 EDITED = "was edited: its SHA-256 is not the one in the manifest"
 BYTES = "and the manifest says"
 CASES = {
-    # What a hash finds: one member was changed, and the manifest was left alone.
+    # A hash finds these: one member was changed, and the manifest was left alone.
     "speedup": Case(
         "The speedup is raised.", _in("measurement.json", ": 2.0", ": 9.0"), ("measurement.json", EDITED)
     ),
@@ -162,7 +162,7 @@ CASES = {
         _manifest(policy="0"),
         ("manifest.json was edited: its SHA-256",),
     ),
-    # What the parts say of each other: the manifest was made anew.
+    # The parts contradict each other: the manifest was made anew.
     "unlisted": Case(
         "A member is taken out of the manifest too.",
         _unlisted,
@@ -247,7 +247,7 @@ CASES = {
         _then_mend(_set("verdict", status="wrong_output")),
         ("a wrong_output verification cannot carry a measurement",),
     ),
-    # What is no JSON, or not UTF-8.
+    # These are no JSON, or not UTF-8.
     "NaN": Case(
         "A number is NaN.",
         _then_mend(_in("measurement.json", '"speedup": 2.0', '"speedup": NaN')),
@@ -338,7 +338,7 @@ def test_a_status_that_is_made_correct_meets_its_failed_check(tmp_path: Path) ->
 
 
 def test_who_edits_everything_alike_leaves_no_trace(tmp_path: Path) -> None:
-    """What docs/guide/reproduce.md says: only a run finds this one."""
+    """As docs/guide/reproduce.md says, only a run finds this one."""
     path = tmp_path / "forged.bundle"
     path.write_bytes(forging.zipped(forging.members(forging.attempt(speedup=20.0))))
     assert forging.told(path) == []

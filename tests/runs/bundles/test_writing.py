@@ -1,4 +1,4 @@
-"""What is bundled comes out again as it was."""
+"""An attempt comes out of a bundle as it went in."""
 
 from __future__ import annotations
 
