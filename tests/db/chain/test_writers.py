@@ -6,30 +6,23 @@ import multiprocessing
 from contextlib import suppress
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from kernelproof.db import records
 from kernelproof.db.owners import new_owner
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.upkeep.checking import Trouble, check
 from kernelproof.types import Status
 from kernelproof.workspace import DatabasePlace
-from tests.db import samples
+from tests.db import samples, sql
 from tests.db.conftest import BOTH
+from tests.db.soundness import sound
 
 STORES = BOTH
 WRITERS, EACH = 16, 4
 
 
-def count(store: Store, table: str) -> int:
-    """Rows of a table."""
-    query = text(f"SELECT COUNT(*) FROM {table}")
-    return int(store._database.read(lambda session: session.execute(query).scalar_one()))
-
-
 def write(place: DatabasePlace, writer: int) -> None:
-    """What commands do side by side: new attempts, judging again, retracting, tags, leases."""
+    """The work of commands that run side by side: new attempts, judging again, retracting, tags, leases."""
     run, of = samples.settings(f"vendor:{writer % 4}"), samples.problem(writer % 3 + 1)
     with open_store(place, create=False) as store:
         for number in range(EACH):
@@ -56,12 +49,10 @@ def test_sixteen_writers(store: Store) -> None:
     for writer in writers:
         writer.join(100)
     assert [writer.exitcode for writer in writers] == [0] * WRITERS
-    troubles: list[Trouble] = []
-    done = check(store.place, troubles.append)
-    assert troubles == []
+    done = sound(store.place)
     tables = ("attempts", "responses", "verifications", "retractions", "leases", "hash_chain")
     with open_store(store.place, create=False) as opened:
-        counts = {table: count(opened, table) for table in tables}
+        counts = {table: sql.run(opened, f"SELECT COUNT(*) FROM {table}")[0][0] for table in tables}
     made = WRITERS * EACH
     assert counts == {
         "attempts": 2 * made,
@@ -76,7 +67,7 @@ def test_sixteen_writers(store: Store) -> None:
 
 
 def test_a_transaction_that_fails_leaves_no_link(store: Store) -> None:
-    before = check(store.place, lambda trouble: None).links
+    before = sound(store.place).links
 
     def fail(session: Session) -> None:
         records.run_row(session, samples.settings())
@@ -84,4 +75,4 @@ def test_a_transaction_that_fails_leaves_no_link(store: Store) -> None:
 
     with suppress(ValueError):
         store._database.write(fail)
-    assert check(store.place, lambda trouble: None).links == before == 0
+    assert sound(store.place).links == before == 0

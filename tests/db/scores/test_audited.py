@@ -1,4 +1,4 @@
-"""What the leaderboard says of audits: of the results that lead now, by the newest audit of each."""
+"""The leaderboard's line about audits: of the results that lead now, by the newest audit of each."""
 
 from __future__ import annotations
 

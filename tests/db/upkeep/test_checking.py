@@ -1,4 +1,4 @@
-"""What was changed behind the program's back in a real file is named, and nothing else."""
+"""The check names each change that was made behind the program's back in a real file, and nothing else."""
 
 from __future__ import annotations
 

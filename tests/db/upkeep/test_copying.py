@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.upkeep.checking import Trouble, check
 from kernelproof.db.upkeep.copying import backup
 from kernelproof.errors import StoreError, UsageError
 from tests.db import samples
+from tests.db.soundness import sound
 from tests.db.test_processes import WRITE_FINISHED, writer
 
 BACKUP = """
@@ -32,11 +32,9 @@ copying.backup(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def sound(path: Path) -> int:
+def attempts(path: Path) -> int:
     """How many attempts a copy holds, which must have nothing wrong."""
-    troubles: list[Trouble] = []
-    check(path, troubles.append)
-    assert troubles == []
+    sound(path)
     with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute("SELECT COUNT(*) FROM attempts").fetchone()[0])
 
@@ -49,7 +47,7 @@ def test_backups_while_a_process_writes(store: Store, tmp_path: Path) -> None:
         counts = []
         for number in range(4):
             size = backup(store.path, tmp_path / "copies" / f"{number}.sqlite")
-            counts.append(sound(tmp_path / "copies" / f"{number}.sqlite"))
+            counts.append(attempts(tmp_path / "copies" / f"{number}.sqlite"))
             assert size > 0 and process.poll() is None
         assert counts == sorted(counts) and counts[0] >= 1
     finally:
@@ -61,7 +59,7 @@ def test_backups_while_a_process_writes(store: Store, tmp_path: Path) -> None:
     ]
     with open_store(tmp_path / "copies" / "3.sqlite", create=False) as copy:  # it is a database to go on with
         samples.judge(copy, samples.problem(9), samples.settings(), speedup=2.0)
-    assert sound(tmp_path / "copies" / "3.sqlite") == counts[-1] + 1
+    assert attempts(tmp_path / "copies" / "3.sqlite") == counts[-1] + 1
 
 
 def test_a_killed_backup_leaves_no_file_of_that_name_and_the_next_one_cleans_up(
