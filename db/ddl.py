@@ -1,4 +1,4 @@
-"""What migrations do in one way on SQLite and in another on PostgreSQL."""
+"""Steps of migrations that SQLite and PostgreSQL each need in other words."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PATIENCE_S = 120.0
 
 
 class Access(Enum):
-    """What a transaction is for."""
+    """The purpose of a transaction."""
 
     READ = "read"
     WRITE = "write"
@@ -61,7 +61,7 @@ class Home(Protocol):
         """
 
     def before_migrating(self) -> None:
-        """What has to be done outside a transaction."""
+        """Does the work that is impossible within a transaction."""
 
     def mark(self, connection: Connection) -> None:
         """Marks an empty database as ours, within the transaction that fills it."""

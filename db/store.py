@@ -126,7 +126,7 @@ class Store:
 
     @property
     def audits(self) -> Audits:
-        """What audits found of results that ranked."""
+        """Audits of results that ranked."""
         return Audits(self._database)
 
     @property

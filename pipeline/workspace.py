@@ -49,7 +49,7 @@ class ServerDatabase:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What of the address is never shown, as it is written and as it is meant."""
+        """The parts of the address that are never shown, as they are written and as they are meant."""
         parts = self._parts()
         found = [parts["password"] or "", *parse_qs(parts["query"] or "").get("password", [])]
         return tuple(filter(None, (*found, *map(unquote, found))))

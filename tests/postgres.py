@@ -120,7 +120,7 @@ class PostgresServer:
 
 
 def _account() -> dict[str, object]:
-    """Whose process it is: a server does not start as root."""
+    """The account that runs the server, which does not start as root."""
     return {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
 
 

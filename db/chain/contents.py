@@ -1,4 +1,4 @@
-"""What a link of the chain covers: the columns of one row, and of the rows that are its evidence.
+"""The content that a link of the chain covers: the columns of one row, and of the rows that are its evidence.
 
 The content of a row is the JSON text
 

@@ -1,4 +1,4 @@
-"""What rows are called where something is wrong with them: `verification 12 of attempt 7`."""
+"""The names of rows in messages of the check: `verification 12 of attempt 7`."""
 
 from __future__ import annotations
 

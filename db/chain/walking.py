@@ -27,7 +27,7 @@ from kernelproof.db.chain.naming import named
 from kernelproof.db.portions import PORTION
 
 Tell = Callable[[str, str], None]
-"""Takes a row's name, and what is wrong with it."""
+"""Takes a row's name, and its trouble in words."""
 
 _LINKS = text(
     "SELECT id, record, number, content, sha256, created FROM hash_chain WHERE id < :below "
@@ -42,7 +42,7 @@ _UNREADABLE = ""
 
 @dataclass
 class Walked:
-    """What the walk saw."""
+    """The findings of a walk."""
 
     links: int = 0
     last: str = ""

@@ -1,4 +1,4 @@
-"""What audits say of the results that lead the boards now."""
+"""Audits of the results that lead the boards now."""
 
 from __future__ import annotations
 

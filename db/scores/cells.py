@@ -37,7 +37,7 @@ _ORDER = "ORDER BY run_id, problem, chunk LIMIT :most"
 
 
 class _Statements:
-    """What is read of some cells. `which`: the condition by which they are chosen."""
+    """The questions about some cells. `which`: the condition by which they are chosen."""
 
     def __init__(self, which: str) -> None:
         # SQLite does CROSS JOIN in the order of the words: by cell, and not by attempt.

@@ -1,4 +1,4 @@
-"""What the curves of a report are drawn from: each model's speedups, and what fewer turns or tokens reach."""
+"""The figures behind the curves of a report: each model's speedups, and what fewer turns or tokens reach."""
 
 from __future__ import annotations
 

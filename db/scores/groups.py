@@ -100,7 +100,7 @@ class Groups:
         size = (len(owners), len(turns.settings))
         place, keys = dense((by_run_column(turns, owned), size[0]), (turns.rule, size[1]))
         self.names = [(owners[name], turns.settings[rule]) for name, rule in keys]
-        """Whose samples each group holds, and under which setting."""
+        """The owner and the setting of each group."""
         known = {key: number for number, key in enumerate(keys)}
         inner, keys = dense((by_run_column(samples, owned), size[0]), (samples.rule, size[1]))
         translate = np.array([known[key] for key in keys], np.int64)

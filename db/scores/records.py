@@ -192,7 +192,7 @@ class KernelScores(FrozenRecord):
 
 
 class Audited(FrozenRecord):
-    """What audits say of the results that lead a board now."""
+    """Audits of the results that lead a board now."""
 
     source: Source
     setting: Setting

@@ -30,11 +30,11 @@ class Trouble(FrozenRecord):
     where: str
     """The row, link, text or trigger: `verification 12 of attempt 7`."""
     what: str
-    """What is wrong with it, in words."""
+    """The trouble with it, in words."""
 
 
 class Checked(FrozenRecord):
-    """What a check found."""
+    """The findings of a check."""
 
     troubles: int
     links: int
@@ -52,7 +52,7 @@ class Checked(FrozenRecord):
 def check(place: DatabasePlace, tell: Tell, anchor: str | None = None) -> Checked:
     """Looks at all of it, in one state, while others may go on writing.
 
-    `tell` gets what is wrong as soon as it is seen. `anchor`: the hash that an earlier check printed. Raises
+    `tell` gets each trouble as soon as it is seen. `anchor`: the hash that an earlier check printed. Raises
     UsageError where the file is missing or its schema is an older one.
     """
     database = open_as_it_is(place, any_text=True)
@@ -153,7 +153,7 @@ class _Checking:
             self._tell(f"text {key}" + (f" ({users})" if users else ""), "edited after it was stored")
 
     def _scores(self) -> None:
-        """What the leaderboard reads: a packed copy of the rows that are chained."""
+        """The leaderboard's packed copy of the rows that are chained."""
         from kernelproof.db.scores.cells import altered
 
         try:

@@ -10,7 +10,7 @@ from kernelproof.types import FrozenRecord
 
 
 class Upgrade(FrozenRecord):
-    """What an upgrade does, or did."""
+    """The steps of an upgrade."""
 
     found: str
     """The schema that the file has."""
@@ -22,7 +22,7 @@ class Upgrade(FrozenRecord):
 
 
 def plan(path: Path, to: Path | None = None) -> Upgrade:
-    """What is to be done. `to`: the name of the backup, by default the file's with its schema.
+    """The upgrade that a file needs. `to`: the name of the backup, by default the file's with its schema.
 
     Raises StoreError for another program's file, and for a schema newer than this program knows.
     """
