@@ -6,6 +6,10 @@ top is a bug of ours. A candidate's failure is never an exception: it is a statu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class KernelproofError(Exception):
     """An error with a message for the user: what went wrong and what to do. `exit_code` is the process's."""
@@ -66,3 +70,12 @@ class OutputClosed(KernelproofError):
     """Nobody reads what the command prints, as after `| head -1`: it ends, as the shell's own commands do."""
 
     exit_code = 141
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raises MachineError, with the path, for what the file system refuses meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None

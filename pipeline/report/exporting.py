@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelproof.errors import MachineError
+from kernelproof.errors import MachineError, writing
 from kernelproof.report.board_columns import Cell, Field, Flat
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import csv_text
@@ -62,10 +62,8 @@ def write_parquet(rows: Flat, path: Path) -> None:
         for i in range(len(rows.fields))
     ]
     arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    try:
+    with writing(path):
         parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), path)
-    except OSError as error:
-        raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None
 
 
 def require_pyarrow(otherwise: str) -> Any:

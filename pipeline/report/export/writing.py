@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from kernelproof.errors import MachineError, UsageError
+from kernelproof.errors import UsageError, writing
 from kernelproof.report.plain import finite
 
 
@@ -24,7 +24,7 @@ def new_file(path: Path) -> Iterator[Path]:
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name the file that is to be written in it")
     partial = _beside(path)
-    with told(path):
+    with writing(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial.touch()
@@ -40,7 +40,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
         raise UsageError(f"{path} is there already; choose another name, or move it away")
     partial = _beside(path)
-    with told(path):
+    with writing(path):
         try:
             partial.mkdir(parents=True)
             yield partial
@@ -52,15 +52,6 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-
-
-@contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Raises MachineError for what the file system refuses."""
-    try:
-        yield
-    except OSError as error:
-        raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None
 
 
 def open_text(path: Path) -> TextIO:

@@ -13,8 +13,7 @@ from typing import Any
 
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification
-from kernelproof.errors import UsageError
-from kernelproof.report.export.writing import told
+from kernelproof.errors import UsageError, writing
 from kernelproof.runs.bundles.layout import (
     FORMAT,
     MANIFEST,
@@ -174,7 +173,7 @@ def write_bundle(attempts: Iterable[Bundled], path: Path) -> tuple[str, int]:
 
 def _write(path: Path, data: bytes) -> None:
     """Beside the file first, and then in its place: nobody ever reads half of it."""
-    with told(path):
+    with writing(path):
         if path.exists() and not path.is_file():
             raise UsageError(f"{path} is no file; give a file's name with -o")
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
