@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import Store, open_store
+from tests.db import samples
 
 BOTH = ("sqlite", "postgresql")
 """A file with `STORES = BOTH` has tests that hold on either."""
@@ -32,10 +32,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) 
             yield opened
         postgres.sql(f"DROP DATABASE {name} WITH (FORCE)")
         return
-    path = tmp_path / "db" / "attempts.sqlite"
-    path.parent.mkdir()
-    shutil.copy(empty_database, path)
-    with open_store(path, create=False) as opened:
+    with samples.new_store(tmp_path, empty_database) as opened:
         yield opened
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 from kernelproof.db.reported import Imported
-from kernelproof.db.store import Store
+from kernelproof.db.store import Store, open_store
 from kernelproof.hashing import sha256_text
 from kernelproof.types import (
     AttemptKey,
@@ -39,6 +41,14 @@ from kernelproof.version import VERIFIER
 
 SOURCE = "class ModelNew: ..."
 CPP_SMALL = VerifySettings(backend="cpp", size="small")
+
+
+def new_store(workspace: Path, empty_database: Path) -> Store:
+    """The store of a workspace, open: a copy of the empty one."""
+    path = workspace / "db" / "attempts.sqlite"
+    path.parent.mkdir(parents=True)
+    shutil.copy(empty_database, path)
+    return open_store(path, create=False)
 
 
 def problem(number: int = 1, level: int = 1, source: str | None = None) -> Problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from typer.testing import CliRunner
 
 from kernelproof.cli.leaderboard import leaderboard
 from kernelproof.cli.show import show
-from kernelproof.db.store import Store, open_store
+from kernelproof.db.store import Store
+from tests.db import samples
 from tests.report import hostile_attempts
 
 Command = Callable[..., str]
@@ -25,20 +25,14 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(workspace: Path, empty_database: Path) -> Iterator[Store]:
-    path = workspace / "db" / "attempts.sqlite"
-    path.parent.mkdir()
-    shutil.copy(empty_database, path)
-    with open_store(path, create=False) as opened:
+    with samples.new_store(workspace, empty_database) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def hostile_store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Attempts of hostile texts; tests only read it."""
-    path = tmp_path_factory.mktemp("hostile") / "db" / "attempts.sqlite"
-    path.parent.mkdir()
-    shutil.copy(empty_database, path)
-    with open_store(path, create=False) as opened:
+    with samples.new_store(tmp_path_factory.mktemp("hostile"), empty_database) as opened:
         hostile_attempts.fill(opened)
         yield opened
 

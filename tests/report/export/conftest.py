@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from kernelproof.cli.export import export
-from kernelproof.db.store import Store, open_store
+from kernelproof.db.store import Store
 from kernelproof.types import Status, VerifySettings
 from tests.db import samples
 
@@ -21,10 +20,7 @@ TF32 = VerifySettings(backend="cpp", size="small", numerics="tf32")
 
 @pytest.fixture(scope="session")
 def filled(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    path = tmp_path_factory.mktemp("exported") / "db" / "attempts.sqlite"
-    path.parent.mkdir()
-    shutil.copy(empty_database, path)
-    with open_store(path, create=False) as store:
+    with samples.new_store(tmp_path_factory.mktemp("exported"), empty_database) as store:
         good, poor = samples.settings("vendor:good", name="a"), samples.settings("vendor:poor", name="a")
         samples.judge(store, samples.problem(1), good, Status.WRONG_OUTPUT)
         samples.judge(store, samples.problem(1), good, speedup=2.0, turn=2)

@@ -125,10 +125,6 @@ class Tab:
         """The page as it is printed."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
 
-    def screenshot(self) -> bytes:
-        """A PNG of what is in view."""
-        return base64.b64decode(self.call("Page.captureScreenshot")["data"])
-
 
 @contextmanager
 def tab(profile: Path) -> Iterator[Tab]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.store import Store, open_store
+from kernelproof.db.store import Store
 from kernelproof.report.html.gathering import gather
 from kernelproof.report.html.page import page
 from kernelproof.types import Status
@@ -22,10 +21,7 @@ SPEEDUPS = {1: 2.0, 2: 0.5, 3: 10.5, 10: 1.25}
 
 @pytest.fixture(scope="session")
 def filled(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    path = tmp_path_factory.mktemp("reported") / "db" / "attempts.sqlite"
-    path.parent.mkdir()
-    shutil.copy(empty_database, path)
-    with open_store(path, create=False) as store:
+    with samples.new_store(tmp_path_factory.mktemp("reported"), empty_database) as store:
         for number, speedup in SPEEDUPS.items():
             samples.judge(store, samples.problem(number), samples.settings("vendor:good"), speedup=speedup)
             samples.judge(store, samples.problem(number), samples.settings("vendor:poor"), speedup=0.4)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kernelproof.db.store import Store, open_store
+from kernelproof.db.store import Store
 from kernelproof.types import Status
 from tests.db import samples
 from tests.report.serving.server import Server, serving
@@ -26,10 +25,7 @@ def fill(store: Store) -> None:
 
 def new_workspace(path: Path, empty_database: Path) -> Path:
     """A workspace with these attempts."""
-    database = path / "db" / "attempts.sqlite"
-    database.parent.mkdir(parents=True)
-    shutil.copy(empty_database, database)
-    with open_store(database, create=False) as store:
+    with samples.new_store(path, empty_database) as store:
         fill(store)
     return path
 
