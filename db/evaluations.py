@@ -31,6 +31,7 @@ from kernelproof.db.finished import Finished, add_finished
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.models import Text
 from kernelproof.db.owners import is_gone
+from kernelproof.db.portions import portions
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.texts import Library, keep
 from kernelproof.types import VerifySettings
@@ -89,8 +90,7 @@ class Evaluations:
 
         def found(session: Session) -> set[str]:
             ended: set[str] = set()
-            for start in range(0, len(numbers), 500):
-                chosen = numbers[start : start + 500]
+            for chosen in portions(numbers):
                 ended |= set(session.scalars(select(e.id).where(e.id.in_(chosen), e.state.not_in(OPEN))))
             return ended
 
