@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from kernelproof.errors import MachineError, UsageError
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""The names by which a machine knows itself."""
 
 
 @contextmanager
@@ -54,5 +57,30 @@ def is_local(host: str) -> bool:
     """Whether nobody on another machine reaches this address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_ours(hosts: Sequence[str], names: Collection[str], server: str) -> bool:
+    """Whether a request's `Host` headers name this server, and no foreign name that points to it.
+
+    `names`: hosts under which it may be asked, beside `server`, the address that the connection came to.
+    """
+    if len(hosts) != 1:
+        return False
+    name = _name(hosts[0])
+    return name in {each.casefold() for each in names} or (bool(name) and _same_address(name, server))
+
+
+def _name(host: str) -> str:
+    """The name in a header `Host`, without the port and without an IPv6 address's brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].casefold()
+    return host.rpartition(":")[0].casefold() if ":" in host else host.casefold()
+
+
+def _same_address(name: str, server: str) -> bool:
+    try:
+        return ipaddress.ip_address(name) == ipaddress.ip_address(server)
     except ValueError:
         return False

@@ -10,11 +10,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from kernelproof.errors import StoreError
 from kernelproof.service import evaluations, kernelgym, nemo_gym, operators
-from kernelproof.service.guard import Bounded, Refused, refused, told
+from kernelproof.service.guard import Bounded, Named, Refused, refused, told
 from kernelproof.service.state import Service
 from kernelproof.version import __version__
 
@@ -32,7 +31,7 @@ def make_app(service: Service, *, hosts: list[str]) -> FastAPI:
     app = FastAPI(title="kernelproof", version=__version__, lifespan=alive, docs_url=None, redoc_url=None)
     app.state.service = service
     app.add_middleware(Bounded)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    app.add_middleware(Named, names=hosts)
     app.add_exception_handler(Refused, refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
 
 from kernelproof.db.store import Store
+from kernelproof.listening import is_ours
 
 BODY_BYTES = 64 << 20
 """Most bytes of a request's body."""
@@ -69,6 +71,32 @@ class Door:
                 WWW_Authenticate="Bearer",
             )
         return Known(found.name, found.quota)
+
+
+class Named:
+    """Refuses requests under a foreign name: a page of a foreign site can let its own name point to this
+    machine (DNS rebinding)."""
+
+    def __init__(self, app: App, names: Collection[str]) -> None:
+        """`names`: hosts by which the service may be called; `*` among them: by all."""
+        self._app, self._names = app, names
+
+    async def __call__(
+        self,
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        """One request, as ASGI has it."""
+        if scope["type"] != "http" or "*" in self._names:
+            await self._app(scope, receive, send)
+            return
+        hosts = Headers(scope=scope).getlist("host")
+        if is_ours(hosts, self._names, scope["server"][0]):
+            await self._app(scope, receive, send)
+            return
+        why = "this name is not one of this service; --allow-host of serve-api adds one"
+        await told(400, "host", why)(scope, receive, send)
 
 
 class Bounded:

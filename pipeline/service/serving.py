@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelproof.db.store import open_store
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.listening import in_url, is_local, listening_at
+from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
@@ -29,7 +29,6 @@ PATIENCE_S = 10.0
 PAUSE_S = 1.0
 """Between a worker's unexpected end and the start of another one, at first; it doubles up to PAUSES_S."""
 PAUSES_S = 60.0
-LOCAL_NAMES = ["127.0.0.1", "localhost", "[::1]"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
         with listening_at(host, port) as listening:
             at = listening.getsockname()[1]
             shown = in_url(host)
-            app = make_app(service, hosts=[*LOCAL_NAMES, shown, *names])
+            app = make_app(service, hosts=[*LOOPBACK, host, *names])
             config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
             # uvicorn raises the signal that ended it once more, when the worker is still to be ended.
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -6,14 +6,14 @@ origin with our pages. The browser still sends the foreign name as `Host`, so th
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+from kernelproof.listening import is_ours
+
 UNFRAMED = "frame-ancestors 'none'"
 """A rule that a page itself cannot make: no other page may hold it."""
 HEADERS = {
@@ -34,7 +34,7 @@ class Guard:
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
         """`names`: hosts under which it may be asked, beside the address that a connection came to."""
         self._app = app
-        self._names = {name.casefold() for name in names}
+        self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers, or refuses: 421 for a foreign name, 405 for a method that is not for reading."""
@@ -49,29 +49,10 @@ class Guard:
         await self._answer(scope)(scope, receive, send_bound)
 
     def _answer(self, scope: Scope) -> ASGIApp:
-        hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) != 1 or not self._is_ours(hosts[0], scope):
+        if not is_ours(Headers(scope=scope).getlist("host"), self._names, scope["server"][0]):
             return PlainTextResponse(
                 "This name is not one of this server. Use the address that kernelproof serve printed.", 421
             )
         if scope["method"] not in ("GET", "HEAD"):
             return PlainTextResponse("Only reading is possible here.", 405, {"allow": "GET, HEAD"})
         return self._app
-
-    def _is_ours(self, host: str, scope: Scope) -> bool:
-        name = _name(host)
-        return name in self._names or (bool(name) and _same_address(name, scope["server"][0]))
-
-
-def _name(host: str) -> str:
-    """The name in a header `Host`, without the port and without an IPv6 address's brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].casefold()
-    return host.rpartition(":")[0].casefold() if ":" in host else host.casefold()
-
-
-def _same_address(name: str, server: str) -> bool:
-    try:
-        return ipaddress.ip_address(name) == ipaddress.ip_address(server)
-    except ValueError:
-        return False

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
-from kernelproof.listening import in_url, is_local, listening_at
+from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.report.serving.app import application
 from kernelproof.report.serving.events import MOST_CLIENTS, Events
-from kernelproof.report.serving.guard import LOOPBACK, Guard
+from kernelproof.report.serving.guard import Guard
 from kernelproof.report.serving.opened import Opened
 from kernelproof.report.serving.pages import Pages
 from kernelproof.workspace import DatabasePlace
