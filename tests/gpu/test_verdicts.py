@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelproof.devices.discovery import require_gpu
 from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Pace, Status, Verification, VerifySettings
@@ -145,11 +146,12 @@ def test_a_fault_is_its_own_and_the_next_candidate_is_unharmed(
 
 
 def memory_at_rest() -> int:
-    """Bytes of the GPU's memory in use: the least within some seconds, as processes end behind a verdict."""
+    """Bytes in use of the memory of the GPU that is measured on: the least within some seconds, as processes
+    end behind a verdict."""
     import pynvml
 
     pynvml.nvmlInit()
-    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    handle = pynvml.nvmlDeviceGetHandleByUUID(require_gpu().uuid)
     least, until = pynvml.nvmlDeviceGetMemoryInfo(handle).used, time.monotonic() + 5
     while time.monotonic() < until:
         time.sleep(0.1)
