@@ -108,21 +108,27 @@ def upgrade(
 ) -> None:
     """Bring the database to this version's schema, after a backup.
 
-    Every command that opens a database upgrades it; this one makes a backup before.
+    Every command that opens a database upgrades it; this one makes a backup before. Of a database on a server
+    it makes none: take pg_dump before.
     """
     from kernelproof.db.upkeep.upgrading import carry_out, plan
     from kernelproof.report.plain import say
 
-    path = storage.file
-    planned = plan(path, backup_to)
+    place = storage.database
+    planned = plan(place, backup_to)
     if not planned.steps:
-        say(f"{path} has the newest schema, {planned.newest}: nothing to do")
+        say(f"{place} has the newest schema, {planned.newest}: nothing to do")
         return
-    say(f"{path} has schema {planned.found}; to {planned.newest} it takes:")
+    say(f"{place} has schema {planned.found}; to {planned.newest} it takes:")
     for step in planned.steps:
         say(f"  {step}")
+    copy = planned.backup
     if dry_run:
-        say(f"before that, a backup would be made: {planned.backup}")
+        say(
+            f"before that, a backup would be made: {copy}"
+            if copy
+            else "no backup would be made: take pg_dump"
+        )
         return
-    carry_out(path, planned)
-    say(f"done; as it was before it is in {planned.backup}")
+    carry_out(place, planned)
+    say(f"done; as it was before it is in {copy}" if copy else "done, in one transaction")

@@ -165,10 +165,7 @@ class StorageOptions:
 
         place = self.database
         if not isinstance(place, Path):
-            raise UsageError(
-                f"{place} is on a server, which has tools for this: pg_dump, VACUUM. Every command that "
-                "opens it brings it to the newest schema"
-            )
+            raise UsageError(f"{place} is on a server, which has tools for this: pg_dump, VACUUM")
         return place
 
 

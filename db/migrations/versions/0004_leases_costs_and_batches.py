@@ -59,9 +59,12 @@ def upgrade() -> None:
 
 def _retractions_with_a_history() -> None:
     permit("retractions", "update", "delete")
-    # A server has no rows of before, and there a table that is renamed keeps the names of its constraints.
-    kept = op.get_bind().dialect.name == "sqlite"
-    op.rename_table("retractions", "old_retractions") if kept else op.drop_table("retractions")
+    # The rows are held here: on a server a table that is renamed keeps the names of its constraints.
+    connection = op.get_bind()
+    old = connection.execute(
+        sa.text("SELECT verification_id, reason, created FROM retractions ORDER BY created")
+    ).all()
+    op.drop_table("retractions")
     op.create_table(
         "retractions",
         sa.Column("id", Whole, nullable=False),
@@ -75,10 +78,12 @@ def _retractions_with_a_history() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_retractions"),
     )
     op.create_index("ix_retractions_verification_id", "retractions", ["verification_id"], unique=False)
-    if kept:
-        op.execute(
-            "INSERT INTO retractions (verification_id, counts, reason, created) "
-            "SELECT verification_id, 0, reason, created FROM old_retractions ORDER BY created"
+    if old:
+        connection.execute(
+            sa.text(
+                "INSERT INTO retractions (verification_id, counts, reason, created) "
+                "VALUES (:verification_id, :counts, :reason, :created)"
+            ),
+            [{**row._asdict(), "counts": False} for row in old],
         )
-        op.drop_table("old_retractions")
     forbid("retractions", "update", "delete", instead="retract, never change")

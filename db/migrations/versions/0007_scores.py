@@ -42,33 +42,47 @@ def upgrade() -> None:
 
 
 def _copy(connection: sa.Connection) -> None:
-    for run, kind, settings in connection.exec_driver_sql("SELECT id, kind, settings FROM runs").fetchall():
+    runs = connection.execute(sa.text("SELECT id, kind, settings FROM runs")).all()
+    for run, kind, settings in runs:
         if kind == "generate":
             stored = json.loads(settings)
             usual = "repair" if stored.get("turns", 1) > 1 else "sample"
-            strategy = stored.get("strategy") or usual
-            connection.exec_driver_sql("UPDATE runs SET strategy = ? WHERE id = ?", (strategy, run))
-    found = connection.exec_driver_sql("SELECT id, settings, verifier FROM verifications")
+            strategy = {"strategy": stored.get("strategy") or usual, "id": run}
+            connection.execute(sa.text("UPDATE runs SET strategy = :strategy WHERE id = :id"), strategy)
+    found = connection.execute(sa.text("SELECT id, settings, verifier FROM verifications"))
     for some in iter(lambda: found.fetchmany(1000), []):
-        connection.exec_driver_sql(
-            "UPDATE verifications SET rigor = ?, screening = ?, policy = ? WHERE id = ?",
-            [(*_settings(settings), _policy(verifier), number) for number, settings, verifier in some],
+        connection.execute(
+            sa.text(
+                "UPDATE verifications SET rigor = :rigor, screening = :screening, policy = :policy "
+                "WHERE id = :id"
+            ),
+            [
+                {**_settings(settings), "policy": _policy(verifier), "id": number}
+                for number, settings, verifier in some
+            ],
         )
-    found = connection.exec_driver_sql(
-        "SELECT verification_id, against, roofline FROM measurements "
-        "WHERE against <> '[]' OR roofline IS NOT NULL"
+    found = connection.execute(
+        sa.text(
+            "SELECT verification_id, against, roofline FROM measurements "
+            "WHERE against <> '[]' OR roofline IS NOT NULL"
+        )
     )
     for some in iter(lambda: found.fetchmany(1000), []):
-        connection.exec_driver_sql(
-            f"UPDATE measurements SET {', '.join(f'{name} = ?' for name in COPIES)} "
-            "WHERE verification_id = ?",
-            [(*_copies(against, roofline), number) for number, against, roofline in some],
+        connection.execute(
+            sa.text(
+                f"UPDATE measurements SET {', '.join(f'{name} = :{name}' for name in COPIES)} "
+                "WHERE verification_id = :id"
+            ),
+            [
+                {**dict(zip(COPIES, _copies(against, roofline), strict=True)), "id": number}
+                for number, against, roofline in some
+            ],
         )
 
 
-def _settings(stored: str) -> tuple[str, bool]:
+def _settings(stored: str) -> dict[str, Any]:
     settings = json.loads(stored)
-    return settings.get("rigor", "standard"), settings.get("bar") is not None
+    return {"rigor": settings.get("rigor", "standard"), "screening": settings.get("bar") is not None}
 
 
 def _policy(verifier: object) -> str | None:
