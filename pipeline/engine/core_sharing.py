@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kernelproof.engine.fifo import Fifo
 from kernelproof.engine.referee_process import RefereeLost
+from kernelproof.engine.stop import Stop
 from kernelproof.types import CoreShares
 
 MEASURED_CORES = 2
@@ -113,10 +114,10 @@ class Cores:
         self._measuring = self._closed = False
 
     @contextmanager
-    def building(self) -> Iterator[None]:
-        """A place for one build; the others wait. Raises RefereeLost when closed meanwhile."""
+    def building(self, stop: Stop | None = None) -> Iterator[None]:
+        """A place for one build; the others wait. Raises RefereeLost when closed meanwhile, Stopped."""
         with self._changed:
-            self._wait(self._builds, lambda: self._building < self._most and not self._measuring)
+            self._wait(self._builds, lambda: self._building < self._most and not self._measuring, stop)
             self._building += 1
         try:
             yield
@@ -127,10 +128,10 @@ class Cores:
                 self._changed.notify_all()
 
     @contextmanager
-    def measuring(self) -> Iterator[None]:
-        """All cores, once nothing is built or waits to be. Raises RefereeLost when closed meanwhile."""
+    def measuring(self, stop: Stop | None = None) -> Iterator[None]:
+        """All cores, once nothing is built or waits to be. Raises as `building` does."""
         with self._changed:
-            self._wait(self._measurements, lambda: not (self._building or self._builds or self._measuring))
+            self._wait(self._measurements, self._quiet, stop)
             self._measuring = True
         try:
             yield
@@ -139,13 +140,16 @@ class Cores:
                 self._measuring = False
                 self._changed.notify_all()
 
+    def _quiet(self) -> bool:
+        return not (self._building or self._builds or self._measuring)
+
     def close(self) -> None:
         """Ends every wait."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
-    def _wait(self, queue: Fifo, ready: Callable[[], bool]) -> None:
-        queue.wait_for(lambda: self._closed or ready())
+    def _wait(self, queue: Fifo, ready: Callable[[], bool], stop: Stop | None) -> None:
+        queue.wait_for(lambda: self._closed or ready(), stop)
         if self._closed:
             raise RefereeLost("the engine was closed")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from kernelproof.backends import backend
@@ -22,10 +22,11 @@ from kernelproof.devices.discovery import device_for, environment_for, interpret
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.core_sharing import Cores, builds_at_once, measured_threads
 from kernelproof.engine.prebuild import Prebuilt, prebuild
+from kernelproof.engine.record import Record
 from kernelproof.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
 from kernelproof.engine.referees import Referees
+from kernelproof.engine.stop import Stop, ended_later
 from kernelproof.errors import DeviceUnfit, MachineError, UsageError
-from kernelproof.hashing import sha256_text
 from kernelproof.policy import review
 from kernelproof.pysource import compiles_itself
 from kernelproof.sandbox import Group, on_cores, sweep
@@ -42,7 +43,6 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.types.verify_request import VerifyRequest
-from kernelproof.version import VERIFIER
 from kernelproof.workspace import cache_bound, cache_directory
 
 MAX_TRIES = 3
@@ -50,6 +50,9 @@ MAX_TRIES = 3
 MAX_HANDED_BACK = 16
 """The number of times that a candidate gives the device back for a build. Then compilers run while it has
 the device."""
+STOPPED_SECONDS = 20.0
+"""So long a referee may go on with a candidate whose caller has asked for the end. Then it is ended, too: a
+new one takes half of that."""
 MAX_GPUS = 2
 """A candidate after which so many GPUs failed their canary is not let near another."""
 
@@ -117,14 +120,17 @@ class Engine:
         problem: Problem,
         settings: VerifySettings,
         on_stage: OnStage = lambda _: None,
+        stop: Stop | None = None,
     ) -> Verification:
         """One candidate's verification. A candidate's failure is its status, never an exception.
 
         Raises UsageError for a size the problem has not, or a problem whose own code fails; MachineError
-        for what this machine lacks.
+        for what this machine lacks; Stopped when `stop` is asked: at once where the candidate waits or is
+        built, STOPPED_SECONDS later at most where a referee has it.
         """
+        stop = stop or Stop()
         settings = _in_numbers(settings)
-        record = _Record(source, problem, settings)
+        record = Record(source, problem, settings)
         findings = review(source, problem, settings.backend)
         fatal = next((f for f in findings if f.severity is Severity.ERROR and f.status), None)
         if fatal is not None and fatal.status is not None:
@@ -134,10 +140,7 @@ class Engine:
         request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
         with self._referees.expected(device, self._readying(request)):  # one starts while the build runs
             began = time.monotonic()
-            # The threads that watch the compilers stay off the cores kept for measurements, as the compilers
-            # do.
-            with self._cores.building(), on_cores(self._referees.others):
-                on_stage("build")
+            with self._building(on_stage, stop):
                 prebuilt = self._prebuilt(source, problem, settings)
             if self._closed:
                 raise RefereeLost("the engine was closed")
@@ -150,7 +153,7 @@ class Engine:
                     update = {"first_calls": first.library, "compiled_ahead": not first.log}
                     request = request.model_copy(update=update)
                 made = dict(prebuilt.contents)
-                verdict = self._judged(record, request, made, on_stage)
+                verdict = self._judged(record, request, made, on_stage, stop)
                 self._require_compilers(verdict.builds, settings)
                 builds = with_origin(verdict.builds, [*prebuilt.builds, *made.values()]) or prebuilt.builds
             else:
@@ -169,7 +172,7 @@ class Engine:
         return prebuild(builder, self._cache, source, settings, self._jobs, problem, runs_here=here)
 
     def _after_build(
-        self, record: _Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
+        self, record: Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
     ) -> Verification | None:
         """The verdict, where the build stage already decides it."""
         first = prebuilt.first_calls
@@ -187,8 +190,20 @@ class Engine:
         reason = "this machine has no CUDA device to run it on"
         return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
 
+    @contextmanager
+    def _building(self, on_stage: OnStage, stop: Stop) -> Iterator[None]:
+        """A place for a build, whose compilers end when `stop` is asked. Raises RefereeLost, Stopped."""
+        # The threads that watch the compilers stay off the cores kept for measurements, as the compilers do.
+        with self._cores.building(stop), on_cores(self._referees.others), self._jobs.part() as mine:
+            on_stage("build")
+            try:
+                with stop.by(mine.close):
+                    yield
+            finally:
+                stop.check()  # whatever else came of compilers that were killed
+
     def _judged(
-        self, record: _Record, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage
+        self, record: Record, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, stop: Stop
     ) -> Verification:
         """The referee's verdict. `made`: what was built for it, by content; more is added when it is handed
         back."""
@@ -196,13 +211,14 @@ class Engine:
         while tries < MAX_TRIES:
             if self._closed:
                 raise RefereeLost("the engine was closed")
+            stop.check()
             began = time.monotonic()
             try:
-                verdict = self._before_referee(request, made, on_stage, handed_back < MAX_HANDED_BACK)
+                verdict = self._before_referee(request, made, on_stage, stop, handed_back < MAX_HANDED_BACK)
             except HandedBack as error:
                 handed_back += 1
                 lost_s += time.monotonic() - began
-                self._build_outside(error.request, request.settings, made, on_stage)
+                self._build_outside(error.request, request.settings, made, on_stage, stop)
                 continue
             except RefereeLost as error:
                 trouble = str(error)
@@ -223,24 +239,29 @@ class Engine:
         return record.ended(Status.INFRASTRUCTURE_ERROR, f"{trouble}, {MAX_TRIES} times")
 
     def _before_referee(
-        self, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, hand_back: bool
+        self, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, stop: Stop, hand_back: bool
     ) -> Verification:
-        """One try. Raises HandedBack, RefereeLost, DeviceUnfit."""
+        """One try. Raises HandedBack, RefereeLost, DeviceUnfit, Stopped."""
         on_stage("queued")
-        alone = self._cores.measuring() if request.device == "cpu" else nullcontext()
-        with alone, self._referees.taken(request.device) as referee:
+        alone = self._cores.measuring(stop) if request.device == "cpu" else nullcontext()
+        with alone, self._referees.taken(request.device, stop) as referee:
             try:
-                return self._asked(referee, request, made, on_stage, hand_back)
+                with ended_later(stop, STOPPED_SECONDS, partial(self._replace, referee)):
+                    return self._asked(referee, request, made, on_stage, hand_back)
             except DeviceUnfit as error:
                 self._give_up(referee, str(error))  # before another candidate takes it
                 raise
 
     def _build_outside(
-        self, wanted: BuildRequest, settings: VerifySettings, made: dict[str, Build], on_stage: OnStage
+        self,
+        wanted: BuildRequest,
+        settings: VerifySettings,
+        made: dict[str, Build],
+        on_stage: OnStage,
+        stop: Stop,
     ) -> None:
         """Builds what a referee met, while it has another candidate."""
-        with self._cores.building(), on_cores(self._referees.others):
-            on_stage("build")
+        with self._building(on_stage, stop):
             build = self._current_builder().build(wanted, seconds=settings.build_seconds)
         made[wanted.content_sha256] = build
 
@@ -348,36 +369,6 @@ def _in_numbers(settings: VerifySettings) -> VerifySettings:
     if settings.threads or not backend(settings.backend).counts_threads:
         return settings
     return settings.model_copy(update={"threads": measured_threads()})
-
-
-class _Record:
-    """Makes verifications that ended before a referee saw the candidate."""
-
-    def __init__(self, source: str, problem: Problem, settings: VerifySettings) -> None:
-        self.source, self.problem, self.settings = source, problem, settings
-
-    def ended(
-        self,
-        status: Status,
-        reason: str,
-        findings: tuple[Finding, ...] = (),
-        prebuilt: Prebuilt | None = None,
-        details: str = "",
-    ) -> Verification:
-        return Verification(
-            status=status,
-            reason=reason,
-            problem_id=self.problem.id,
-            problem_sha256=self.problem.sha256,
-            candidate_sha256=sha256_text(self.source),
-            settings=self.settings,
-            findings=findings,
-            builds=prebuilt.builds if prebuilt else (),
-            sandbox=prebuilt.sandbox if prebuilt else None,
-            details=details[:20_000],
-            verifier=VERIFIER,
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        )
 
 
 def require_device(name: str) -> None:

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
+from kernelproof.engine.stop import Stop
+
 T = TypeVar("T")
 
 
@@ -21,18 +23,26 @@ class Fifo:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def wait_for(self, ready: Callable[[], T]) -> T:
+    def wait_for(self, ready: Callable[[], T], stop: Stop | None = None) -> T:
         """Waits until this caller is the first of the queue and `ready()` is true, and returns what it
         returned.
 
         The caller holds `changed`. Only the first of the queue calls `ready`; its exceptions pass through.
+        Raises Stopped when `stop` is asked meanwhile.
         """
+        stop = stop or Stop()
         ticket = object()
         self._queue.append(ticket)
         try:
-            while not (self._queue[0] is ticket and (found := ready())):
-                self._changed.wait()
-            return found
+            with stop.by(self._wake):
+                while not (self._queue[0] is ticket and (found := ready())):
+                    self._changed.wait()
+                    stop.check()
+                return found
         finally:
             self._queue.remove(ticket)
+            self._changed.notify_all()
+
+    def _wake(self) -> None:
+        with self._changed:
             self._changed.notify_all()

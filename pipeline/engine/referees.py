@@ -20,6 +20,7 @@ from kernelproof.devices.discovery import Gpu
 from kernelproof.engine.core_sharing import shares_by_gpu
 from kernelproof.engine.fifo import Fifo
 from kernelproof.engine.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
+from kernelproof.engine.stop import Stop
 from kernelproof.types import CoreShares
 
 
@@ -75,11 +76,11 @@ class Referees:
                 self._expected -= 1
 
     @contextmanager
-    def taken(self, device: str) -> Iterator[RefereeProcess]:
+    def taken(self, device: str, stop: Stop | None = None) -> Iterator[RefereeProcess]:
         """A referee of `device` for this thread alone; the thread that waits longest is next. Raises as
-        `expected`."""
+        `expected`, and Stopped."""
         with self._changed:
-            place = self._waiting[device].wait_for(lambda: self._free(device))[0]
+            place = self._waiting[device].wait_for(lambda: self._free(device), stop)[0]
             referee = self._started(place)
             key = _key(place)
             self._taken.add(key)

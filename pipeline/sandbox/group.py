@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from kernelproof.errors import SandboxError
@@ -29,19 +31,31 @@ class Group:
         # A running process is kept alive by the thread that watches it.
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._closed = False
+        self._parts = threading.local()
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called: a thread that waits in order to start a job may give up."""
-        return self._closed
+        return any(group._closed for group in self._with_part())
+
+    @contextmanager
+    def part(self) -> Iterator[Group]:
+        """The jobs that this thread starts within the block are those of the given group, too: `close` of
+        that one ends them alone, and this thread starts no more of them. Blocks do not nest."""
+        self._parts.now = Group()
+        try:
+            yield self._parts.now
+        finally:
+            del self._parts.now
 
     def start(self, job: Job, *, unsafe: bool = False) -> Process:
         """As `kernelproof.sandbox.start`; raises `SandboxError` also when the group is closed."""
         self._require_open()
         process = start(replace(job, cores=self._cores, nice=self._nice()), unsafe=unsafe)
-        with self._lock:
-            self._processes.add(process)
-        if self._closed:  # while it was starting
+        for group in self._with_part():
+            with group._lock:
+                group._processes.add(process)
+        if self.closed:  # while it was starting
             process.kill("closed")
             self._require_open()
         return process
@@ -68,6 +82,10 @@ class Group:
             running = sum(process.wait(0) is None for process in self._processes)
         return min(MOST_NICE, 1 + running)
 
+    def _with_part(self) -> tuple[Group, ...]:
+        part: Group | None = getattr(self._parts, "now", None)
+        return (self,) if part is None else (self, part)
+
     def _require_open(self) -> None:
-        if self._closed:
+        if self.closed:
             raise SandboxError("no job is started any more: the work was ended")

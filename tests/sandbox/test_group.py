@@ -41,6 +41,25 @@ def test_closing_ends_every_job_and_refuses_further_ones() -> None:
             group.start(sleeper(first.path))
 
 
+def test_a_part_ends_alone() -> None:
+    group = Group()
+    with Scratch() as first, Scratch() as second:
+        other = group.start(sleeper(first.path))
+        with group.part() as part:
+            mine = group.start(sleeper(second.path))
+            assert not group.closed
+            part.close()
+            outcome = mine.wait(0)
+            assert outcome is not None and (outcome.state, outcome.reason) == ("killed", "closed")
+            assert group.closed  # for this thread, which therefore starts no more
+            with pytest.raises(SandboxError, match="no job is started any more"):
+                group.start(sleeper(second.path))
+        assert not group.closed and other.wait(0) is None
+        again = group.start(sleeper(second.path))
+        group.close()
+        assert again.wait(0) is not None and other.wait(0) is not None
+
+
 def test_its_jobs_run_on_its_cores() -> None:
     mine = os.sched_getaffinity(0)
     for cores in ((min(mine),), ()):
