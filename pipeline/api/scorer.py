@@ -22,7 +22,7 @@ from kernelproof.runs.many import kept_before
 from kernelproof.runs.prompts import first_question
 from kernelproof.runs.single import Verified, verify_given
 from kernelproof.runs.stream import verify_persistently
-from kernelproof.types import Problem, Prompt, Response, Status, Verification
+from kernelproof.types import Problem, Prompt, Status, Verification
 from kernelproof.workspace import open_workspace
 
 
@@ -116,24 +116,20 @@ class Scorer:
         if not done.status.counts_against_model:
             why = done.verification.reason if done.verification else done.status.meaning
             raise MachineError(f"this machine failed, and the program has no score: {why}")
-        return self._scored(done, given.response, kept=before is not None)
+        return self._scored(done, kept=before is not None)
 
-    def _scored(self, done: Verified, response: Response, *, kept: bool) -> Score:
+    def _scored(self, done: Verified, *, kept: bool) -> Score:
         assert done.attempt_id is not None
         measured = done.verification.measurement if done.verification else None
         value = measured.claimed if measured is not None and done.status is Status.CORRECT else 0.0
         return Score(
             value=value,
-            feedback=self._feedback(done, response),
+            feedback=feedback_text(self.problem, self.settings, done.extraction, done.verification),
             status=done.status,
             verification=done.verification,
             attempt_id=done.attempt_id,
             kept=kept,
         )
-
-    def _feedback(self, done: Verified, response: Response) -> str:
-        found = done.extraction, done.verification
-        return feedback_text(self.problem, self.settings, response, *found, asked=self.prompt)
 
     def _opened(self) -> _Open:
         """Engine and store of this process; a forked child has its own."""

@@ -1,6 +1,6 @@
 """Prompts: templates rendered for a problem and for what its last answer came to. Runs nothing."""
 
-from kernelproof.prompting.compose import first_prompt, plan_prompt, plans_prompt, repair_prompt
+from kernelproof.prompting.compose import first_prompt, plan_prompt, plans_prompt, repair_prompt, repair_text
 from kernelproof.prompting.evidence import KnownPlan, Shown, Tried
 from kernelproof.prompting.failure import Failure
 from kernelproof.prompting.templates import (
@@ -27,6 +27,7 @@ __all__ = [
     "plan_prompt",
     "plans_prompt",
     "repair_prompt",
+    "repair_text",
     "trim_log",
     "trim_text",
     "without_thinking",

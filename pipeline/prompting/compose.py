@@ -102,14 +102,25 @@ def repair_prompt(
     response; the newest are shown. Raises UsageError as `first_prompt` does.
     """
     chosen = open_template(template or default_template(backend))
-    variables = _common(problem, backend, size) | _evidence(failure, shown, tried)
     return _prompt(
         chosen,
         backend,
         system=previous.system,
-        user=chosen.render("repair.j2", variables),
+        user=_repair(chosen, problem, backend, size, _evidence(failure, shown, tried)),
         history=_with_answer(previous, response),
     )
+
+
+def repair_text(
+    problem: Problem, *, backend: str, size: str = "full", template: str, failure: Failure
+) -> str:
+    """The words of `repair_prompt` alone, which do not depend on the conversation. Raises UsageError."""
+    text = _repair(open_template(template), problem, backend, size, _evidence(failure, (), ()))
+    return _encodable(text)
+
+
+def _repair(chosen: Template, problem: Problem, backend: str, size: str, told: dict[str, Any]) -> str:
+    return chosen.render("repair.j2", _common(problem, backend, size) | told)
 
 
 def plans_prompt(

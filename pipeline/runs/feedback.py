@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from kernelproof.db.views import StoredAttempt
-from kernelproof.prompting import Failure, repair_prompt
-from kernelproof.runs.prompts import first_question
+from kernelproof.prompting import Failure, repair_text
 from kernelproof.runs.strategies import find_strategy
-from kernelproof.types import Extraction, Problem, Prompt, Response, Verification, VerifySettings
+from kernelproof.types import Extraction, Problem, Verification, VerifySettings
 
 
 def template_of_searches() -> str:
@@ -17,28 +16,22 @@ def template_of_searches() -> str:
 def feedback_text(
     problem: Problem,
     settings: VerifySettings,
-    response: Response,
     extraction: Extraction,
     verification: Verification | None,
-    *,
-    asked: Prompt | None = None,
 ) -> str:
-    """Errors, or the times and what bounds them. `asked`: the first question, where it is known."""
-    template = template_of_searches()
+    """Errors, or the times and what bounds them."""
     failure = (
         Failure.from_verification(verification)
         if verification is not None
         else Failure.from_extraction(extraction)
     )
-    return repair_prompt(
+    return repair_text(
         problem,
         backend=settings.backend,
         size=settings.size,
-        template=template,
-        previous=asked or first_question(problem, settings, template),
-        response=response,
+        template=template_of_searches(),
         failure=failure,
-    ).user
+    )
 
 
 def feedback_on(attempt: StoredAttempt) -> str | None:
@@ -47,4 +40,4 @@ def feedback_on(attempt: StoredAttempt) -> str | None:
         return None
     verification = attempt.verdict.verification if attempt.verdict else None
     settings = verification.settings if verification else attempt.run.verify
-    return feedback_text(attempt.problem, settings, attempt.response, attempt.extraction, verification)
+    return feedback_text(attempt.problem, settings, attempt.extraction, verification)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.prompting import Failure, first_prompt, repair_prompt
+from kernelproof.prompting import Failure, first_prompt, repair_prompt, repair_text
 from kernelproof.types import (
     BuildState,
     Check,
@@ -30,6 +30,12 @@ def repaired(failure: Failure, text: str | None = "my answer", previous: Prompt 
         response=Response(text=text),
         failure=failure,
     )
+
+
+def test_the_words_alone_are_those_of_the_prompt() -> None:
+    failure = Failure(status=Status.RUNTIME_ERROR, details="a lone surrogate: \ud800")
+    alone = repair_text(problem(), backend="cpp", size="small", template="basic-v1", failure=failure)
+    assert "a lone surrogate" in alone and alone == repaired(failure).user
 
 
 def test_the_conversation_grows_by_question_and_answer() -> None:

@@ -1,0 +1,6 @@
+"""What the evaluation service costs beside its engine: ``python -m benchmarks.service overhead``.
+
+`overhead` compares the service with its engine called directly, `paired` compares candidates an hour,
+`queue` fills the queue with a hundred thousand evaluations, `memory` watches the processes. They print
+figures, write them as JSON, and assert nothing.
+"""

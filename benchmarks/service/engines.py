@@ -1,0 +1,89 @@
+"""The engines that the benchmarks put behind the service, and call directly: with a note of every call.
+
+The stand-in answers with the record of a real verification after a given time, in which it uses no core. So
+compilers do not share the cores with the service, and its own cost is seen.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import IO, Protocol
+
+from kernelproof.engine.referee_process import OnStage
+from kernelproof.hashing import sha256_text
+from kernelproof.types import Problem, Verification, VerifySettings
+
+
+class Verifies(Protocol):
+    """What a worker asks of an engine."""
+
+    def verify(
+        self, source: str, problem: Problem, settings: VerifySettings, on_stage: OnStage = ...
+    ) -> Verification: ...
+
+    def close(self) -> None: ...
+
+
+class StandIn:
+    """Answers every candidate with the same verification, after so many seconds."""
+
+    def __init__(self, verdict: Verification, seconds: float) -> None:
+        self._verdict, self._seconds = verdict, seconds
+        self._closed = threading.Event()
+
+    def verify(
+        self,
+        source: str,
+        problem: Problem,
+        settings: VerifySettings,
+        on_stage: OnStage = lambda _: None,
+    ) -> Verification:
+        """The record, as one of this candidate."""
+        on_stage("timing")
+        self._closed.wait(self._seconds)
+        of = {"problem_id": problem.id, "problem_sha256": problem.sha256, "settings": settings}
+        return self._verdict.model_copy(update={**of, "candidate_sha256": sha256_text(source)})
+
+    def close(self) -> None:
+        """Ends the calls that are under way."""
+        self._closed.set()
+
+
+class Noted:
+    """An engine, each of whose calls is noted in a file: which candidate, when it began, when it ended."""
+
+    def __init__(self, engine: Verifies, notes: Path) -> None:
+        self._engine = engine
+        self._file: IO[str] = notes.open("a", buffering=1)
+        self._turn = threading.Lock()
+
+    def verify(
+        self,
+        source: str,
+        problem: Problem,
+        settings: VerifySettings,
+        on_stage: OnStage = lambda _: None,
+    ) -> Verification:
+        """The engine's answer."""
+        began = time.time()
+        verdict = self._engine.verify(source, problem, settings, on_stage)
+        line = json.dumps([sha256_text(source), began, time.time()])
+        with self._turn:
+            self._file.write(line + "\n")
+        return verdict
+
+    def close(self) -> None:
+        """Ends the engine."""
+        self._engine.close()
+
+
+def read_notes(notes: Path) -> dict[str, tuple[float, float]]:
+    """Beginning and end, in Unix time, of the last call for each candidate, by the SHA-256 of its source."""
+    found = {}
+    for line in notes.read_text().splitlines():
+        key, began, ended = json.loads(line)
+        found[key] = (began, ended)
+    return found
