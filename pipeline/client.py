@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 import os
 import random
+import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +28,7 @@ import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.providers.waiting import retry_after
 
 URL = "KERNELPROOF_URL"
 TOKEN = "KERNELPROOF_TOKEN"
@@ -34,9 +37,13 @@ WAIT_S = 60.0
 AT_ONCE = 64
 """Requests that wait at the same time."""
 BATCH = 256
-"""Evaluations that are sent in one request."""
+"""Most evaluations that are sent in one request."""
+BATCH_BYTES = 16 << 20
+"""Most bytes of sources in one request, unless one alone has more."""
 PATIENCE_S = 600.0
 """How long a service that is full, restarted or away is asked again."""
+FIRST_PAUSE_S = 0.2
+"""Before a request is sent again for the first time; then it doubles."""
 _LATER = frozenset({429, 502, 503, 504})
 
 
@@ -63,11 +70,11 @@ class Candidate:
     """The idempotency key: the same one gets the same evaluation."""
 
     def body(self) -> dict[str, Any]:
-        """As the service takes it."""
+        """As the service takes it. Lone surrogates, which no request can carry, are replaced."""
         given = {
             "problem": self.problem,
             "reference": self.reference,
-            "source": self.source,
+            "source": _encodable(self.source),
             "settings": self.settings,
             "priority": self.priority,
             "deadline_s": self.deadline_s,
@@ -112,6 +119,11 @@ class Evaluated:
         return 1.0 + max(0.0, math.log2(self.score)) if self.score > 0 else 1.0
 
     @property
+    def failed(self) -> bool:
+        """Whether the service failed at it: no fault of the candidate's."""
+        return bool(self.raw["infrastructure"])
+
+    @property
     def ended(self) -> bool:
         """Whether it will not change any more."""
         return self.state not in ("queued", "running")
@@ -141,9 +153,10 @@ class AsyncClient:
 
         Raises UsageError without a URL.
         """
-        address = url or os.environ.get(URL)
-        if not address:
-            raise UsageError(f"where is the service? give its URL, or set {URL}=http://HOST:PORT")
+        address = url or os.environ.get(URL) or ""
+        if not re.match(r"https?://[^/]", address):
+            given = f"not {address!r}" if address else f"or set {URL}"
+            raise UsageError(f"where is the service? give its URL, http://HOST:PORT, {given}")
         secret = token or os.environ.get(TOKEN)
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._patience_s = patience_s
@@ -158,49 +171,78 @@ class AsyncClient:
         """The end of one evaluation. Raises as `evaluate_many`."""
         return (await self.evaluate_many([candidate]))[0]
 
-    async def evaluate_many(self, candidates: Iterable[Candidate]) -> list[Evaluated]:
+    async def evaluate_many(self, candidates: Iterable[Candidate], *, again: int = 0) -> list[Evaluated]:
         """The ends of all evaluations, in the order of the candidates.
+
+        `again`: how often those are sent again at which the service failed.
 
         Raises UsageError for a request that the service refuses, MachineError where it cannot be reached.
         """
-        sent = await self.submit(candidates)
-        ended = list(sent)
-        places = anyio.Semaphore(AT_ONCE)
+        chosen = list(candidates)
+        ended = await self._ended(await self.submit(chosen))
+        for _ in range(again):
+            failed = [number for number, each in enumerate(ended) if each.failed]
+            anew = [replace(chosen[number], key=uuid.uuid4().hex) for number in failed]
+            for number, found in zip(failed, await self._ended(await self.submit(anew)), strict=True):
+                ended[number] = found
+        return ended
+
+    async def submit(self, candidates: Iterable[Candidate]) -> list[Evaluated]:
+        """Puts them into the queue, and does not wait for their ends."""
+        sent: list[Evaluated] = []
+        for bodies in _batches(candidates):
+            sent += await self._send(bodies)
+        return sent
+
+    async def _send(self, bodies: list[dict[str, Any]]) -> list[Evaluated]:
+        """One request; more, where the queue has no place for so many at once."""
+        try:
+            said = await self._ask(
+                "POST", "/v1/evaluations", json={"evaluations": bodies}, at_once=len(bodies) > 1
+            )
+        except _Full:
+            half = len(bodies) // 2
+            return await self._send(bodies[:half]) + await self._send(bodies[half:])
+        found = [_evaluated(each) for each in said.get("evaluations", ())]
+        if len(found) != len(bodies):
+            raise MachineError(f"{self._http.base_url} is no evaluation service: its answer has other fields")
+        return found
+
+    async def _ended(self, sent: list[Evaluated]) -> list[Evaluated]:
+        """Their ends. Raises the first error alone, not as a group."""
+        ended, places, errors = list(sent), anyio.Semaphore(AT_ONCE), list[UsageError | MachineError]()
 
         async def wait(number: int) -> None:
             async with places:
-                ended[number] = await self.wait(sent[number].id)
+                try:
+                    ended[number] = await self.wait(sent[number].id)
+                except (UsageError, MachineError) as error:
+                    errors.append(error)
+                    group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
             for number, each in enumerate(sent):
                 if not each.ended:
                     group.start_soon(wait, number)
+        if errors:
+            raise errors[0]
         return ended
-
-    async def submit(self, candidates: Iterable[Candidate]) -> list[Evaluated]:
-        """Puts them into the queue, and does not wait for their ends."""
-        chosen, sent = list(candidates), list[Evaluated]()
-        for start in range(0, len(chosen), BATCH):
-            bodies = [each.body() for each in chosen[start : start + BATCH]]
-            said = await self._ask("POST", "/v1/evaluations", json={"evaluations": bodies})
-            sent += [Evaluated.of(each) for each in said["evaluations"]]
-        return sent
 
     async def wait(self, number: str) -> Evaluated:
         """The end of an evaluation."""
         while True:
             said = await self._ask("GET", f"/v1/evaluations/{number}", params={"wait": WAIT_S})
-            found = Evaluated.of(said)
+            found = _evaluated(said)
             if found.ended:
                 return found
 
     async def get(self, number: str) -> Evaluated:
         """The evaluation as it is now."""
-        return Evaluated.of(await self._ask("GET", f"/v1/evaluations/{number}"))
+        return _evaluated(await self._ask("GET", f"/v1/evaluations/{number}"))
 
     async def cancel(self, number: str) -> Evaluated:
         """Cancels an evaluation, unless it has ended."""
-        return Evaluated.of(await self._ask("DELETE", f"/v1/evaluations/{number}"))
+        return _evaluated(await self._ask("DELETE", f"/v1/evaluations/{number}"))
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -214,24 +256,28 @@ class AsyncClient:
     ) -> None:
         await self.aclose()
 
-    async def _ask(self, method: str, path: str, **request: Any) -> dict[str, Any]:
-        """The answer, asked for again while the service is full or away."""
-        pause, until = 0.2, anyio.current_time() + self._patience_s
+    async def _ask(self, method: str, path: str, *, at_once: bool = False, **request: Any) -> dict[str, Any]:
+        """The answer, asked for again while the service is full or away.
+
+        `at_once`: raises _Full where it is full, in place of waiting.
+        """
+        pause, until = FIRST_PAUSE_S, anyio.current_time() + self._patience_s
         while True:
             try:
                 answer = await self._http.request(method, path, **request)
-            except httpx2.TransportError as error:
-                trouble, wait = (
-                    f"{self._http.base_url} cannot be reached: {error or type(error).__name__}",
-                    pause,
-                )
+            except httpx2.RequestError as error:
+                trouble = f"{self._http.base_url} cannot be reached: {error or type(error).__name__}"
+                wait = pause
             else:
                 if answer.status_code not in _LATER:
                     return _read(answer)
-                trouble, wait = _message(answer), float(answer.headers.get("retry-after", pause))
+                if at_once and answer.status_code == 429:
+                    raise _Full
+                trouble, asked = _message(answer), retry_after(answer.headers)
+                wait = pause if asked is None else max(asked, FIRST_PAUSE_S)
             if anyio.current_time() + wait > until:
                 raise MachineError(trouble)
-            await anyio.sleep(wait * random.uniform(0.8, 1.2))
+            await anyio.sleep(wait * random.uniform(1.0, 1.2))
             pause = min(10.0, pause * 2)
 
 
@@ -254,9 +300,9 @@ class Client:
         """The end of one evaluation. Raises as `AsyncClient.evaluate_many`."""
         return self._portal.call(self._client.evaluate, candidate)
 
-    def evaluate_many(self, candidates: Sequence[Candidate]) -> list[Evaluated]:
-        """The ends of all evaluations, in the order of the candidates."""
-        return self._portal.call(self._client.evaluate_many, candidates)
+    def evaluate_many(self, candidates: Sequence[Candidate], *, again: int = 0) -> list[Evaluated]:
+        """As `AsyncClient.evaluate_many`."""
+        return self._portal.call(partial(self._client.evaluate_many, candidates, again=again))
 
     def submit(self, candidates: Sequence[Candidate]) -> list[Evaluated]:
         """Puts them into the queue, and does not wait for their ends."""
@@ -288,9 +334,43 @@ class Client:
         self.close()
 
 
+class _Full(Exception):
+    """The queue has no place for so many evaluations."""
+
+
+def _batches(candidates: Iterable[Candidate]) -> Iterator[list[dict[str, Any]]]:
+    """Bodies that go into one request each."""
+    batch, size = list[dict[str, Any]](), 0
+    for each in candidates:
+        more = len(each.source) + len(each.reference or "")
+        if batch and (len(batch) == BATCH or size + more > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(each.body())
+        size += more
+    if batch:
+        yield batch
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _evaluated(said: Any) -> Evaluated:
+    try:
+        return Evaluated.of(said)
+    except (KeyError, TypeError, AttributeError):
+        raise MachineError("what answers is no evaluation service: its answer has other fields") from None
+
+
 def _read(answer: httpx2.Response) -> dict[str, Any]:
     if answer.is_success:
-        found: dict[str, Any] = answer.json()
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise MachineError(f"{answer.url} is no evaluation service: its answer is no JSON object")
         return found
     if answer.status_code < 500:
         raise UsageError(_message(answer))

@@ -17,15 +17,16 @@ IMPORT_ALL = """
 import json, pkgutil, sys
 from importlib import import_module
 import kernelproof
+NEED_PACKAGES = ("kernelproof.trainers.skyrl", "kernelproof.trainers.openenv")
 for found in pkgutil.walk_packages(kernelproof.__path__, "kernelproof."):
     top = found.name.split(".")[1]
     if top not in ("prompts", "reference_models") and not found.name.endswith("__main__"):
-        if ".migrations" not in found.name and found.name != "kernelproof.trainers.skyrl":
+        if ".migrations" not in found.name and found.name not in NEED_PACKAGES:
             import_module(found.name)
 print(json.dumps({name: getattr(module, "__file__", None) for name, module in sys.modules.items()}))
 """
-"""Run in the root of the repository, where `import pipeline` would find the folder. One module is left out:
-it needs SkyRL's package, which is not installed, and tests/service/test_clients.py imports it."""
+"""Run in the root of the repository, where `import pipeline` would find the folder. Two modules are left out:
+each defines a class of a trainer's package, and tests/trainers imports it where that is installed."""
 
 
 def imported(path: Path) -> set[str]:

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from kernelproof.errors import StoreError
-from kernelproof.service import evaluations, kernelgym, nemo_gym, operators
+from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
 from kernelproof.service.guard import Bounded, Named, Refused, refused, told
 from kernelproof.service.state import Service
 from kernelproof.version import __version__
@@ -36,7 +36,7 @@ def make_app(service: Service, *, hosts: list[str]) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(StoreError, _store)
-    for part in (evaluations, operators, kernelgym, nemo_gym):
+    for part in (evaluations, operators, kernelgym, nemo_gym, openrlhf):
         app.include_router(part.router)
     return app
 

@@ -20,7 +20,7 @@ from kernelproof.errors import UsageError
 from kernelproof.service.answers import answer
 from kernelproof.service.guard import Known, Refused
 from kernelproof.service.requests import Code, EvaluationRequest, Word
-from kernelproof.service.state import Caller, Service, TheService, body_of, read
+from kernelproof.service.state import Caller, Service, TheService, body_of, made, read
 from kernelproof.types import Status
 
 router = APIRouter()
@@ -78,7 +78,8 @@ class Task(BaseModel):
         settings: dict[str, Any] = {"trials": self.num_correct_trials, "measure": timed}
         if self.backend is not None:
             settings["backend"] = self.backend
-        return EvaluationRequest(
+        return made(
+            EvaluationRequest,
             problem=self.problem,
             reference=None if self.problem else (self.reference_code or ""),
             source=self.kernel_code,

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from kernelproof.client import Evaluated
 from kernelproof.service.guard import Refused
 from kernelproof.service.requests import EvaluationRequest, Word
-from kernelproof.service.state import WAIT_S, Caller, TheService, body_of, read
+from kernelproof.service.state import WAIT_S, Caller, TheService, body_of, made, read
 
 router = APIRouter()
 
@@ -49,7 +49,7 @@ async def verify(request: Request, service: TheService, caller: Caller) -> dict[
     """The reward of a rollout, by its last message; `mask_sample` where the service failed."""
     raw = await request.body()
     asked = read(VerifyRequest, raw)
-    sent = EvaluationRequest(problem=asked.verifier_metadata.problem, source=_text(asked.response))
+    sent = made(EvaluationRequest, problem=asked.verifier_metadata.problem, source=_text(asked.response))
     [found] = await anyio.to_thread.run_sync(service.submit, caller, [sent])
     await service.until_ended(found, WAIT_S)
     said = await anyio.to_thread.run_sync(service.answer, caller, found.id)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from kernelproof.client import Evaluated
 from kernelproof.db.evaluation_records import OPEN, KeyTaken, QueueFull, StoredEvaluation, Submitted
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
@@ -38,7 +40,27 @@ class Service:
 
     def submit(self, caller: Known, asked: list[EvaluationRequest]) -> list[StoredEvaluation]:
         """Puts all of them into the queue, or none. Raises Refused."""
+        return self._put(caller, self._read(asked))
+
+    def submit_once(self, caller: Known, asked: list[EvaluationRequest]) -> list[StoredEvaluation]:
+        """As `submit`, but equal work that this caller sent so before is taken, unless it came to nothing."""
         items = self._read(asked)
+        return self._put(
+            caller, [replace(item, idempotency_key=self._newest_key(caller, item)) for item in items]
+        )
+
+    def _newest_key(self, caller: Known, item: Submitted) -> str:
+        """The idempotency key of equal work that may still come to something, or a new one."""
+        for number in count():
+            key = f"once:{item.request_sha256}:{number}"
+            found = self.store.service.evaluations.with_key(caller.name, key)
+            if found is None or found.state in OPEN:
+                return key
+            if Evaluated.of(answer(self.store, found)).reward is not None:
+                return key
+        raise AssertionError
+
+    def _put(self, caller: Known, items: list[Submitted]) -> list[StoredEvaluation]:
         self._require_deadlines(items)
         try:
             return self.store.service.evaluations.submit(
@@ -125,6 +147,14 @@ def read(model: type[Model], raw: bytes) -> Model:
             why = error.errors()[0]["msg"].removeprefix("Invalid JSON: ")
             raise Refused(400, "not_json", f"the body is not JSON: {why}") from None
         raise Refused(422, "invalid", explain(error, {"": "the body"})) from None
+
+
+def made(model: type[Model], **given: Any) -> Model:
+    """A record of what came in another protocol. Raises Refused."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise Refused(422, "invalid", explain(error)) from None
 
 
 def body_of(model: Any) -> dict[str, Any]:

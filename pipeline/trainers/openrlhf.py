@@ -1,6 +1,6 @@
-"""OpenRLHF: `--remote_rm_url .../kernelproof/trainers/openrlhf.py`.
+"""OpenRLHF: `--reward.remote_url .../kernelproof/trainers/openrlhf.py`, or the service's route `/get_reward`.
 
-The labels of the data set are the problems. OpenRLHF waits 180 s for a batch.
+The labels of the data set are the problems.
 """
 
 from __future__ import annotations
@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelproof.trainers.rewards import rewards
+from kernelproof.trainers.rewards import AGAIN, candidate, client, reward_of
 
 
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str], **more: Any
 ) -> dict[str, Any]:
-    """Rewards of a batch. A query is the prompt with the answer behind it."""
+    """Rewards of a batch. A query is the prompt with the answer behind it.
+
+    Raises MachineError where the service failed: OpenRLHF then has no reward, which is not 0.
+    """
     answers = [query.removeprefix(prompt) for query, prompt in zip(queries, prompts, strict=True)]
-    found = rewards(answers, labels)
-    known = [reward or 0.0 for reward in found]
-    judged = [float(reward is not None) for reward in found]
-    return {"rewards": known, "scores": known, "extra_logs": {"judged": judged}}
+    sent = [candidate(answer, label) for answer, label in zip(answers, labels, strict=True)]
+    found = client().evaluate_many(sent, again=AGAIN)
+    known = [reward_of(each) for each in found]
+    correct = [float(each.correct) for each in found]
+    return {"rewards": known, "scores": known, "extra_logs": {"correct": correct}}

@@ -6,7 +6,11 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from kernelproof.client import Candidate, Client
+from kernelproof.client import Candidate, Client, Evaluated
+from kernelproof.errors import MachineError
+
+AGAIN = 2
+"""An answer at which the service failed is sent again so often."""
 
 
 @functools.cache
@@ -16,12 +20,12 @@ def client() -> Client:
 
 
 def rewards(sources: Sequence[str], problems: Sequence[str], **settings: Any) -> list[float | None]:
-    """The reward of each answer for its problem. Raises UsageError, MachineError.
+    """The reward of each answer for its problem; None where the service failed.
 
-    `settings`: of the verification.
+    `settings`: of the verification. Raises UsageError, MachineError.
     """
     sent = [candidate(source, problem, settings) for source, problem in zip(sources, problems, strict=True)]
-    return [found.reward for found in client().evaluate_many(sent)]
+    return [found.reward for found in client().evaluate_many(sent, again=AGAIN)]
 
 
 def candidate(source: str, problem: str, settings: dict[str, Any] | None = None) -> Candidate:
@@ -30,6 +34,18 @@ def candidate(source: str, problem: str, settings: dict[str, Any] | None = None)
     if "class Model" in problem:
         return Candidate(source, reference=problem, settings=settings)
     return Candidate(source, problem=problem, settings=settings)
+
+
+def reward_of(found: Evaluated, unjudged: float | None = None) -> float:
+    """The reward, for trainers that know no missing one.
+
+    `unjudged`: in place of a missing one. Raises MachineError where it is None.
+    """
+    if found.reward is not None:
+        return found.reward
+    if unjudged is not None:
+        return unjudged
+    raise MachineError(f"the service did not judge an answer, so that it has no reward: {found.reason}")
 
 
 def text_of(answer: Any) -> str:

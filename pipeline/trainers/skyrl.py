@@ -10,7 +10,7 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from kernelproof.trainers.rewards import candidate, client
+from kernelproof.trainers.rewards import AGAIN, candidate, client, reward_of
 
 
 class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # its package has no types
@@ -20,16 +20,18 @@ class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # its package has no types
         super().__init__()
         given = extras or {}
         self._problem = str(given["reward_spec"]["ground_truth"])
+        self._unjudged = (env_config or {}).get("unjudged")
         self.max_turns = int(given.get("max_turns", 1))
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """One answer: its reward, and the evidence as the next question. A failure of ours gives 0 and
-        `judged: False`."""
+        """One answer: its reward, and the evidence as the next question.
+
+        Where the service failed `unjudged` of the environment's settings is the reward, and MachineError is
+        raised where there is none.
+        """
         self.turns += 1
-        found = client().evaluate(candidate(action, self._problem))
-        reward, done = found.reward, self.turns >= self.max_turns
+        [found] = client().evaluate_many([candidate(action, self._problem)], again=AGAIN)
+        reward, done = reward_of(found, self._unjudged), self.turns >= self.max_turns
         next_question = [] if done else [{"role": "user", "content": found.feedback or ""}]
-        metadata = {"status": found.status, "score": found.score, "judged": reward is not None}
-        return BaseTextEnvStepOutput(
-            observations=next_question, reward=reward or 0.0, done=done, metadata=metadata
-        )
+        metadata = {"status": found.status, "score": found.score, "judged": found.reward is not None}
+        return BaseTextEnvStepOutput(observations=next_question, reward=reward, done=done, metadata=metadata)

@@ -1,18 +1,34 @@
-"""verifiers: `vf.Rubric(funcs=[kernel_reward])`. The data set's column `answer` is the problem."""
+"""verifiers: a task's reward `kernelproof.trainers.verifiers:task_reward`; its data has the field `problem`.
+
+Before version 0.2: `vf.Rubric(funcs=[kernel_reward])`, and the data set's column `answer` is the problem.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kernelproof.client import AsyncClient
-from kernelproof.trainers.rewards import candidate, text_of
+from kernelproof.trainers.rewards import AGAIN, candidate, reward_of, text_of
+
+
+async def task_reward(task: Any, trace: Any) -> float:
+    """The reward of one rollout, by its last reply. Raises MachineError where the service failed: verifiers
+    then has an error and no reward.
+
+    `task`: its data, whose `problem` is an id or a source. `trace`: what the model said.
+    """
+    return await _reward(str(trace.last_reply), str(task.problem))
 
 
 async def kernel_reward(completion: Any, answer: str, **state: Any) -> float:
-    """The reward of one rollout, by its last message. verifiers knows no missing reward: then it is 0.
+    """The same for a rubric. verifiers then takes a failure for 0 and logs it.
 
     `state`: prompt, info and what else verifiers offers, which is not looked at.
     """
+    return await _reward(text_of(completion), answer)
+
+
+async def _reward(source: str, problem: str) -> float:
     async with AsyncClient() as client:
-        found = await client.evaluate(candidate(text_of(completion), answer))
-    return found.reward or 0.0
+        [found] = await client.evaluate_many([candidate(source, problem)], again=AGAIN)
+    return reward_of(found)

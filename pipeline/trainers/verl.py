@@ -1,4 +1,4 @@
-"""verl: `custom_reward_function.path=.../kernelproof/trainers/verl.py`, whose function is `compute_score`.
+"""verl: `reward.custom_reward_function.path=.../kernelproof/trainers/verl.py`, function `compute_score`.
 
 `reward_model.ground_truth` of the data set is the problem: an id, or its source.
 """
@@ -7,12 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproof.trainers.rewards import rewards
+from kernelproof.trainers.rewards import AGAIN, candidate, client, reward_of
 
 
 def compute_score(
-    data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any] | None = None
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: dict[str, Any] | None = None,
+    *,
+    unjudged: float | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    """The reward of one answer. verl knows no missing reward: then `score` is 0 and `judged` is 0."""
-    [found] = rewards([solution_str], [ground_truth])
-    return {"score": found or 0.0, "judged": float(found is not None)}
+    """The reward of one answer.
+
+    verl knows no missing reward. Where the service failed `unjudged` is the score, and MachineError is raised
+    where that is None. verl gives it from `custom_reward_function.reward_kwargs`.
+    """
+    [found] = client().evaluate_many([candidate(solution_str, ground_truth)], again=AGAIN)
+    return {
+        "score": reward_of(found, unjudged),
+        "correct": float(found.correct),
+        "judged": float(found.reward is not None),
+    }

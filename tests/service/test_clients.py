@@ -176,7 +176,7 @@ def test_rewards_by_the_protocols_of_trainers() -> None:
     right, wrong = material.right(), material.wrong()
     talk = [[{"role": "assistant", "content": material.fenced(right)}], material.fenced(wrong)]
     assert trl.kernel_reward(completions=talk, problem=["relu", "relu"], prompts=["", ""]) == [1.0, 0.0]
-    assert verl.compute_score("set", wrong, "relu") == {"score": 0.0, "judged": 1.0}
+    assert verl.compute_score("set", wrong, "relu") == {"score": 0.0, "correct": 0.0, "judged": 1.0}
     assert verl.compute_score("set", right, material.RELU, {"index": 1})["score"] == 1.0
     assert anyio.run(lambda: verifiers.kernel_reward(completion=talk[0], answer="relu", info={})) == 1.0
     said = openrlhf.reward_func(["Write." + right, "Write." + wrong], ["Write."] * 2, ["relu"] * 2)
@@ -224,3 +224,17 @@ def test_nemo_gym_verifies_a_rollout(service: Running) -> None:
     assert "no response of the Responses API" in error(service.ask("POST", "/verify", json=broken), 422)
     nameless = {**rollout, "verifier_metadata": {}}
     assert "verifier_metadata.problem" in error(service.ask("POST", "/verify", json=nameless), 422)
+
+
+def test_openrlhf_asks_for_a_batch(service: Running) -> None:
+    """As OpenRLHF's published client does: one request, and the same again after an error."""
+    right, wrong = material.right(), material.wrong()
+    labels = ["relu", material.RELU, "relu"]
+    sent = {"query": ["Write." + each for each in (right, wrong, right)], "prompts": ["Write."] * 3}
+    said = service.ask("POST", "/get_reward", json={**sent, "labels": labels}).json()
+    assert said["rewards"] == said["scores"] == [1.0, 0.0, 1.0]
+    before = service.ask("GET", "/v1/queue").json()["states"]
+    assert service.ask("POST", "/get_reward", json={**sent, "labels": labels}).json() == said
+    assert service.ask("GET", "/v1/queue").json()["states"] == before, "equal work was done again"
+    assert "same length" in error(service.ask("POST", "/get_reward", json={**sent, "labels": ["relu"]}), 422)
+    assert "no problem" in error(service.ask("POST", "/get_reward", json={**sent, "labels": ["x"] * 3}), 422)
