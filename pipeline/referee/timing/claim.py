@@ -4,16 +4,17 @@
 (`clock.outer_call_ms`), and the truth the ratio of the work that both do. Assume that (1) all of a block's
 work is done between its request and the delivery of its results: its inputs are new, and the candidate is
 held still at other times; (2) the outer clock's error in it is independent from round to round and symmetric
-about zero: it is the difference between two blocks of processes that are alike; (3) the baseline's blocks
-exceed those that it has alone by no more than `bounded` lets through. Then whatever the candidate does in a
-round (hide work, do it in the first call, idle, report any times) leaves the outer time alone or makes it
-longer. So it makes none of the rounds' order statistics and Walsh averages smaller, and the bound that the
-sign test and Wilcoxon's signed-rank test leave above the truth's time is below it with a chance of `RISK` at
-most (`stats.sure_centre`). The claim is at most `REACH` times its inverse: beyond `REACH` times the truth it
-lies with no more than that chance at each look. Of fewer than eight rounds the worst is the bound, which errs
-with a chance of 2^-n: so few are kept only of a candidate that is clearly slower, or where time was up.
-Nothing else is assumed of how errors are distributed, and corrections are never sums of separate statistics,
-so there is no mixture that several of them each forgive.
+about zero: it is the difference between two blocks of processes that are alike, and where other programs want
+the core, they stretch both blocks by the share that they stretch the baseline's calls by (`clock.stretch`);
+(3) the baseline's blocks exceed those that it has alone by no more than `bounded` lets through. Then whatever
+the candidate does in a round (hide work, do it in the first call, idle, report any times) leaves the outer
+time alone or makes it longer. So it makes none of the rounds' order statistics and Walsh averages smaller,
+and the bound that the sign test and Wilcoxon's signed-rank test leave above the truth's time is below it with
+a chance of `RISK` at most (`stats.sure_centre`). The claim is at most `REACH` times its inverse: beyond
+`REACH` times the truth it lies with no more than that chance at each look. Of fewer than eight rounds the
+worst is the bound, which errs with a chance of 2^-n: so few are kept only of a candidate that is clearly
+slower, or where time was up. Nothing else is assumed of how errors are distributed, and corrections are never
+sums of separate statistics, so there is no mixture that several of them each forgive.
 
 The inner clock sharpens the claim: within what the outer clock reaches, the median of its ratios is the
 estimate, with a bootstrap interval. Where the outer clock does not reach that, its own bound is the claim.

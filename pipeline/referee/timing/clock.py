@@ -7,7 +7,9 @@ difference of their blocks by the outer clock is the difference of their work, w
 
     outer call of the candidate = call of the baseline + (its block - the baseline's block) / calls
 
-This needs no word of the candidate's. What `kernelproof.referee.timing.claim` makes of it is the result.
+Where its block is the shorter one, what it saves is divided by what other programs stretched the baseline's
+calls by (`stretch`). This needs no word of the candidate's. What `kernelproof.referee.timing.claim` makes of
+it is the result.
 """
 
 from __future__ import annotations
@@ -82,7 +84,22 @@ def call_ms(times: Sequence[float]) -> float:
     the median, and the ratio of the two sides depend on how many there are. What a candidate does in it for
     the calls that follow is in the outer clock's time.
     """
-    return median(times[1:] or times)
+    return median(_settled(times))
+
+
+def stretch(times: Sequence[float]) -> float:
+    """How many times as long as undisturbed the calls of a block took: their mean over their median, 1 at
+    least.
+
+    Other programs that want the core interrupt some calls. The median leaves them out, the block has all of
+    them. The first call is left out here as in `call_ms`: it is cold on both sides, without other programs.
+    """
+    return max(1.0, fmean(_settled(times)) / call_ms(times))
+
+
+def _settled(times: Sequence[float]) -> Sequence[float]:
+    """All calls of a block but the first; of a single call that one."""
+    return times[1:] or times
 
 
 def log_ratios(rounds: Sequence[Round]) -> list[float]:
@@ -93,9 +110,13 @@ def log_ratios(rounds: Sequence[Round]) -> list[float]:
 def outer_call_ms(r: Round) -> float:
     """One call of the candidate by the outer clock alone: the baseline's, and what its block took longer.
 
-    By its error it may be below zero, where calls are short.
+    Waiting for a core stretches a block by a share of its length, and so the difference of two blocks too.
+    The baseline's call is a median without waits. So what a shorter block saves is brought to the same
+    measure: it is divided by `stretch`. What a longer block takes more is not. By its error the result may be
+    below zero, where calls are short.
     """
-    return call_ms(r.baseline) + (r.host_ms - r.baseline_host_ms) / len(r.baseline)
+    longer = (r.host_ms - r.baseline_host_ms) / len(r.baseline)
+    return call_ms(r.baseline) + (longer if longer > 0 else longer / stretch(r.baseline))
 
 
 def inside_ms(rounds: Sequence[Round]) -> float:

@@ -2,7 +2,8 @@
 
 Noise as measured on an H200 (16 references of level 1 against themselves, 24 November 2026): by the outer
 clock two blocks of the same work differ by 0.04 to 0.45 ms in the median, now and then by far more, always
-upwards; calls by the inner clock by 0.1 to 0.5 %.
+upwards; calls by the inner clock by 0.1 to 0.5 %. Where other programs want the cores, they interrupt calls
+and loops at random (`waits_ms`): a side that works longer is interrupted more often.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ class Noise:
     """Share of blocks that are far off."""
     common: float = 0.0
     """Relative, of all calls of a round: clocks that drift."""
+    waits_ms: float = 0.0
+    """Other programs interrupt a side at random, for so long in the mean."""
+    runs_ms: float = 4.0
+    """How long it runs between two interruptions, in the mean: a scheduler's slice."""
+    cold_ms: float = 0.0
+    """How much longer the first call of a block takes."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,11 @@ class Machine:
         self._call_ms, self._calls = call_ms, calls
         self._random = random.Random(seed)
 
+    def rounds(self, count: int) -> list[Round]:
+        """So many rounds, in pairs of two numbers of calls, as the stopwatch would make them."""
+        few = max(1, -(-3 * self._calls // 4))
+        return [self.round(calls) for _ in range(count // 2) for calls in (few, self._calls)]
+
     def measured(self, settings: VerifySettings, round_seconds: float = 0.12) -> Measurement:
         """Rounds until the stopping rule says so, and what they come to."""
         rounds: list[Round] = []
@@ -81,7 +93,7 @@ class Machine:
         slow = self._candidate.slows if trick == "slow baseline" else 1.0
         baseline, baseline_host = self._baseline(calls, slow, drift)
         work = self._call_ms / self._candidate.speedup * drift
-        true = [work * (1 + self._random.gauss(0, self._noise.call)) for _ in range(calls)]
+        true = self._calls_of(work, calls)
         host = self._host(sum(true), calls)
         told = true
         if trick == "hide":
@@ -106,11 +118,27 @@ class Machine:
 
     def _baseline(self, calls: int, slow: float, drift: float) -> tuple[list[float], float]:
         work = self._call_ms * slow * drift
-        times = [work * (1 + self._random.gauss(0, self._noise.call)) for _ in range(calls)]
+        times = self._calls_of(work, calls)
         return times, self._host(sum(times), calls)
+
+    def _calls_of(self, work_ms: float, calls: int) -> list[float]:
+        """Times of a block's calls."""
+        true = [work_ms * (1 + self._random.gauss(0, self._noise.call)) for _ in range(calls)]
+        true[0] += self._noise.cold_ms
+        return [self._beside_others(ms) for ms in true]
+
+    def _beside_others(self, work_ms: float) -> float:
+        """How long so much work takes where other programs want the core: it is interrupted at random."""
+        if not self._noise.waits_ms:
+            return work_ms
+        waits, ran = 0.0, self._random.expovariate(1 / self._noise.runs_ms)
+        while ran < work_ms:
+            waits += self._random.expovariate(1 / self._noise.waits_ms)
+            ran += self._random.expovariate(1 / self._noise.runs_ms)
+        return work_ms + waits
 
     def _host(self, work_ms: float, calls: int) -> float:
         noise = abs(self._random.gauss(0, self._noise.block_ms))
         if self._random.random() < self._noise.outliers:
             noise *= 10
-        return work_ms + LOOP_MS * calls + 2.0 + noise
+        return work_ms + self._beside_others(LOOP_MS * calls + 2.0) + noise
