@@ -10,12 +10,12 @@ from typing import Any
 
 from kernelproof.version import __version__
 
-__all__ = ["Score", "Scorer", "Submission", "Verifier", "__version__", "verify"]
+__all__ = ["Result", "Score", "Scorer", "Submission", "Ticket", "Verifier", "__version__", "verify"]
 
 
 def __getattr__(name: str) -> Any:
     """Loads the others when they are first asked for: this package is also imported inside the sandbox."""
-    if name in ("Score", "Scorer", "Submission", "Verifier", "verify"):
+    if name in ("Result", "Score", "Scorer", "Submission", "Ticket", "Verifier", "verify"):
         from kernelproof import api
 
         return getattr(api, name)

@@ -1,8 +1,10 @@
 """kernelproof from Python: `from kernelproof import verify`, `Verifier` for many candidates, and `Scorer` for
 searches that another program leads."""
 
+from kernelproof.api.results import CandidateLike, Result, Results, Submission
 from kernelproof.api.scorer import Score, Scorer
-from kernelproof.api.verifier import CandidateLike, Result, Results, Submission, Verifier, verify
+from kernelproof.api.ticket import Ticket
+from kernelproof.api.verifier import Verifier, verify
 
 __all__ = [
     "CandidateLike",
@@ -11,6 +13,7 @@ __all__ = [
     "Score",
     "Scorer",
     "Submission",
+    "Ticket",
     "Verifier",
     "verify",
 ]

@@ -2,86 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from kernelproof.api.judging import Judging
+from kernelproof.api.results import C, CandidateLike, Result, Results, Submission, deadline_of, seconds
 from kernelproof.api.rules import Rules, text_of
+from kernelproof.api.ticket import Ticket
 from kernelproof.engine.engine import Engine, require_device
+from kernelproof.engine.stop import Stop
 from kernelproof.errors import UsageError
 from kernelproof.runs.single import verdict_on
-from kernelproof.runs.stream import Stream, places, verify_persistently
+from kernelproof.runs.stream import Stream, places
 from kernelproof.types import Problem, Verification
-
-
-class CandidateLike(Protocol):
-    """A candidate for `verify_many`: a `Submission`, or any record of the caller's with these two."""
-
-    @property
-    def source(self) -> str | Path:
-        """A program's text or an answer that holds one, or the path of a file with either."""
-
-    @property
-    def problem(self) -> str | Path | Problem:
-        """An id or name, the path of a problem file, or a Problem."""
-
-
-C = TypeVar("C", bound=CandidateLike)
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A candidate to verify."""
-
-    source: str | Path
-    """A program's text or an answer that holds one, or the path of a file with either."""
-    problem: str | Path | Problem
-    """An id or name, the path of a problem file, or a Problem."""
-    id: str = ""
-    """The caller's name for it."""
-
-
-@dataclass(frozen=True)
-class Result(Generic[C]):
-    """One candidate and its verification."""
-
-    candidate: C
-    """The very object that was handed in."""
-    verification: Verification
-
-
-class Results(Generic[C]):
-    """The results of one `verify_many`, as they come: an async iterator."""
-
-    def __init__(self, stream: Stream[C, Verification]) -> None:
-        self._stream = stream
-
-    def __aiter__(self) -> AsyncIterator[Result[C]]:
-        return self
-
-    async def __anext__(self) -> Result[C]:
-        """The next result. Raises UsageError, MachineError and what drawing a candidate raised."""
-        candidate, verification = await anext(self._stream)
-        return Result(candidate, verification)
-
-    async def aclose(self) -> None:
-        """Draws no more candidates and gives no more results, as leaving the Verifier does.
-
-        Candidates in the referee's or a compiler's hands are judged to their end, and that is thrown away.
-        """
-        self._stream.close()
+from kernelproof.workspace import database_place
 
 
 class Verifier:
-    """Verifies any number of candidates on this machine with one engine. Stores nothing.
+    """Verifies any number of candidates on this machine with one engine.
 
         async with Verifier(backend="cpp", rigor="quick") as verifier:
             async for result in verifier.verify_many(candidates):
@@ -97,27 +43,37 @@ class Verifier:
         unsafe: bool = False,
         cache: str | Path | None = None,
         in_flight: int | None = None,
+        deadline_s: float | None = None,
+        store: str | Path | None = None,
+        run: str | None = None,
         **settings: Any,
     ) -> None:
         """`in_flight`: most candidates of one `verify_many` that are drawn and not yet taken as results; by
-        default 16 and one for each core. The rest is as in `verify`. Raises UsageError for bad settings.
+        default 16 and one for each core. `deadline_s`: seconds for a candidate that names none of its own.
+        `store`: a SQLite file or a server's address (`postgresql+psycopg://...`), in which every verification
+        is kept as an attempt of the run with the name `run`. The rest is as in `verify`. Raises UsageError
+        for bad settings.
         """
         if in_flight is not None and in_flight < 1:
             raise UsageError(f"in_flight is a number of candidates, 1 or more, not {in_flight}")
+        if run is not None and store is None:
+            raise UsageError(f"run={run!r} names what is stored; give store, too")
         self._rules = Rules(suite, unsafe, settings)
-        self._cache = Path(cache) if cache is not None else None
+        self._deadline_s = None if deadline_s is None else seconds(deadline_s)
+        self._place = None if store is None else database_place(str(store))
+        self._label, self._cache = run, Path(cache) if cache is not None else None
         self._in_flight = in_flight or places()
         self._threads = anyio.CapacityLimiter(self._in_flight)
-        self._open: tuple[Engine, TaskGroup] | None = None
+        self._open: tuple[Judging, TaskGroup] | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Raises MachineError for what this machine lacks."""
+        """Raises MachineError for what this machine lacks, or where the store cannot be used."""
         if self._open is not None:
             raise UsageError("this Verifier is open already; make another one")
-        engine = await anyio.to_thread.run_sync(self._started)
-        self._stack.push_async_callback(_closed, engine)
-        self._open = engine, await self._stack.enter_async_context(anyio.create_task_group())
+        judging = await anyio.to_thread.run_sync(Judging, self._rules, self._cache, self._place, self._label)
+        self._stack.push_async_callback(_closed, judging)
+        self._open = judging, await self._stack.enter_async_context(anyio.create_task_group())
         return self
 
     async def __aexit__(
@@ -135,37 +91,57 @@ class Verifier:
             return False  # the group holds what the block raised, which goes on by itself
 
     def verify_many(self, candidates: Iterable[C] | AsyncIterable[C]) -> Results[C]:
-        """The verification of each candidate, in the order in which they are done.
+        """The result of each candidate, in the order in which they are done.
 
         `candidates` is drawn from in the event loop, and only as fast as results are taken; nothing is drawn
         before the first is asked for. Each is verified by itself, the same source twice as well. A candidate
-        that is lost to infrastructure is tried again, at most twice. The iterator raises UsageError and
+        that is lost to infrastructure is tried again, at most twice. One that is no use (an unknown problem,
+        a file that is gone) or is not done by its deadline has a result that says so. The iterator raises
         MachineError, and what `candidates` raises; that ends it. Raises UsageError outside of `async with`.
         """
-        engine, group = self._opened()
-        return Results(Stream(candidates, partial(self._judged, engine), group, self._in_flight))
+        judging, group = self._opened()
+        return Results(Stream(candidates, partial(self._ended, judging), group, self._in_flight))
+
+    def submit(self, candidate: C) -> Ticket[C]:
+        """Begins with a candidate; `await` the ticket for its result. Any number may be submitted; as many as
+        `in_flight` are worked on, and the others wait. Raises UsageError outside of `async with`."""
+        judging, group = self._opened()
+        ticket = Ticket(candidate)
+        group.start_soon(ticket.follow, partial(self._ended, judging))
+        return ticket
 
     async def verify(self, source: str | Path, problem: str | Path | Problem) -> Verification:
-        """The verification of one candidate. Raises UsageError and MachineError."""
-        engine, _ = self._opened()
-        candidate = Submission(source, problem)
-        return await anyio.to_thread.run_sync(
-            self._judged, engine, candidate, limiter=self._threads, abandon_on_cancel=True
-        )
+        """The verification of one candidate, without a deadline. Cancelling the task that awaits it ends it.
 
-    def _opened(self) -> tuple[Engine, TaskGroup]:
+        Raises UsageError and MachineError.
+        """
+        judging, _ = self._opened()
+        verification, _ = await self._judged(judging, Submission(source, problem))
+        return verification
+
+    def _opened(self) -> tuple[Judging, TaskGroup]:
         if self._open is None:
             raise UsageError("this Verifier is not open; use it within: async with Verifier(...) as verifier")
         return self._open
 
-    def _started(self) -> Engine:
-        require_device(self._rules.settings.backend)
-        return Engine(self._cache, unsafe=self._rules.settings.unsafe, many=True)
+    async def _ended(self, judging: Judging, candidate: C) -> Result[C]:
+        try:
+            most = deadline_of(candidate, self._deadline_s)
+            with anyio.move_on_after(most):
+                verification, attempt = await self._judged(judging, candidate)
+                return Result(candidate, "done", verification, attempt_id=attempt)
+        except UsageError as error:
+            return Result(candidate, "failed", error=str(error))
+        return Result(candidate, "expired", error=f"not done by its deadline of {most:g} s")
 
-    def _judged(self, engine: Engine, candidate: CandidateLike) -> Verification:
-        problem = self._rules.problem(candidate.problem)
-        settings = self._rules.settings_for(problem)
-        return verdict_on(text_of(candidate.source), problem, settings, engine, verify_persistently)
+    async def _judged(self, judging: Judging, candidate: CandidateLike) -> tuple[Verification, int | None]:
+        stop = Stop()
+        try:
+            return await anyio.to_thread.run_sync(
+                judging.judge, candidate, stop, limiter=self._threads, abandon_on_cancel=True
+            )
+        finally:
+            stop.ask()
 
 
 def verify(
@@ -201,6 +177,6 @@ def verify(
         return verdict_on(text, found, chosen, engine)
 
 
-async def _closed(engine: Engine) -> None:
+async def _closed(judging: Judging) -> None:
     with anyio.CancelScope(shield=True):
-        await anyio.to_thread.run_sync(engine.close, limiter=anyio.CapacityLimiter(1))
+        await anyio.to_thread.run_sync(judging.close, limiter=anyio.CapacityLimiter(1))

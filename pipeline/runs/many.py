@@ -17,7 +17,7 @@ from kernelproof.runs.candidates import Given
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.single import Verified, run_of, verify_given
 from kernelproof.runs.stages import RETRIED
-from kernelproof.runs.stream import Stream, places, verify_persistently
+from kernelproof.runs.stream import Stream, in_threads, places, verify_persistently
 from kernelproof.types import VerifySettings
 
 
@@ -79,7 +79,7 @@ async def verify_all(
                     note(Done(given, before, True))
                 else:
                     rest.append(given)
-            async for given, verified in Stream(rest, work, group, places()):
+            async for given, verified in Stream(rest, in_threads(work, places()), group, places()):
                 note(Done(given, verified, False))
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:

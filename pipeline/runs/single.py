@@ -80,9 +80,13 @@ def verdict_on(
     found = extract(Response(text=text))
     if found.candidate is not None:
         return verify(engine, found.candidate.source, problem, settings, lambda _: None)
-    status = found.status or Status.NO_CODE
+    return without_program(found, problem, settings)
+
+
+def without_program(found: Extraction, problem: Problem, settings: VerifySettings) -> Verification:
+    """The verification of a text in which extraction found no program."""
     return Verification(
-        status=status,
+        status=found.status or Status.NO_CODE,
         reason=found.reason,
         problem_id=problem.id,
         problem_sha256=problem.sha256,

@@ -1,9 +1,9 @@
-"""Work on many items in threads: so many in flight, drawn as results are taken, given as they come."""
+"""Work on many items: so many in flight, drawn as results are taken, given as they come."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeVar
@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.referee_process import OnStage
+from kernelproof.engine.stop import Stop
 from kernelproof.errors import UsageError
 from kernelproof.types import Problem, Status, Verification, VerifySettings
 
@@ -36,14 +37,25 @@ def verify_persistently(
     problem: Problem,
     settings: VerifySettings,
     on_stage: OnStage = lambda _: None,
+    stop: Stop | None = None,
 ) -> Verification:
     """`engine.verify`, up to RETRIES times again while the status is infrastructure_error."""
-    verdict = engine.verify(source, problem, settings, on_stage)
+    verdict = engine.verify(source, problem, settings, on_stage, stop)
     for _ in range(RETRIES):
         if verdict.status is not Status.INFRASTRUCTURE_ERROR:
             break
-        verdict = engine.verify(source, problem, settings, on_stage)
+        verdict = engine.verify(source, problem, settings, on_stage, stop)
     return verdict
+
+
+def in_threads(work: Callable[[T], R], count: int) -> Callable[[T], Awaitable[R]]:
+    """`work` done in threads, `count` of them at most. One whose task is cancelled goes on, to nothing."""
+    limiter = anyio.CapacityLimiter(count)
+
+    async def one(item: T) -> R:
+        return await anyio.to_thread.run_sync(work, item, limiter=limiter, abandon_on_cancel=True)
+
+    return one
 
 
 @dataclass(frozen=True)
@@ -63,14 +75,13 @@ class Stream(Generic[T, R]):
     def __init__(
         self,
         items: Iterable[T] | AsyncIterable[T],
-        work: Callable[[T], R],
+        work: Callable[[T], Awaitable[R]],
         group: TaskGroup,
         in_flight: int,
     ) -> None:
-        """`work` runs in threads; `group` is where the tasks live, and whose end is the stream's."""
+        """`work`: see `in_threads`. `group` is where the tasks live, and whose end is the stream's."""
         self._items, self._work, self._group = items, work, group
         self._places = anyio.Semaphore(in_flight)
-        self._threads = anyio.CapacityLimiter(in_flight)
         self._scope = anyio.CancelScope()
         # Unbounded, yet never longer than `in_flight`, and one for an error of `items`.
         self._give, self._take = anyio.create_memory_object_stream[tuple[T, R] | _Failed](inf)
@@ -97,8 +108,7 @@ class Stream(Generic[T, R]):
         return result
 
     def close(self) -> None:
-        """Draws no more and gives no more. Work that threads have begun goes on in them, and comes to
-        nothing."""
+        """Draws no more and gives no more. The tasks that work are cancelled."""
         self._closed = True
         self._scope.cancel()
         self._take.close()
@@ -133,9 +143,7 @@ class Stream(Generic[T, R]):
 
     async def _one(self, item: T) -> None:
         try:
-            result = await anyio.to_thread.run_sync(
-                self._work, item, limiter=self._threads, abandon_on_cancel=True
-            )
+            result = await self._work(item)
         except Exception as error:
             self._put(_Failed(error))
         else:

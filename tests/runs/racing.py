@@ -65,7 +65,12 @@ class Machine(Engine):
         """Program and bar."""
 
     def verify(
-        self, source: str, problem: Problem, settings: VerifySettings, on_stage: object = None
+        self,
+        source: str,
+        problem: Problem,
+        settings: VerifySettings,
+        on_stage: object = None,
+        stop: object = None,
     ) -> Verification:
         if self._dies_at == len(self.verified) + 1:
             raise MachineError("killed")

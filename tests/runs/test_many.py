@@ -28,7 +28,12 @@ class Machine(Engine):
         self.verdicts = list(verdicts)
 
     def verify(
-        self, source: str, problem: Problem, settings: VerifySettings, on_stage: object = None
+        self,
+        source: str,
+        problem: Problem,
+        settings: VerifySettings,
+        on_stage: object = None,
+        stop: object = None,
     ) -> Verification:
         status = self.verdicts.pop(0)
         if status is None:

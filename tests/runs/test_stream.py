@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.runs.stream import Stream
+from kernelproof.runs.stream import Stream, in_threads
 
 
 class Source:
@@ -58,7 +58,9 @@ def test_everything_comes_once_and_is_drawn_as_it_is_taken(
     async def main() -> list[tuple[int, int]]:
         taken: list[tuple[int, int]] = []
         async with anyio.create_task_group() as group:
-            stream = Stream(source.waited() if waited else source, work, group, in_flight)
+            stream = Stream(
+                source.waited() if waited else source, in_threads(work, in_flight), group, in_flight
+            )
             await anyio.sleep(0.001)
             assert source.drawn == 0
             async for result in stream:
@@ -83,7 +85,7 @@ def test_results_come_while_the_source_is_waited_for() -> None:
     async def main() -> list[int]:
         found, taken = [], anyio.Event()
         async with anyio.create_task_group() as group:
-            async for number, _ in Stream(source(taken), str, group, 3):
+            async for number, _ in Stream(source(taken), in_threads(str, 3), group, 3):
                 found.append(number)
                 taken.set()
         return found
@@ -94,7 +96,7 @@ def test_results_come_while_the_source_is_waited_for() -> None:
 def test_the_quick_overtake_the_slow() -> None:
     async def main() -> list[float]:
         async with anyio.create_task_group() as group:
-            stream = Stream([0.6, 0.0, 0.2], time.sleep, group, 3)
+            stream = Stream([0.6, 0.0, 0.2], in_threads(time.sleep, 3), group, 3)
             found = [seconds async for seconds, _ in stream]
         return found
 
@@ -120,7 +122,7 @@ def test_errors_come_out_of_the_iterator_and_end_it(
     async def main() -> int:
         after = 0
         async with anyio.create_task_group() as group:
-            stream = Stream(items, work, group, 2)  # type: ignore[arg-type, var-annotated]
+            stream = Stream(items, in_threads(work, 2), group, 2)  # type: ignore[arg-type, var-annotated]
             with pytest.raises(kind):
                 async for _ in stream:
                     pass
@@ -136,7 +138,7 @@ def test_closed_it_draws_no_more() -> None:
 
     async def main() -> None:
         async with anyio.create_task_group() as group:
-            stream = Stream(source, str, group, 2)
+            stream = Stream(source, in_threads(str, 2), group, 2)
             await anext(stream)
             stream.close()
             with pytest.raises(StopAsyncIteration):
@@ -156,7 +158,7 @@ def test_who_still_waits_when_the_group_ends_is_told() -> None:
                     await anext(stream)
 
             async with anyio.create_task_group() as inner:
-                stream = Stream([0.2], time.sleep, inner, 1)
+                stream = Stream([0.2], in_threads(time.sleep, 1), inner, 1)
                 outer.start_soon(wait)
                 await anyio.sleep(0.05)
                 inner.cancel_scope.cancel()

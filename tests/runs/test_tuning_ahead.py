@@ -35,7 +35,7 @@ class Crowd:
         self.inside: list[int] = []
         self._now = 0
 
-    def verify(self, source: str, problem: Problem, settings: VerifySettings, _: Any = None) -> Verification:
+    def verify(self, source: str, problem: Problem, settings: VerifySettings, *_: Any) -> Verification:
         with self._changed:
             self._now += 1
             self.inside.append(self._now)

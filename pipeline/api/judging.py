@@ -1,0 +1,85 @@
+"""The engine and the store of a `Verifier`, as long as it is open."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from kernelproof.api.results import CandidateLike
+from kernelproof.api.rules import Rules, text_of
+from kernelproof.db.store import Store, open_store
+from kernelproof.engine.engine import Engine, require_device
+from kernelproof.engine.referee_process import OnStage
+from kernelproof.engine.stop import Stop
+from kernelproof.runs.candidates import given_text
+from kernelproof.runs.single import verify_given, without_program
+from kernelproof.runs.stream import verify_persistently
+from kernelproof.types import Problem, Verification, VerifySettings
+from kernelproof.workspace import DatabasePlace
+
+CLOSING_SECONDS = 10.0
+"""Most seconds to wait for threads whose candidates were ended."""
+
+
+class Judging:
+    """Judges candidates in the threads that call, and keeps the results where there is a store."""
+
+    def __init__(
+        self, rules: Rules, cache: Path | None, place: DatabasePlace | None, label: str | None
+    ) -> None:
+        """Raises MachineError for what this machine lacks, StoreError when the store cannot be used."""
+        require_device(rules.settings.backend)
+        self._rules, self._label = rules, label
+        self._store: Store | None = open_store(place) if place is not None else None
+        self._engine = Engine(cache, unsafe=rules.settings.unsafe, many=True)
+        self._changed = threading.Condition()
+        self._at_work = 0
+
+    def judge(self, candidate: CandidateLike, stop: Stop) -> tuple[Verification, int | None]:
+        """The verification, and the number of the attempt that keeps it. What comes after `stop` was asked is
+        not kept. Raises UsageError, MachineError, Stopped."""
+        with self._counted():
+            stop.check()
+            problem = self._rules.problem(candidate.problem)
+            settings = self._rules.settings_for(problem)
+            given = given_text("", text_of(candidate.source), problem)
+            done = verify_given(
+                given,
+                settings,
+                self._engine,
+                store=self._store,
+                label=self._label,
+                verify=partial(_wanted, stop=stop),
+            )
+            verification = done.verification or without_program(done.extraction, problem, settings)
+            return verification, done.attempt_id
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._changed:
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work -= 1
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Ends everything that was started, and closes the store. Every candidate's stop is asked before."""
+        self._engine.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._at_work, CLOSING_SECONDS)
+        if self._store is not None:
+            self._store.close()
+
+
+def _wanted(
+    engine: Engine, source: str, problem: Problem, settings: VerifySettings, on_stage: OnStage, *, stop: Stop
+) -> Verification:
+    verdict = verify_persistently(engine, source, problem, settings, on_stage, stop)
+    stop.check()
+    return verdict
