@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import Any, cast
 
 from pydantic import ValidationError
-from sqlalchemy import inspect, select
+from sqlalchemy import BindParameter, Select, bindparam, inspect, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import models, reported
@@ -37,8 +40,6 @@ from kernelproof.types import (
 from kernelproof.types.backend_name import STORED
 from kernelproof.types.explain import explain
 
-Row = TypeVar("Row", bound=Base)
-
 
 def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
     """The attempt; a text that was altered since it was stored is read as it is now and named in
@@ -46,11 +47,11 @@ def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
 
     Raises UsageError when there is no such attempt, StoreError when its rows make no sense.
     """
-    row = session.get(models.Attempt, attempt_id)
-    if row is None:
+    head = session.execute(_HEAD, {"attempt": attempt_id}).one_or_none()
+    if head is None:
         raise UsageError(f"there is no attempt {attempt_id}; kernelproof leaderboard lists attempts")
     try:
-        return _attempt(session, row)
+        return _attempt(session, *head)
     except (ValidationError, json.JSONDecodeError) as error:
         told = explain(error) if isinstance(error, ValidationError) else error
         raise StoreError(
@@ -58,17 +59,28 @@ def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
         ) from error
 
 
-def _attempt(session: Session, row: models.Attempt) -> StoredAttempt:
-    texts = Library(session)
-    problem = problem_of(session.get_one(models.Problem, row.problem), texts)
+def _attempt(
+    session: Session,
+    row: models.Attempt,
+    its_problem: models.Problem,
+    run: models.Run,
+    prompt: models.Prompt | None,
+) -> StoredAttempt:
+    texts, of = Library(session), {"attempt": row.id}
+    responses = session.scalars(_RESPONSES, of).all()
+    candidate = session.scalars(_CANDIDATE, of).first()
+    judged = _judged(session, row.id)
+    keys = [key for each in responses for key in (each.text_sha256, each.reasoning_sha256, each.raw_sha256)]
+    keys += [its_problem.sha256, candidate.source_sha256 if candidate else None]
+    keys += [key for each in judged for key in each.texts]
+    texts.read_ahead(keys)
+    problem = problem_of(its_problem, texts)
     stored: dict[str, Any] = {
-        "run": _run(session.get_one(models.Run, row.run_id), texts),
-        "prompt": _prompt(session.get_one(models.Prompt, row.prompt), texts) if row.prompt else None,
-        "responses": tuple(_response(r, texts) for r in _rows(session, models.Response, row.id)),
-        "extraction": _extraction(session, row.id, texts),
-        "verifications": tuple(
-            _stored_verification(session, v, texts) for v in _rows(session, models.Verification, row.id)
-        ),
+        "run": _run(run, texts),
+        "prompt": _prompt(prompt, texts) if prompt else None,
+        "responses": tuple(_response(each, texts) for each in responses),
+        "extraction": extraction_of(candidate, texts) if candidate else None,
+        "verifications": tuple(_stored_verification(each, texts) for each in judged),
         "reported": reported.newest(session, row.id, texts),
     }
     return StoredAttempt(
@@ -88,22 +100,86 @@ def _attempt(session: Session, row: models.Attempt) -> StoredAttempt:
     )
 
 
-def _rows(
-    session: Session, model: type[models.Response] | type[models.Verification], attempt_id: int
-) -> list[Any]:
-    return list(session.scalars(select(model).where(model.attempt_id == attempt_id).order_by(model.id)))
+_ATTEMPT: BindParameter[int] = bindparam("attempt")
+_HEAD = (
+    select(models.Attempt, models.Problem, models.Run, models.Prompt)
+    .join(models.Problem, models.Problem.id == models.Attempt.problem)
+    .join(models.Run, models.Run.id == models.Attempt.run_id)
+    .outerjoin(models.Prompt, models.Prompt.id == models.Attempt.prompt)
+    .where(models.Attempt.id == _ATTEMPT)
+)
+_RESPONSES = (
+    select(models.Response).where(models.Response.attempt_id == _ATTEMPT).order_by(models.Response.id)
+)
+_CANDIDATE = (
+    select(models.Candidate)
+    .where(models.Candidate.attempt_id == _ATTEMPT)
+    .order_by(models.Candidate.id.desc())
+    .limit(1)
+)
+_VERIFICATIONS = (
+    select(models.Verification, models.Measurement, models.Environment)
+    .outerjoin(models.Measurement, models.Measurement.verification_id == models.Verification.id)
+    .outerjoin(models.Environment, models.Environment.id == models.Verification.environment_id)
+    .where(models.Verification.attempt_id == _ATTEMPT)
+    .order_by(models.Verification.id)
+)
 
 
-def _parts(session: Session, model: type[Row], verification_id: int) -> list[Row]:
-    table = cast(Any, model)
-    query = select(model).where(table.verification_id == verification_id).order_by(table.position)
-    return list(session.scalars(query))
+@cache
+def _of_verifications(part: Any, order: str) -> Select[Any]:
+    """The rows of a table that belong to the verifications of an attempt."""
+    v = models.Verification
+    mine = select(part).join(v, v.id == part.verification_id).where(v.attempt_id == _ATTEMPT)
+    return mine.order_by(part.verification_id, getattr(part, order))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The rows of one verification."""
+
+    row: models.Verification
+    measurement: models.Measurement | None
+    environment: models.Environment | None
+    parts: dict[Any, list[Any]]
+    retraction: Retraction | None
+    """The newest word on whether it counts."""
+
+    @property
+    def texts(self) -> list[str | None]:
+        """The keys of its texts."""
+        return [self.row.details_sha256, *(build.log_sha256 for build in self.parts[models.Build])]
+
+
+def _judged(session: Session, attempt_id: int) -> list[_Judged]:
+    """The verifications of an attempt, with a query for each table."""
+    of = {"attempt": attempt_id}
+    rows = session.execute(_VERIFICATIONS, of).all()
+    if not rows:
+        return []
+    orders = {models.Build: "position", models.Finding: "position", models.Check: "position"}
+    parts: dict[Any, dict[int, list[Any]]] = {}
+    for part, order in {**orders, Retraction: "id"}.items():
+        found = session.scalars(_of_verifications(part, order), of)
+        parts[part] = {number: [*some] for number, some in groupby(found, lambda each: each.verification_id)}
+    return [
+        _Judged(
+            *(row, measurement, environment),
+            {part: parts[part].get(row.id, []) for part in orders},
+            next(reversed(parts[Retraction].get(row.id, [])), None),
+        )
+        for row, measurement, environment in rows
+    ]
 
 
 def _columns(row: Base, *without: str) -> dict[str, Any]:
     """The row's columns by name."""
-    names = [attribute.key for attribute in inspect(type(row)).column_attrs]
-    return {name: getattr(row, name) for name in names if name not in without}
+    return {name: getattr(row, name) for name in _names(type(row)) if name not in without}
+
+
+@cache
+def _names(table: type[Base]) -> tuple[str, ...]:
+    return tuple(attribute.key for attribute in inspect(table).column_attrs)
 
 
 def _run(row: models.Run, texts: Library) -> RunSettings:
@@ -151,15 +227,9 @@ def _response(row: models.Response, texts: Library) -> StoredResponse:
     )
 
 
-def _extraction(session: Session, attempt_id: int, texts: Library) -> Extraction | None:
-    row = newest_candidate(session, attempt_id)
-    return None if row is None else extraction_of(row, texts)
-
-
 def newest_candidate(session: Session, attempt_id: int) -> models.Candidate | None:
     """The row of the attempt's newest extraction."""
-    c = models.Candidate
-    return session.scalars(select(c).where(c.attempt_id == attempt_id).order_by(c.id.desc()).limit(1)).first()
+    return session.scalars(_CANDIDATE, {"attempt": attempt_id}).first()
 
 
 def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
@@ -179,22 +249,20 @@ def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
     )
 
 
-def _stored_verification(session: Session, row: models.Verification, texts: Library) -> StoredVerification:
-    t = Retraction
-    newest = select(t).where(t.verification_id == row.id).order_by(t.id.desc()).limit(1)
-    retraction = session.scalars(newest).first()
+def _stored_verification(judged: _Judged, texts: Library) -> StoredVerification:
+    row, retraction = judged.row, judged.retraction
     return StoredVerification(
         id=row.id,
         kind=cast(VerificationKind, row.kind),
         created=row.created,
         reused_from=row.reused_from,
         retracted=retraction.reason if retraction and not retraction.counts else None,
-        verification=_verification(session, row, texts),
+        verification=_verification(judged, texts),
     )
 
 
-def _verification(session: Session, row: models.Verification, texts: Library) -> Verification:
-    measurement = session.get(models.Measurement, row.id)
+def _verification(judged: _Judged, texts: Library) -> Verification:
+    row, measurement, environment = judged.row, judged.measurement, judged.environment
     own = _columns(
         row,
         *("id", "attempt_id", "kind", "environment_id", "sandbox_tier", "details_sha256"),
@@ -202,10 +270,10 @@ def _verification(session: Session, row: models.Verification, texts: Library) ->
         *("policy", "reused_from"),  # `verifier` has the policy
     )
     parts = {
-        "environment": _environment(session, row.environment_id, texts),
-        "builds": tuple(_build(b, texts) for b in _parts(session, models.Build, row.id)),
-        "findings": tuple(Finding(**_evidence(f)) for f in _parts(session, models.Finding, row.id)),
-        "checks": tuple(Check(**_evidence(c)) for c in _parts(session, models.Check, row.id)),
+        "environment": _environment(environment, texts) if environment else None,
+        "builds": tuple(_build(b, texts) for b in judged.parts[models.Build]),
+        "findings": tuple(Finding(**_evidence(f)) for f in judged.parts[models.Finding]),
+        "checks": tuple(Check(**_evidence(c)) for c in judged.parts[models.Check]),
         "measurement": _measurement(measurement) if measurement else None,
         "details": texts.get_optional(row.details_sha256, "verification details") or "",
     }
@@ -221,10 +289,7 @@ def _build(row: models.Build, texts: Library) -> Build:
     return Build(log=log, **_columns(row, "verification_id", "position", "log_sha256"))
 
 
-def _environment(session: Session, environment_id: int | None, texts: Library) -> Environment | None:
-    if environment_id is None:
-        return None
-    row = session.get_one(models.Environment, environment_id)
+def _environment(row: models.Environment, texts: Library) -> Environment:
     if sha256_json(row.facts) != row.fingerprint:
         texts.note(f"environment: altered, its SHA-256 should be {row.fingerprint}")
     return Environment.model_validate(row.facts)

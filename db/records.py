@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
-from sqlalchemy import func, select
+from sqlalchemy import Table, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import models
@@ -49,17 +50,30 @@ def run_row(session: Session, settings: RunSettings) -> int:
 
 def _row(session: Session, table: Any, key: dict[str, Any], /, **columns: Any) -> int:
     """The row of a table whose `key` columns these are, made with the other columns when it is not there."""
+    known = session.connection().execute(_number(table, *key), key).scalar()
+    if known is not None:
+        return int(known)
     made = add_missing(session, table, **key, **columns)
-    number = int(session.scalars(select(table.id).filter_by(**key)).one())
+    number = int(session.connection().execute(_number(table, *key), key).scalar_one())
     if made:
         note(session, table.__tablename__, number)
     return number
 
 
+@cache
+def _number(table: Any, *key: str) -> Any:
+    """Asks for the `id` of the row with these columns."""
+    columns = table.__table__.c
+    return select(columns.id).where(*(columns[name] == bindparam(name) for name in key))
+
+
 def problem_row(session: Session, problem: Problem) -> int:
     """The problem's row, made unless one with the same id and source is there."""
-    keep(session, problem.source)
     key = {"problem_id": problem.id, "sha256": problem.sha256}
+    known = session.connection().execute(_number(models.Problem, *key), key).scalar()
+    if known is not None:
+        return int(known)
+    keep(session, problem.source)
     return _row(session, models.Problem, key, **problem.model_dump(exclude={"id", "sha256", "source"}))
 
 
@@ -168,7 +182,7 @@ def verification_rows(
     )
     session.add(row)
     session.flush()
-    session.add_all(_evidence(session, row.id, v))
+    _add_evidence(session, row.id, v)
     return row.id
 
 
@@ -195,23 +209,31 @@ def _rules(settings: VerifySettings) -> dict[str, Any]:
     return settings.model_dump(include={"backend", "size", "numerics", "purity", "own_kernel"})
 
 
-def _evidence(session: Session, verification_id: int, v: Verification) -> list[Base]:
-    rows: list[Base] = []
-    for position, build in enumerate(v.builds):
-        columns: dict[str, Any] = build.model_dump(exclude={"log"})
-        log = keep(session, build.log) if build.log else None
-        rows.append(
-            models.Build(verification_id=verification_id, position=position, log_sha256=log, **columns)
-        )
-    for position, finding in enumerate(v.findings):
-        rows.append(
-            models.Finding(verification_id=verification_id, position=position, **finding.model_dump())
-        )
-    for position, check in enumerate(v.checks):
-        rows.append(models.Check(verification_id=verification_id, position=position, **check.model_dump()))
+def _add_evidence(session: Session, verification_id: int, v: Verification) -> None:
+    logs = [keep(session, build.log) if build.log else None for build in v.builds]
+    builds = (build.model_dump(exclude={"log"}) for build in v.builds)
+    _add_parts(
+        session,
+        models.Build,
+        verification_id,
+        [{"log_sha256": log, **columns} for log, columns in zip(logs, builds, strict=True)],
+    )
+    _add_parts(session, models.Finding, verification_id, [each.model_dump() for each in v.findings])
+    _add_parts(session, models.Check, verification_id, [each.model_dump() for each in v.checks])
     if v.measurement is not None:
-        rows.append(_measurement(verification_id, v.measurement))
-    return rows
+        session.add(_measurement(verification_id, v.measurement))
+
+
+def _add_parts(
+    session: Session, table: type[Base], verification_id: int, parts: list[dict[str, Any]]
+) -> None:
+    """Rows of evidence, in one statement: there are dozens, and nobody asks for the objects."""
+    rows = [
+        {"verification_id": verification_id, "position": position, **part}
+        for position, part in enumerate(parts)
+    ]
+    if rows:
+        session.connection().execute(cast(Table, table.__table__).insert(), rows)
 
 
 def _measurement(verification_id: int, measurement: Measurement) -> models.Measurement:

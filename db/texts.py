@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Text
+from kernelproof.db.portions import portions
 from kernelproof.db.writing import add_missing
 from kernelproof.hashing import sha256_text
 
@@ -26,16 +28,26 @@ def keep_optional(session: Session, text: str | None) -> str | None:
     return None if text is None else keep(session, text)
 
 
+_TEXTS = select(Text).where(Text.sha256.in_(bindparam("keys", expanding=True)))
+
+
 class Library:
     """Reads texts back and remembers which of them are no longer what their key says."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._alterations: dict[str, None] = {}
+        self._read: dict[str, Text] = {}
+
+    def read_ahead(self, keys: Iterable[str | None]) -> None:
+        """Reads the texts under these keys at once, so that `get` does not ask for each."""
+        for some in portions(dict.fromkeys(key for key in keys if key is not None)):
+            rows = self._session.scalars(_TEXTS, {"keys": some})
+            self._read.update((row.sha256, row) for row in rows)
 
     def get(self, key: str, what: str) -> str:
         """The text under `key`; empty when it is gone. `what` names it in an alteration."""
-        row = self._session.get(Text, key)
+        row = self._read.get(key) or self._session.get(Text, key)
         if row is None:
             self.note(f"{what}: the text {key} is gone from the database")
             return ""

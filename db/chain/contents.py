@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, bindparam, text
+from sqlalchemy import Connection, CursorResult, TextClause, bindparam, text
 
 EVIDENCE = {"verifications": ("builds", "findings", "checks", "measurements")}
 """Table to the tables whose rows belong to one of its rows: stored with it, never alone."""
@@ -56,9 +57,16 @@ def chained_rows(connection: Connection, record: str) -> CursorResult[Any]:
 
 
 def _read(connection: Connection, query: str, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
-    statement = text(query).bindparams(bindparam("rows", expanding=True))
-    for row in connection.execute(statement, {"rows": list(rows)}).mappings():
-        yield {name: _plain(value) for name, value in row.items() if value is not None}
+    found = connection.execute(_statement(query), {"rows": list(rows)})
+    names = list(found.keys())
+    for row in found:
+        pairs = zip(names, row, strict=True)
+        yield {name: _plain(value) for name, value in pairs if value is not None}
+
+
+@cache
+def _statement(query: str) -> TextClause:
+    return text(query).bindparams(bindparam("rows", expanding=True))
 
 
 def _plain(value: Any) -> Any:
