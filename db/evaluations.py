@@ -8,14 +8,14 @@ All times are of the database's clock, so that workers whose clocks differ agree
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, Update, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from kernelproof.db import loading, records
+from kernelproof.db.clock import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluation_records import (
     LEASE_S,
@@ -28,6 +28,7 @@ from kernelproof.db.evaluation_records import (
     Taken,
 )
 from kernelproof.db.finished import Finished, add_finished
+from kernelproof.db.gpus import GpuLease, is_held
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.models import Text
 from kernelproof.db.owners import is_gone
@@ -35,6 +36,9 @@ from kernelproof.db.portions import portions
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.texts import Library, keep
 from kernelproof.types import VerifySettings
+
+MOST_BAD_GPUS = 3
+"""An evaluation during which so many GPUs were set aside is not judged again."""
 
 
 class Evaluations:
@@ -146,26 +150,30 @@ class Evaluations:
             until, kept = clock(session) + lease_s, set()
             for number, token in held.items():
                 mine = and_(e.id == number, e.token == token, e.owner == owner, e.state == "running")
-                if session.execute(update(e).where(mine).values(leased=until)).rowcount:  # type: ignore[attr-defined]
+                if _changed(session, update(e).where(mine).values(leased=until)):
                     kept.add(number)
             return set(held) - kept
 
         return self._database.write(renew)
 
-    def finish(self, number: str, token: int, result: Finished | NoResult) -> bool:
+    def finish(
+        self, number: str, token: int, result: Finished | NoResult, gpu: GpuLease | None = None
+    ) -> bool:
         """Ends an evaluation with its result, which is stored as an attempt in the same transaction.
 
-        `NoResult` in its place says why there is none.
+        `NoResult` in its place says why there is none. `gpu`: the judge's lease on its GPU.
 
         False, counted, and nothing stored where the token is no longer the newest: the lease was lost, or the
-        evaluation was cancelled.
+        evaluation was cancelled. The same where the lease on the GPU was lost, since another judge may have
+        measured at the same time.
         """
 
         def finish(session: Session) -> bool:
             row = session.get(Evaluation, number, with_for_update=True)
             if row is None:
                 return False
-            if row.token != token or row.state != "running":
+            lost = row.token != token or row.state != "running"
+            if lost or (gpu is not None and not is_held(session, gpu)):
                 row.late_verdicts += 1
                 return False
             if isinstance(result, Finished):
@@ -177,14 +185,36 @@ class Evaluations:
 
         return self._database.write(finish)
 
-    def give_back(self, owner: str) -> int:
-        """Puts what a worker has back into the queue; how many there were."""
+    def give_back(self, owner: str, *, bad_gpu: bool = False) -> int:
+        """Puts what a worker has back into the queue; how many there were.
+
+        `bad_gpu`: its GPU was set aside. An evaluation to which this happened MOST_BAD_GPUS times fails, so
+        that one candidate cannot take every GPU away.
+        """
         e = Evaluation
         mine = and_(e.owner == owner, e.state == "running")
+        free = {"owner": None, "leased": None}
+
+        def give_back(session: Session) -> int:
+            ended = 0
+            if bad_gpu:
+                session.execute(update(e).where(mine).values(bad_gpus=e.bad_gpus + 1))
+                why = f"{MOST_BAD_GPUS} GPUs in a row were set aside while they had it"
+                failed = {"state": "failed", "error": why, "infrastructure": True, "finished": clock(session)}
+                worn = and_(mine, e.bad_gpus >= MOST_BAD_GPUS)
+                ended = _changed(session, update(e).where(worn).values(**failed, **free))
+            return ended + _changed(
+                session, update(e).where(mine).values(state="queued", started=None, **free)
+            )
+
+        return self._database.write(give_back)
+
+    def hand_back(self, number: str, token: int) -> None:
+        """Puts one evaluation back into the queue, if the worker still has it."""
+        e = Evaluation
+        mine = and_(e.id == number, e.token == token, e.state == "running")
         back = {"state": "queued", "owner": None, "leased": None, "started": None}
-        return self._database.write(
-            lambda session: int(session.execute(update(e).where(mine).values(**back)).rowcount)  # type: ignore[attr-defined]
-        )
+        self._database.write(lambda session: _changed(session, update(e).where(mine).values(**back)))
 
     def counts(self) -> dict[str, int]:
         """Evaluations by state."""
@@ -221,11 +251,9 @@ class Evaluations:
         return int(self._database.read(lambda session: session.scalar(wanted)) or 0)
 
 
-def clock(session: Session) -> float:
-    """Unix time by the database's clock: SQLite's is this machine's."""
-    if session.get_bind().dialect.name == "postgresql":
-        return float(session.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
-    return time.time()
+def _changed(session: Session, change: Update) -> int:
+    """Makes a change; how many rows it met."""
+    return int(session.execute(change).rowcount)  # type: ignore[attr-defined]
 
 
 def _known(session: Session, caller: str, item: Submitted) -> Evaluation | None:
@@ -270,6 +298,7 @@ def _add(session: Session, caller: str, item: Submitted, now: float) -> Evaluati
         reused=False,
         infrastructure=False,
         late_verdicts=0,
+        bad_gpus=0,
     )
     equal = _equal(session, item.request_sha256) if item.reuse else None
     if equal is not None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from kernelproof.db.callers import Callers
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import Evaluations
+from kernelproof.db.gpus import Gpus
 from kernelproof.db.workers import Workers
 
 
 class ServiceData:
-    """Queue, callers and workers of the evaluation service."""
+    """Queue, callers, workers and GPUs of the evaluation service."""
 
     def __init__(self, database: Database) -> None:
         self.evaluations = Evaluations(database)
         self.callers = Callers(database)
         self.workers = Workers(database)
+        self.gpus = Gpus(database)

@@ -60,6 +60,7 @@ class Evaluation(Base):
     error: Mapped[str | None] = words("Why there is no result, where it failed or expired.")
     infrastructure: Mapped[bool] = truth("True where `error` is a failure of ours.")
     late_verdicts: Mapped[int] = count("Verdicts that came after the lease was lost, and were refused.")
+    bad_gpus: Mapped[int] = count("GPUs that were set aside while their judge had it.")
 
 
 class Worker(Base):
@@ -76,3 +77,5 @@ class Worker(Base):
     renewed: Mapped[float] = number("Unix time of its last sign of life, by the database's clock.")
     created: Mapped[str] = created_at()
     ended: Mapped[str | None] = created_at("When it ended by itself.")
+    gpu: Mapped[str | None] = words("UUID of the one GPU that it measures on.")
+    waits: Mapped[str | None] = words("Why it takes no evaluations now; NULL: it takes them.")

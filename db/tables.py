@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproof.db import audits, models, reported, retraction, service_tables, work
+from kernelproof.db import audits, gpu_table, models, reported, retraction, service_tables, work
 from kernelproof.db.base import Base
 from kernelproof.db.chain import tables as chain
 from kernelproof.db.scores import tables as scores
@@ -10,7 +10,8 @@ from kernelproof.db.scores import tables as scores
 __all__ = ["Base", "all_tables"]
 
 _MODULES = [
-    module.__name__ for module in (work, models, retraction, reported, audits, scores, chain, service_tables)
+    module.__name__
+    for module in (work, models, retraction, reported, audits, scores, chain, service_tables, gpu_table)
 ]
 
 

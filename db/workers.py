@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from kernelproof.db.clock import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluation_records import LEASE_S
-from kernelproof.db.evaluations import clock
 from kernelproof.db.service_tables import Worker
 from kernelproof.db.types import utc_now
 from kernelproof.types import FrozenRecord
@@ -34,6 +34,10 @@ class StoredWorker(FrozenRecord):
     """Seconds since its last sign of life."""
     alive: bool
     ended: str | None
+    gpu: str | None
+    """UUID of the one GPU that it measures on."""
+    waits: str | None
+    """Why it takes no evaluations now."""
 
 
 class Workers:
@@ -42,8 +46,9 @@ class Workers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def report(self, owner: str, **facts: str | int) -> None:
-        """A sign of life. `facts`: the columns `backend`, `device`, `places`, `running`, `done`."""
+    def report(self, owner: str, **facts: str | int | None) -> None:
+        """A sign of life. `facts`: the columns `backend`, `device`, `places`, `running`, `done`, `gpu`,
+        `waits`."""
 
         def report(session: Session) -> None:
             now = clock(session)
@@ -52,7 +57,7 @@ class Workers:
             if row is None:
                 session.add(Worker(owner=owner, created=utc_now(), renewed=now, ended=None, **facts))
                 return
-            row.renewed = now
+            row.renewed, row.ended = now, None
             for name, value in facts.items():
                 setattr(row, name, value)
 
@@ -81,7 +86,7 @@ class Workers:
 
 def _view(row: Worker, now: float) -> StoredWorker:
     silent = max(0.0, now - row.renewed)
-    names = ("owner", "backend", "device", "places", "running", "done", "ended")
+    names = ("owner", "backend", "device", "places", "running", "done", "ended", "gpu", "waits")
     return StoredWorker(
         **{name: getattr(row, name) for name in names},
         silent_s=silent,

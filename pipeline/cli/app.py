@@ -23,6 +23,7 @@ from kernelproof.cli.db import db_app
 from kernelproof.cli.doctor import doctor
 from kernelproof.cli.export import export
 from kernelproof.cli.generate import generate
+from kernelproof.cli.gpus import gpus
 from kernelproof.cli.import_ import import_
 from kernelproof.cli.leaderboard import leaderboard
 from kernelproof.cli.mistakes import Misuse, told
@@ -87,6 +88,7 @@ app.command()(prompt)
 app.command()(doctor)
 app.command("serve-api")(serve_api)
 app.command()(workers)
+app.command()(gpus)
 app.add_typer(callers_app, name="callers")
 app.add_typer(cache_app, name="cache")
 app.add_typer(db_app, name="db")

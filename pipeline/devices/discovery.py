@@ -98,13 +98,18 @@ def fleet() -> tuple[Gpu, ...]:
 
 def quarantined() -> list[tuple[Gpu, Quarantine]]:
     """The GPUs that are not to be used, and why."""
-    found = ((gpu, quarantine.find(gpu.uuid) or _set_aside.get(gpu.uuid)) for gpu in gpus())
+    found = ((gpu, known_against(gpu.uuid)) for gpu in gpus())
     return [(gpu, record) for gpu, record in found if record is not None]
 
 
 def is_fit(uuid: str) -> bool:
     """Whether nothing is known against a GPU."""
-    return uuid not in _set_aside and quarantine.find(uuid) is None
+    return known_against(uuid) is None
+
+
+def known_against(uuid: str) -> Quarantine | None:
+    """The record that keeps a GPU from being used here."""
+    return quarantine.find(uuid) or _set_aside.get(uuid)
 
 
 _set_aside: dict[str, Quarantine] = {}
@@ -115,6 +120,12 @@ def set_aside(uuid: str, reason: str) -> None:
     """Makes sure that a GPU which a referee gave up is not chosen again."""
     if quarantine.find(uuid) is None:
         _set_aside[uuid] = Quarantine(uuid=uuid, reason=reason, since="in this run", pid=os.getpid())
+
+
+def restore(uuid: str) -> str | None:
+    """Lets a GPU be used again on this host; None, or why its record could not be removed."""
+    _set_aside.pop(uuid, None)
+    return quarantine.lift(uuid)
 
 
 def environment_for(gpu: Gpu | None) -> dict[str, str]:

@@ -11,11 +11,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from kernelproof.db.evaluation_records import State
+from kernelproof.db.gpus import GpuState
 from kernelproof.db.store import Store
 
 __all__ = ["STATES", "TYPE", "text"]
 
 STATES: tuple[State, ...] = get_args(State)
+GPU_STATES: tuple[GpuState, ...] = get_args(GpuState)
 
 
 def text(store: Store, waiting: int) -> str:
@@ -40,6 +42,11 @@ class _Figures(Collector):
         workers = self._store.service.workers.all()
         alive = sum(worker.alive for worker in workers)
         yield GaugeMetricFamily("kernelproof_workers_alive", "Workers with a recent sign of life.", alive)
+        gpus = GaugeMetricFamily("kernelproof_gpus", "GPUs of judges by state.", labels=["state"])
+        states_of_gpus = [gpu.state for gpu in self._store.service.gpus.all()]
+        for each in GPU_STATES:
+            gpus.add_metric([each], states_of_gpus.count(each))
+        yield gpus
         rate = self._store.service.evaluations.rate()
         yield GaugeMetricFamily("kernelproof_verdicts_per_second", "Of the last ten minutes.", rate or 0.0)
         yield GaugeMetricFamily("kernelproof_requests_waiting", "Requests that wait for one.", self._waiting)

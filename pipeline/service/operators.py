@@ -36,8 +36,11 @@ def queue(service: TheService, _: Caller) -> dict[str, Any]:
 
 @router.get("/v1/workers")
 def workers(service: TheService, _: Caller) -> dict[str, Any]:
-    """Workers and their last sign of life."""
-    return {"workers": [worker.model_dump() for worker in service.store.service.workers.all()]}
+    """Workers and their last sign of life, and the GPUs that judges have seen."""
+    return {
+        "workers": [worker.model_dump() for worker in service.store.service.workers.all()],
+        "gpus": [gpu.model_dump() for gpu in service.store.service.gpus.all()],
+    }
 
 
 @router.get("/metrics")

@@ -13,13 +13,15 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelproof.db.store import open_store
+from kernelproof.db.store import Store, open_store
+from kernelproof.devices.discovery import gpus
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
+from kernelproof.service.seat import Seat
 from kernelproof.service.worker import Worker, backends_here
 from kernelproof.types import VerifySettings
 from kernelproof.workspace import DATABASE_VARIABLE, Workspace, address
@@ -94,13 +96,25 @@ def work(place: Workspace, places: int, *, unsafe: bool, until_input_ends: bool 
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    with open_store(place.database) as store:
+        seat = Seat(store, gpus()[0]) if gpus() else None
+        try:
+            while not stop.is_set() and (seat is None or seat.enter(stop, say)):
+                with Engine(unsafe=unsafe, many=True) as engine:
+                    _worker(store, engine, places, stop, seat).run()
+        finally:
+            if seat is not None:
+                seat.leave()
+
+
+def _worker(store: Store, engine: Engine, places: int, stop: threading.Event, seat: Seat | None) -> Worker:
     found = backends_here()
     if not found:
         raise MachineError("this machine can run no backend; see kernelproof doctor")
-    with open_store(place.database) as store, Engine(unsafe=unsafe, many=True) as engine:
-        worker = Worker(store, engine, found, places or usual_places(), stop=stop)
-        say(f"worker for {', '.join(found)} with {worker.places} places; Ctrl-C ends it")
-        worker.run()
+    worker = Worker(store, engine, found, places or usual_places(), stop=stop, seat=seat)
+    on = f" on {seat.gpu}" if seat is not None else ""
+    say(f"worker for {', '.join(found)} with {worker.places} places{on}; Ctrl-C ends it")
+    return worker
 
 
 def _stop_with_input(stop: threading.Event) -> None:

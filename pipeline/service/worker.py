@@ -22,6 +22,8 @@ from kernelproof.errors import MachineError, UsageError
 from kernelproof.runs.candidates import given_text
 from kernelproof.runs.single import run_of, verify_given
 from kernelproof.runs.stream import places, verify_persistently
+from kernelproof.service.seat import Seat
+from kernelproof.types import Status
 
 POLL_S = 0.05
 """Seconds between two looks into the queue while there are free places."""
@@ -35,7 +37,7 @@ def backends_here() -> tuple[str, ...]:
 
 @dataclass
 class Worker:
-    """One engine, and the evaluations that it has. `run` returns when `stop` is set."""
+    """One engine, and the evaluations that it has. `run` returns when `stop` is set, or the GPU is lost."""
 
     store: Store
     engine: Engine
@@ -44,28 +46,46 @@ class Worker:
     """Evaluations between build and verdict at once."""
     lease_s: float = LEASE_S
     stop: threading.Event = field(default_factory=threading.Event)
+    seat: Seat | None = None
+    """The GPU that it measures on, which it holds."""
 
     def __post_init__(self) -> None:
-        self.owner = new_owner()
+        self.owner = self.seat.owner if self.seat is not None else new_owner()
         self.done = 0
+        self._begun = False
+        self._over = threading.Event()
+        self._device = ", ".join(sorted({device_for(name) or "" for name in self.backends}))
         self._held: dict[str, tuple[Taken, Future[None]]] = {}
         self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="evaluation")
         self._renewed = 0.0
+        self._told: str | None = None
+        """Of `_waits`, what its last sign of life said."""
 
     def run(self) -> None:
-        """Works until `stop` is set; then what it has goes back into the queue. Raises StoreError."""
+        """Works until `stop` is set, or its GPU is lost or set aside; then what it has goes back into the
+        queue. Raises StoreError."""
         try:
-            while not self.stop.is_set():
+            while not self.stop.is_set() and self._has_gpu():
                 self._collect()
                 self._renew()
-                if not self._take():
+                if self._waits or not self._take():
                     self.stop.wait(POLL_S)
         finally:
-            self.stop.set()
+            self._over.set()
             self.engine.close()  # ends what the threads wait for
             self._threads.shutdown(wait=True, cancel_futures=True)
-            self.store.service.evaluations.give_back(self.owner)
+            bad = self.seat is not None and self.seat.bad
+            self.store.service.evaluations.give_back(self.owner, bad_gpu=bad)
             self.store.service.workers.end(self.owner)
+
+    def _has_gpu(self) -> bool:
+        """Whether it still has its GPU; it needs none where it has no seat."""
+        return self.seat is None or self.seat.look(begun=self._begun)
+
+    @property
+    def _waits(self) -> str | None:
+        """Why it takes no evaluations now."""
+        return None if self.seat is None else self.seat.waits
 
     def _take(self) -> bool:
         """Whether there was anything to take."""
@@ -74,6 +94,7 @@ class Worker:
             return False
         taken = self.store.service.evaluations.take(self.owner, free, self.backends, self.lease_s)
         for each in taken:
+            self._begun = True
             self._held[each.id] = each, self._threads.submit(self._one, each)
         return bool(taken)
 
@@ -86,39 +107,69 @@ class Worker:
 
     def _renew(self) -> None:
         now = time.monotonic()
-        if now - self._renewed < self.lease_s / 6:
+        if now - self._renewed < self.lease_s / 6 and self._told == self._waits:
             return
-        self._renewed = now
+        self._renewed, self._told = now, self._waits
         held = {number: taken.token for number, (taken, _) in self._held.items()}
         lost = self.store.service.evaluations.renew(self.owner, held, self.lease_s)
         for number in lost & {number for number, (_, future) in self._held.items() if not future.done()}:
             _LOG.warning("kernelproof: evaluation %s was cancelled, or its lease was lost", number)
-        facts = {"places": self.places, "running": len(held), "done": self.done}
-        device = ", ".join(sorted({device_for(name) or "" for name in self.backends}))
-        self.store.service.workers.report(self.owner, backend=",".join(self.backends), device=device, **facts)
+        facts: dict[str, str | int | None] = {
+            "backend": ",".join(self.backends),
+            "device": self._device,
+            "places": self.places,
+            "running": len(held),
+            "done": self.done,
+        }
+        if self.seat is not None:
+            self.seat.report(**facts)
+        else:
+            self.store.service.workers.report(self.owner, **facts)
 
     def _one(self, taken: Taken) -> None:
-        """Verifies one, and stores how it ended, unless the worker stops."""
+        """Verifies one, and stores how it ended, unless the worker stops or loses its GPU."""
+        began = time.monotonic()
         result = self._result(taken)
         if result is None:
             return
-        if self.store.service.evaluations.finish(taken.id, taken.token, result):
+        if self._disturbed(result, began):
+            _LOG.warning("kernelproof: %s was timed beside a foreign process; it is judged again", taken.id)
+            self.store.service.evaluations.hand_back(taken.id, taken.token)
+            return
+        gpu = None if self.seat is None else self.seat.lease
+        if self.seat is not None and gpu is None:
+            return
+        if self.store.service.evaluations.finish(taken.id, taken.token, result, gpu):
             self.done += 1
         else:
             _LOG.warning("kernelproof: the verdict on %s came too late and is not stored", taken.id)
 
+    def _disturbed(self, result: Finished | NoResult, began: float) -> bool:
+        """Whether it was timed on a GPU on which a foreign process computed meanwhile."""
+        if self.seat is None or isinstance(result, NoResult) or result.verification is None:
+            return False
+        on_gpu = backends.backend(result.verification.settings.backend).on_gpu
+        return on_gpu and result.verification.measurement is not None and self.seat.disturbed_since(began)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether failures now come from the worker's end, or from its GPU."""
+        return self._over.is_set() or self.stop.is_set() or (self.seat is not None and not self.seat.is_fit)
+
     def _result(self, taken: Taken) -> Finished | NoResult | None:
-        """None where the worker was stopped before there was a verdict."""
+        """None where the worker was stopped, or lost its GPU, before there was a verdict."""
         given = given_text(taken.id, taken.text, taken.problem)
         try:
             done = verify_given(given, taken.settings, self.engine, verify=verify_persistently)
         except UsageError as error:
             return NoResult(str(error), infrastructure=False)
         except MachineError as error:
-            return None if self.stop.is_set() else NoResult(str(error), infrastructure=True)
+            return None if self._is_over else NoResult(str(error), infrastructure=True)
         except Exception:
-            if self.stop.is_set():  # the engine was closed under it
+            if self._is_over:  # the engine was closed under it
                 return None
             raise
+        if done.status is Status.INFRASTRUCTURE_ERROR and self._is_over:
+            return None
         run = run_of(taken.settings, taken.label)
         return Finished(run, given.problem, given.response, done.extraction, done.verification, done.status)

@@ -38,6 +38,8 @@ SHORT: list[tuple[str, ...]] = [
     ("prompt", "relu"),
     ("prompt", "relu", "--json"),
     ("cache", "info"),
+    ("gpus",),
+    ("gpus", "--json"),
     ("callers", "list"),
     ("callers", "list", "--json"),
     ("doctor", "--no-noise"),
