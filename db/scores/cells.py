@@ -19,6 +19,7 @@ from sqlalchemy import Connection, text
 
 from kernelproof.db.scores.filters import Facts
 from kernelproof.db.scores.layout import CHUNK, ROW, Records
+from kernelproof.db.scores.packing import pack
 from kernelproof.db.types import Words
 
 RETRACTED = "retracted"
@@ -126,7 +127,7 @@ def pack_some(connection: Connection) -> bool:
         return False
     book = FactBook(connection)
     packed = dict.fromkeys(empty, b"") | {
-        cell: rows.tobytes() for cell, rows in unpacked(connection, book, BATCH)
+        cell: pack(rows) for cell, rows in unpacked(connection, book, BATCH)
     }
     book.store(connection)
     connection.execute(
@@ -169,7 +170,8 @@ def altered(connection: Connection) -> Iterator[Cell]:
             return
         found = dict(_read(connection, book, _NEXT_PACKED, chosen))
         for cell, packed in stored.items():
-            if packed != (found[cell].tobytes() if cell in found else b""):
+            rows = found.get(cell)
+            if packed not in ((b"",) if rows is None else (pack(rows), rows.tobytes())):
                 yield cell
         last = max(stored)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelproof.db.scores.boards import SOURCES, firsts, geometric_mean, natural, setting_order, sources
 from kernelproof.db.scores.filters import RunFacts
+from kernelproof.db.scores.layout import dense
 from kernelproof.db.scores.records import Mean, Setting, Source
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, sign_test, signed_rank_test
@@ -146,8 +147,8 @@ class _Side:
         own = np.array([number for number, run in samples.book.runs.items() if belongs(run)], np.int64)
         self._of = samples.only(np.isin(samples.rows["run"], own))
         self._source = sources(self._of)
-        pairs = np.unique(np.stack((self._source, self._of.rule)), axis=1)
-        self.places = set(zip(*pairs.tolist(), strict=True))
+        found = dense((self._source, len(SOURCES)), (self._of.rule, len(samples.settings)))[1]
+        self.places = {(source, rule) for source, rule in found}
 
     def problems(self, source: int, rule: int) -> dict[int, Side]:
         """The judged problems under one setting."""

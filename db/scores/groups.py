@@ -18,7 +18,7 @@ from kernelproof.db.scores.boards import (
     source_of,
 )
 from kernelproof.db.scores.filters import RunFacts
-from kernelproof.db.scores.layout import Floats, Ints, Truths, dense
+from kernelproof.db.scores.layout import Floats, Ints, dense
 from kernelproof.db.scores.records import Fast, Mean, PassAt, Rate, Scores, Source
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, median_interval, pass_at_k, ratio_interval
@@ -101,39 +101,33 @@ class Groups:
         place, keys = dense((by_run_column(turns, owned), size[0]), (turns.rule, size[1]))
         self.names = [(owners[name], turns.settings[rule]) for name, rule in keys]
         """The owner and the setting of each group."""
-        known = {key: number for number, key in enumerate(keys)}
-        inner, keys = dense((by_run_column(samples, owned), size[0]), (samples.rule, size[1]))
-        translate = np.array([known[key] for key in keys], np.int64)
-        self.of_turn, self._of_sample = place, translate[inner]
+        self.of_turn = self._of_sample = place
         """Each turn's group."""
-        self._statuses = self._by_status(turns, place)
-        self._sample_statuses = self._by_status(samples, self._of_sample)
-        judged = samples.facts.judged[samples.rows["facts"]]
-        self._counts = {
-            "judged": self._sum(judged),
-            "correct": self._sum(samples.correct & judged),
-            "right": np.bincount(place, weights=turns.correct, minlength=len(self.names)),
-            "unmeasured": self._sum(samples.correct & ~samples.measured),
-            "measured": self._sum(samples.measured),
-            "unresolved": self._sum(samples.measured & samples.facts.unresolved[samples.rows["facts"]]),
-            **{f"fast {p}": self._sum(samples.speedup > p) for p in FAST},
-            **{f"sure {p}": self._sum(samples.claimed > p) for p in FAST},
-        }
+        if samples is not turns:
+            known = {key: number for number, key in enumerate(keys)}
+            inner, keys = dense((by_run_column(samples, owned), size[0]), (samples.rule, size[1]))
+            translate = np.array([known[key] for key in keys], np.int64)
+            self._of_sample = translate[inner]
+        by_facts = [self._by_facts(turns, place), self._by_facts(samples, self._of_sample)]
+        self._statuses, self._sample_statuses = (self._by_status(counts) for counts in by_facts)
+        self._counts = self._counted(*by_facts)
         self._spent = {
             name: np.bincount(place, weights=turns.rows[name], minlength=len(self.names))
+            if turns.rows[name].any()
+            else np.zeros(len(self.names))
             for name in ("answers", "tokens", "cost", "unknown_tokens", "unknown_cost")
         }
-        self._problems = self._by_problem(judged)
+        self._problems = self._by_problem()
 
-    def _sum(self, column: Truths) -> Floats:
-        return np.bincount(self._of_sample, weights=column, minlength=len(self.names))
+    def _by_facts(self, of: Selected, place: Ints) -> Ints:
+        """For each group and number of facts the number of rows."""
+        shape = len(self.names), len(of.facts.all)
+        code = place * shape[1] + of.rows["facts"]
+        return np.bincount(code, minlength=shape[0] * shape[1]).reshape(shape)
 
-    def _by_status(self, of: Selected, place: Ints) -> list[dict[str, int]]:
+    def _by_status(self, counts: Ints) -> list[dict[str, int]]:
         """For each group the number of rows by status; None is left out."""
-        facts = of.facts.all
-        shape = len(self.names), len(facts)
-        code = place * len(facts) + of.rows["facts"]
-        counts = np.bincount(code, minlength=shape[0] * shape[1]).reshape(shape)
+        facts = self._turns.facts.all
         tables: list[dict[str, int]] = [{} for _ in self.names]
         for group, code in np.argwhere(counts).tolist():
             status = facts[code].status
@@ -141,17 +135,43 @@ class Groups:
                 tables[group][status] = tables[group].get(status, 0) + int(counts[group, code])
         return tables
 
-    def _by_problem(self, judged: Truths) -> list[_Problems]:
+    def _counted(self, by_turn: Ints, by_sample: Ints) -> dict[str, Ints]:
+        """For each group how many samples are so, and how many turns are right."""
+        samples, facts = self._samples, self._samples.facts
+        rows = np.flatnonzero(samples.measured)
+        group = self._of_sample[rows]
+        unresolved = facts.unresolved[samples.rows["facts"][rows]]
+        measured = np.bincount(group, minlength=len(self.names))
+        return {
+            "judged": by_sample[:, facts.judged].sum(axis=1),
+            "correct": by_sample[:, facts.accepted & facts.judged].sum(axis=1),
+            "right": by_turn[:, facts.accepted].sum(axis=1),
+            "unmeasured": by_sample[:, facts.accepted].sum(axis=1) - measured,
+            "measured": measured,
+            "unresolved": np.bincount(group[unresolved], minlength=len(self.names)),
+            **self._above("fast", group, samples.speedup[rows]),
+            **self._above("sure", group, samples.claimed[rows]),
+        }
+
+    def _above(self, word: str, group: Ints, figures: Floats) -> dict[str, Ints]:
+        """For each p of FAST and each group how many figures are greater."""
+        passed = np.searchsorted(FAST, figures, "left")  # values of p that are smaller
+        shape = len(self.names), len(FAST) + 1
+        counts = np.bincount(group * shape[1] + passed, minlength=shape[0] * shape[1]).reshape(shape)
+        return {f"{word} {p}": counts[:, number + 1 :].sum(axis=1) for number, p in enumerate(FAST)}
+
+    def _by_problem(self) -> list[_Problems]:
         turns, samples, groups = self._turns, self._samples, len(self.names)
         width = int(turns.rows["problem"].max()) + 1 if len(turns.rows) else 1
-        place = self._of_sample * width + samples.rows["problem"]
+        of_turn = self.of_turn * width + turns.rows["problem"]
+        place = of_turn if samples is turns else self._of_sample * width + samples.rows["problem"]
         size = groups * width
         first = firsts(place, size, samples.claimed, samples.rows["attempt"], samples.measured)
         best = np.where(first >= 0, samples.speedup[np.maximum(first, 0)] if len(place) else np.nan, np.nan)
-        of_turn = self.of_turn * width + turns.rows["problem"]
+        judged = samples.facts.judged[samples.rows["facts"]]
         columns = [
-            np.bincount(place, weights=judged, minlength=size),
-            np.bincount(place, weights=samples.correct & judged, minlength=size),
+            np.bincount(place[judged], minlength=size).astype(np.float64),
+            np.bincount(place[samples.correct & judged], minlength=size).astype(np.float64),
             best,
             np.bincount(of_turn, weights=turns.rows["tokens"], minlength=size),
             np.bincount(of_turn, weights=turns.rows["cost"], minlength=size),

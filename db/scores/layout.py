@@ -1,9 +1,10 @@
-"""The rows that scores are computed from: records of one size, which `kernelproof.db.scores.cells` packs."""
+"""The rows that scores are computed from: records, which `kernelproof.db.scores.packing` packs."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,33 +41,59 @@ ROW = np.dtype(
         ("fraction", "<f8"),  # of the roofline
     ]
 )
-"""One verification of an attempt, or an attempt without any. Another layout needs a migration that empties
+"""One verification of an attempt, or an attempt without any. Other columns need a migration that empties
 `score_cells.packed`."""
 
 CHUNK = 1024
 """Samples of a run's problem that are kept together. The triggers of migration 0007 hold it as well."""
 
 
-class Rows:
-    """Some of the records, in some order. Columns are copied out when they are asked for, records never."""
+class Source(Protocol):
+    """Records that hand out their columns."""
 
-    def __init__(self, records: Records, at: Ints | None = None) -> None:
-        """`at`: the places of these rows; None for all records in their order."""
-        self._records, self._at = records, at
+    def __len__(self) -> int: ...
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column of all records, in their order."""
+
+    def record(self, row: int) -> dict[str, Any]:
+        """One of them, by column."""
+
+
+class Rows:
+    """Some of the records, in some order. Columns are read when they are asked for."""
+
+    def __init__(self, source: Source, at: Ints | None = None, above: Rows | None = None) -> None:
+        """`at`: the places of these rows; None for all records in their order. `above`: the rows that hold
+        all columns."""
+        self._source, self._at, self._above = source, at, above
         self._columns: dict[str, NDArray[Any]] = {}
 
     def __len__(self) -> int:
-        return len(self._records) if self._at is None else len(self._at)
+        return len(self._source) if self._at is None else len(self._at)
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         if column not in self._columns:
-            found = self._records[column]
-            self._columns[column] = np.ascontiguousarray(found) if self._at is None else found[self._at]
+            if self._at is None or self._above is None:
+                self._columns[column] = self._source.column(column)
+            else:
+                self._columns[column] = self._above[column][self._at]
         return self._columns[column]
 
-    def record(self, row: int) -> Any:
+    @cached_property
+    def sample(self) -> Ints:
+        """A number for each row that grows by one from sample to sample; rows are by run, problem and
+        sample."""
+        return steps(*(self[name] for name in ("run", "problem", "sample")))
+
+    @property
+    def one_each(self) -> bool:
+        """Whether each sample has one row."""
+        return len(self) == 0 or int(self.sample[-1]) + 1 == len(self)
+
+    def record(self, row: int) -> dict[str, Any]:
         """One of the records."""
-        return self._records[row if self._at is None else self._at[row]]
+        return self._source.record(row if self._at is None else int(self._at[row]))
 
     def only(self, chosen: Truths | Ints) -> Rows:
         """Those that are true, or the numbered ones."""
@@ -74,7 +101,8 @@ class Rows:
             if chosen.all():
                 return self
             chosen = np.flatnonzero(chosen)
-        return Rows(self._records, chosen if self._at is None else self._at[chosen])
+        all_rows = self._above or self
+        return Rows(self._source, chosen if self._at is None else self._at[chosen], all_rows)
 
 
 def steps(*columns: NDArray[Any]) -> Ints:

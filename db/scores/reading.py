@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-import numpy as np
 from sqlalchemy import Connection, text
 
-from kernelproof.db.scores.cells import FactBook, any_empty, unpacked
+from kernelproof.db.scores.cells import Cell, FactBook, any_empty, unpacked
 from kernelproof.db.scores.filters import (
     Facts,
     Filters,
@@ -17,7 +16,8 @@ from kernelproof.db.scores.filters import (
     problem_passes,
     run_passes,
 )
-from kernelproof.db.scores.layout import ROW, Records, Rows
+from kernelproof.db.scores.layout import Rows
+from kernelproof.db.scores.packing import PackedRecords, pack
 from kernelproof.db.types import Words
 
 _RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id").columns(
@@ -27,7 +27,7 @@ _TAGS = text("SELECT run_id, tag FROM run_tags").columns(tag=Words)
 _PROBLEMS = text("SELECT id, problem_id, name, sha256, suite, level FROM problems ORDER BY id").columns(
     problem_id=Words, name=Words, suite=Words
 )
-_PACKED = text("SELECT run_id, problem, packed FROM score_cells ORDER BY run_id, problem, chunk")
+_PACKED = text("SELECT run_id, problem, chunk, packed FROM score_cells ORDER BY run_id, problem, chunk")
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,19 @@ def read_book(connection: Connection, filters: Filters) -> Book:
     runs = {n: run for n, run in read_runs(connection).items() if run_passes(run, filters)}
     problems = {n: p for n, p in read_problems(connection).items() if problem_passes(p, filters)}
     book = FactBook(connection)
-    parts: list[Records] = []
+    cells: list[tuple[Cell, bytes]] = []
     if any_empty(connection):
-        parts += [
-            rows for cell, rows in unpacked(connection, book) if cell.run in runs and cell.problem in problems
+        cells += [
+            (cell, pack(rows))
+            for cell, rows in unpacked(connection, book)
+            if cell.run in runs and cell.problem in problems
         ]
-    packed = [
-        row[2] for row in connection.execute(_PACKED) if row[2] and row[0] in runs and row[1] in problems
+    some_empty = bool(cells)
+    cells += [
+        (Cell(*row[:3]), row[3])
+        for row in connection.execute(_PACKED)
+        if row[3] and row[0] in runs and row[1] in problems
     ]
-    records: Records = np.frombuffer(b"".join(packed), ROW)
-    if parts:
-        records = np.concatenate([records, *parts])
-        order = ("verification", "turn", "sample", "problem", "run")
-        records = records[np.lexsort([records[name] for name in order])]
-    return Book(runs, problems, book.facts, Rows(records))
+    if some_empty:
+        cells.sort()
+    return Book(runs, problems, book.facts, Rows(PackedRecords([packed for _, packed in cells])))

@@ -76,6 +76,8 @@ class Selected:
 
     def _bounded(self, column: str) -> Floats:
         figures = np.where(self.measured, self.rows[column], 0.0)
+        if not self.facts.unresolved.any():
+            return figures
         unresolved = self.facts.unresolved[self.rows["facts"]]
         return np.where(unresolved, np.minimum(figures, 1.0), figures)
 
@@ -95,9 +97,10 @@ class Selected:
 
         Samples whose last turn is unfinished are left out, unless an earlier one was correct.
         """
-        place = steps(*(self.rows[name] for name in ("run", "problem", "sample")), self.rule)
-        if len(place) == 0:
-            return self
+        if self.rows.one_each:
+            decides = self.facts.finished & ~self.facts.plans
+            return self.only(decides[self.rows["facts"]])
+        place = steps(self.rows.sample, self.rule)
         plans = self.facts.plans[self.rows["facts"]]
         rank = np.where(plans, -2.0, np.where(self.correct, self.claimed, -1.0))
         first = starts(place)
@@ -184,7 +187,7 @@ def _without_stale(rows: Rows, facts: _FactColumns) -> tuple[Rows, int, int]:
     if not old.any():
         return rows, 0, 0
     attempt = steps(rows["attempt"])
-    sample = steps(*(rows[name] for name in ("run", "problem", "sample")))
+    sample = rows.sample
     fresh = np.bincount(attempt, weights=~old) > 0
     stale = ~fresh[attempt]
     stale_sample = np.bincount(sample, weights=stale) > 0
@@ -200,6 +203,8 @@ def _counting(rows: Rows, facts: _FactColumns) -> Truths:
     A verification that reached no device and one under the same rules that did: the heavier one stays.
     """
     keep = np.ones(len(rows), bool)
+    if rows.one_each:
+        return keep
     attempt = steps(rows["attempt"])
     several = np.flatnonzero(np.bincount(attempt)[attempt] > 1)
     if len(several) == 0:
@@ -234,7 +239,9 @@ def _placed(rows: Rows, facts: _FactColumns) -> tuple[Rows, Ints]:
     if not nowhere.any() or not facts.devices:
         return rows, device
     usual = _usual(rows["run"], device, len(facts.devices))
-    sample = steps(*(rows[name] for name in ("run", "problem", "sample")))
+    if rows.one_each:
+        return rows, np.where(nowhere, usual[rows["run"]], device)
+    sample = rows.sample
     key = sample * len(facts.bases) + facts.base[code]
     beside = ~nowhere & (np.bincount(sample, weights=nowhere) > 0)[sample]
     reached = np.unique(key[beside] * len(facts.devices) + device[beside])
@@ -287,9 +294,10 @@ def _settings(base: Ints, device: Ints, facts: _FactColumns) -> tuple[Ints, list
 
 def _ordered(chosen: Selected) -> Selected:
     """By run, problem, sample, setting and turn."""
-    rows = chosen.rows
-    sample = steps(*(rows[name] for name in ("run", "problem", "sample")))
-    place = sample * len(chosen.settings) + chosen.rule  # rows came by run, problem, sample and turn
+    if chosen.rows.one_each:
+        return chosen
+    # Rows came by run, problem, sample and turn.
+    place = chosen.rows.sample * len(chosen.settings) + chosen.rule
     if (place[1:] >= place[:-1]).all():
         return chosen
     return chosen.only(np.argsort(place, kind="stable"))

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+from datetime import date
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def screen(stream: TextIO | None = None) -> Console:
 
 def json_text(record: FrozenRecord) -> str:
     """A record as indented ASCII JSON: texts exact, infinities and NaN as null, which JSON lacks."""
-    return json.dumps(finite(record.model_dump()), indent=2, allow_nan=False)
+    return json.dumps(finite(record.model_dump()), indent=2, allow_nan=False, default=date.isoformat)
 
 
 def json_line(value: Any) -> str:

@@ -305,6 +305,11 @@ def test_an_empty_answer_lists_what_the_filters_could_be(filled: Store, command:
     assert "\x1b" not in printed
 
 
+def test_json_has_the_days_that_were_asked_for(filled: Store, command: Command) -> None:
+    found = json.loads(command("leaderboard", "--since", "2026-01-02", "--until", "2999-01-01", "--json"))
+    assert (found["filters"]["since"], found["filters"]["until"]) == ("2026-01-02", "2999-01-01")
+
+
 def test_what_excludes_each_other_is_said(filled: Store, command: Command) -> None:
     for arguments, words in (
         (("--csv", "--markdown"), "--csv and --markdown exclude"),
