@@ -121,6 +121,11 @@ QUEUE = Bounds(1, 10_000_000)
 """Evaluations that wait or run."""
 WORKER_PLACES = Bounds(0, 10_000)
 """Evaluations that a worker has at once."""
+WORKERS = Bounds(0, 10_000)
+CPUS = Bounds(1, 10_000)
+"""For each worker."""
+JOB_MINUTES = Bounds(1, 525_600)
+"""Of a job in a cluster."""
 
 FIELDS = {
     "temperature": TEMPERATURE,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelproof.bounds import PORT, QUEUE, WORKER_PLACES
+from kernelproof.cli.launching import LauncherOptions
 from kernelproof.cli.options import (
     StorageOptions,
     SuiteOption,
@@ -73,9 +74,16 @@ def workers(
     ] = 0,
     unsafe: UnsafeOption = False,
     until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,
+    launcher: LauncherOptions,
     storage: StorageOptions,
 ) -> None:
-    """Verify what the evaluation service has in its queue, until it is interrupted."""
+    """Verify what the evaluation service has in its queue, until it is interrupted.
+
+    With --local, --ray or --slurm: start workers there.
+    """
+    if launcher.asked:
+        launcher.launch(storage.opened(), places=places, unsafe=unsafe)
+        return
     from kernelproof.service.serving import work
 
     work(storage.opened(), places, unsafe=unsafe, until_input_ends=until_input_ends)
