@@ -15,7 +15,7 @@ from kernelproof.client import Candidate, Client
 from tests.cli.program import Program
 from tests.service.conftest import NO_PROGRAM, serving
 
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 """For what takes seconds on an idle machine."""
 
 
