@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import kernelproof
 from kernelproof.service.launchers.model import Standing, Wanted
 from kernelproof.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, address
 
@@ -37,7 +36,7 @@ class Child:
     def start(self) -> subprocess.Popen[bytes]:
         """Starts it. It ends when its standard input ends, as it does when this process is gone."""
         # The copy that runs here: an actor of Ray and a job of Slurm have other ways to find it.
-        source = str(Path(kernelproof.__file__).parents[1])
+        source = str(Path(__file__).parents[3])
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(
             [sys.executable, "-m", "kernelproof", "workers", "--until-input-ends", *self.options],
