@@ -88,6 +88,16 @@ class Evaluations:
 
         return self._database.read(found)
 
+    def needs_no_work(self, caller: str, item: Submitted) -> bool:
+        """Whether `submit` would answer from what is stored: under the same key, or by equal work."""
+
+        def found(session: Session) -> bool:
+            if _known(session, caller, item) is not None:
+                return True
+            return item.reuse and _equal(session, item.request_sha256) is not None
+
+        return self._database.read(found)
+
     def ended(self, numbers: Sequence[str]) -> set[str]:
         """Which of these are open no more."""
         e = Evaluation

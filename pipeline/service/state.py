@@ -61,8 +61,8 @@ class Service:
         raise AssertionError
 
     def _put(self, caller: Known, items: list[Submitted]) -> list[StoredEvaluation]:
-        self._require_deadlines(items)
         try:
+            self._require_deadlines(caller, items)
             return self.store.service.evaluations.submit(
                 caller.name, items, most=self.most, quota=caller.quota
             )
@@ -104,13 +104,18 @@ class Service:
             raise Refused(422, "invalid", "; ".join(wrong[:TOLD]))
         return items
 
-    def _require_deadlines(self, items: list[Submitted]) -> None:
-        rate = self.store.service.evaluations.rate() if any(item.deadline_s for item in items) else None
+    def _require_deadlines(self, caller: Known, items: list[Submitted]) -> None:
+        """Raises Refused where a deadline would pass at the rate of the last minutes; and KeyTaken."""
+        evaluations = self.store.service.evaluations
+        rate = evaluations.rate() if any(item.deadline_s for item in items) else None
         if rate is None:
             return
+        ahead = {each: evaluations.ahead(each) for each in {item.priority for item in items}}
         for place, item in enumerate(items):
-            wait = (self.store.service.evaluations.ahead(item.priority) + place) / rate
-            if item.deadline_s is not None and wait > item.deadline_s:
+            if item.deadline_s is None:
+                continue
+            wait = (ahead[item.priority] + place) / rate
+            if wait > item.deadline_s and not evaluations.needs_no_work(caller.name, item):
                 message = (
                     f"the deadline of {item.deadline_s:g} s cannot be met: about {wait:.0f} s of work are "
                     "waiting before it"
