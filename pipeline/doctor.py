@@ -18,7 +18,9 @@ from kernelproof.engine.core_sharing import shares
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError, MachineError
 from kernelproof.problems import open_suite
-from kernelproof.sandbox import probe
+from kernelproof.sandbox import bwrap, probe
+from kernelproof.sandbox.container import container
+from kernelproof.sandbox.model import Tier
 from kernelproof.types import Diagnosis, Status, VerifySettings
 from kernelproof.version import __version__
 from kernelproof.wording import counted
@@ -42,6 +44,7 @@ def _findings(workspace: Workspace, noise: bool, unsafe: bool) -> Iterator[Diagn
     yield from _guards()
     sandbox = _sandbox(unsafe)
     yield sandbox
+    yield from _container(unsafe)
     yield _database(workspace)
     yield _endpoint()
     if noise and sandbox.ok:
@@ -220,6 +223,24 @@ def _sandbox(unsafe: bool) -> Diagnosis:
         seen=f"tier {confinement.tier}",
         remedy=f"stronger tiers were refused: {stronger}" if stronger else "",
         essential=True,
+    )
+
+
+def _container(unsafe: bool) -> Iterator[Diagnosis]:
+    """The container around us, and which of its options would give a stronger sandbox."""
+    found = container()
+    if found is None:
+        return
+    tier: Tier | None = None
+    with suppress(KernelproofError):
+        tier = probe(unsafe=unsafe).tier
+    wanted = found.remedies(tier, bubblewrap=bwrap.find() is not None)
+    reached = f"sandbox tier {tier}" if tier else "no sandbox works"
+    yield Diagnosis(
+        name="container",
+        ok=not wanted,
+        seen=f"{found.engine}; {reached}" if found.engine != "unknown" else reached,
+        remedy=f"for a stronger tier: {'; '.join(wanted)}" if wanted else "",
     )
 
 
