@@ -10,6 +10,8 @@
 # TEST_WORKERS=4 make test    runs the tests in so many processes instead of three, which two cores carry: tests often wait
 PYTHON ?= python3
 VENV := .venv/bin
+# .ci/run names another: there what fails runs again, alone (scripts/tests_again.py).
+PYTEST ?= $(VENV)/python -m pytest
 TEST_WORKERS ?= 3
 # Each process takes tests from the other when it has none left. A test that asserts a time runs alone.
 BESIDE := -n $(TEST_WORKERS) --dist worksteal
@@ -26,12 +28,12 @@ demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
 
 test: lint
-	$(VENV)/python -m pytest $(BESIDE) -m "not ci and not clock and $(USUAL)"
-	$(VENV)/python -m pytest -m "clock and not ci and $(USUAL)" $(CLOCKED)
+	$(PYTEST) $(BESIDE) -m "not ci and not clock and $(USUAL)"
+	$(PYTEST) -m "clock and not ci and $(USUAL)" $(CLOCKED)
 
 test-ci: .venv/test.installed
-	$(VENV)/python -m pytest $(BESIDE) -m "ci and not clock and $(USUAL)"
-	$(VENV)/python -m pytest -m "clock and ci and $(USUAL)" $(CLOCKED)
+	$(PYTEST) $(BESIDE) -m "ci and not clock and $(USUAL)"
+	$(PYTEST) -m "clock and ci and $(USUAL)" $(CLOCKED)
 
 test-gpu: .venv/test.installed
 	$(VENV)/python -m pytest -m "gpu and not slow and not thorough"
