@@ -25,7 +25,8 @@ def main() -> int:
     on_gpu = backend(name).on_gpu
     asked = {key.problem: None for key in ReplayProvider("demo").questions() if key.backend == name}
     problems = [problem for problem in asked if on_gpu or problem not in CLOSE]
-    each = ("--samples", "2", "--turns", "2", "--seconds", "3" if on_gpu else "6")
+    exact = ("--seconds", "3") if on_gpu else ("--seconds", "6", "--rigor", "quick")
+    each = ("--samples", "2", "--turns", "2", *exact)
     run("generate", *problems, "--model", "replay:demo", *each)
     run("leaderboard", "--backend", name)
     database = Path("db/attempts.sqlite").resolve()
