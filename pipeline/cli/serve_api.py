@@ -42,6 +42,12 @@ def serve_api(
         list[str] | None,
         typer.Option(help="A name by which the service is called, besides --host; may be repeated."),
     ] = None,
+    live: Annotated[
+        bool | None,
+        typer.Option(
+            help="Show all stored results in browsers at /live. Left out: only while no caller has a token."
+        ),
+    ] = None,
     options: VerifyOptions,
     suite: SuiteOption = None,
     storage: StorageOptions,
@@ -61,6 +67,7 @@ def serve_api(
         settings=options.settings([]),
         most=max_queue,
         references=accept_references,
+        live=live,
     )
     serve(serving, host, port, names=allow_host or [], worker=worker)
 

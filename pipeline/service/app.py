@@ -13,24 +13,34 @@ from starlette.exceptions import HTTPException
 
 from kernelproof.errors import StoreError
 from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
-from kernelproof.service.guard import Bounded, Named, Refused, refused, told
+from kernelproof.service.guard import LIVE, Bounded, Door, Named, Refused, away, refused, told
+from kernelproof.service.live import LivePages
 from kernelproof.service.state import Service
 from kernelproof.version import __version__
 
 
-def make_app(service: Service, *, hosts: list[str]) -> FastAPI:
-    """The application. `hosts`: names by which it may be called; `*` for all."""
+def make_app(
+    service: Service, *, hosts: list[str], open_to_all: bool, live: LivePages | None = None
+) -> FastAPI:
+    """The application. `hosts`: names by which it may be called; `*` for all.
+
+    `open_to_all`: no token is asked for. `live`: the pages below LIVE, where there are any.
+    """
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         async with anyio.create_task_group() as group:
             group.start_soon(service.watch.run)
             yield
+            if live is not None:
+                live.end()
             group.cancel_scope.cancel()
 
     app = FastAPI(title="kernelproof", version=__version__, lifespan=alive, docs_url=None, redoc_url=None)
     app.state.service = service
+    # The last one stands before the others: who may not call sends no body.
     app.add_middleware(Bounded)
+    app.add_middleware(Door, store=service.store, open_to_all=open_to_all)
     app.add_middleware(Named, names=hosts)
     app.add_exception_handler(Refused, refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -38,6 +48,8 @@ def make_app(service: Service, *, hosts: list[str]) -> FastAPI:
     app.add_exception_handler(StoreError, _store)
     for part in (evaluations, operators, kernelgym, nemo_gym, openrlhf):
         app.include_router(part.router)
+    if live is not None:
+        app.mount(LIVE, live)
     return app
 
 
@@ -53,4 +65,5 @@ async def _http(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _store(_: Request, error: Exception) -> JSONResponse:
-    return told(503, "database", str(error), {"Retry-After": "5"})
+    assert isinstance(error, StoreError)
+    return away(error)

@@ -1,27 +1,42 @@
-"""What stands before the routes: who may call, how large a request may be, and how every error is told."""
+"""What stands before all routes: under which name it is called, who calls, and how large a request may be.
+
+Every guard is an ASGI application around the next one. So a route cannot forget them, and a route that is not
+there tells a stranger as little as one that is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
+import anyio.to_thread
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelproof.db.store import Store
+from kernelproof.errors import StoreError
 from kernelproof.listening import is_ours
 
 BODY_BYTES = 64 << 20
 """Most bytes of a request's body."""
+BODIES_BYTES = 512 << 20
+"""Most bytes of the bodies of all requests that are not answered yet."""
+AT_ONCE = 2048
+"""Most requests of one caller that are not answered yet."""
 LOCAL = "local"
 """The caller's name where no token is asked for."""
-
-Message = MutableMapping[str, Any]
-App = Callable[
-    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
-]
+HEALTH = "/health"
+"""The only address that answers to everybody, and tells strangers nothing but that it answers."""
+LIVE = "/live"
+"""Below it are the pages for browsers, which ask for the token as a password."""
+STATE = "caller"
+"""Where the door leaves who calls: in a request's state."""
 
 
 class Refused(Exception):
@@ -44,6 +59,11 @@ def told(status: int, code: str, message: str, headers: dict[str, str] | None = 
     return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
 
 
+def away(error: StoreError) -> JSONResponse:
+    """The answer where the database cannot be used."""
+    return told(503, "database", str(error), {"Retry-After": "5"})
+
+
 @dataclass(frozen=True)
 class Known:
     """Who calls."""
@@ -53,88 +73,145 @@ class Known:
     """Most evaluations that may wait or run; None: no limit."""
 
 
-class Door:
-    """Lets callers in: those with a token, or everybody where the operator gave out none."""
+class _Guard:
+    """An application behind a check of each request."""
 
-    def __init__(self, store: Store, *, open_to_all: bool) -> None:
-        self._store, self._open = store, open_to_all
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
-    def caller(self, request: Request) -> Known:
-        """Who calls. Raises Refused."""
-        if self._open:
-            return Known(LOCAL, None)
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        found = self._store.service.callers.with_token(token.strip()) if kind.lower() == "bearer" else None
-        if found is None:
-            raise Refused(
-                *(401, "unauthorized", "give a token that is accepted: Authorization: Bearer TOKEN"),
-                WWW_Authenticate="Bearer",
-            )
-        return Known(found.name, found.quota)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request that is refused; lets the others pass."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no route is for web sockets
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        with ExitStack() as over:
+            try:
+                receive = await self._checked(scope, receive, over)
+            except Refused as error:
+                await told(error.status, error.code, error.message, error.headers)(scope, receive, send)
+                return
+            except StoreError as error:
+                await away(error)(scope, receive, send)
+                return
+            await self._app(scope, receive, send)
+
+    async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
+        """What the application receives by. `over` ends with the request. Raises Refused, StoreError."""
+        raise NotImplementedError
 
 
-class Named:
+class Named(_Guard):
     """Refuses requests under a foreign name: a page of a foreign site can let its own name point to this
     machine (DNS rebinding)."""
 
-    def __init__(self, app: App, names: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
         """`names`: hosts by which the service may be called; `*` among them: by all."""
-        self._app, self._names = app, names
+        super().__init__(app)
+        self._names = names
 
-    async def __call__(
-        self,
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
-        """One request, as ASGI has it."""
-        if scope["type"] != "http" or "*" in self._names:
-            await self._app(scope, receive, send)
-            return
+    async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
         hosts = Headers(scope=scope).getlist("host")
-        if is_ours(hosts, self._names, scope["server"][0]):
-            await self._app(scope, receive, send)
-            return
-        why = "this name is not one of this service; --allow-host of serve-api adds one"
-        await told(400, "host", why)(scope, receive, send)
+        if "*" not in self._names and not is_ours(hosts, self._names, scope["server"][0]):
+            why = "this name is not one of this service; --allow-host of serve-api adds one"
+            raise Refused(400, "host", why)
+        return receive
 
 
-class Bounded:
-    """Refuses requests whose body is larger than BODY_BYTES, whether they say so or not."""
+class Door(_Guard):
+    """Lets callers in: those with a token, or everybody where the operator gave out none."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, store: Store, *, open_to_all: bool) -> None:
+        super().__init__(app)
+        self._store, self._open = store, open_to_all
+        self._inside: Counter[str] = Counter()
 
-    async def __call__(
-        self,
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
-        """One request, as ASGI has it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        size = headers.get(b"content-length", b"0")
-        if not size.isdigit() or int(size) > BODY_BYTES:
-            await _too_large()(scope, receive, send)
-            return
+    async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
+        known = Known(LOCAL, None) if self._open else await self._caller(scope)
+        scope.setdefault("state", {})[STATE] = known
+        if known is None:
+            if scope["path"] == HEALTH:
+                return receive
+            scheme = 'Basic realm="kernelproof"' if _is_live(scope) else "Bearer"
+            why = "give a token that is accepted: Authorization: Bearer TOKEN"
+            raise Refused(401, "unauthorized", why, WWW_Authenticate=scheme)
+        if self._inside[known.name] >= AT_ONCE:
+            why = f"the caller has {AT_ONCE} requests that are not answered; ask again when some are"
+            raise Refused(429, "too_many_requests", why, Retry_After="1")
+        self._inside[known.name] += 1
+        over.callback(self._left, known.name)
+        return receive
+
+    async def _caller(self, scope: Scope) -> Known | None:
+        token = _token(scope)
+        if token is None:
+            return None
+        found = await anyio.to_thread.run_sync(self._store.service.callers.with_token, token)
+        return None if found is None else Known(found.name, found.quota)
+
+    def _left(self, name: str) -> None:
+        self._inside[name] -= 1
+        if not self._inside[name]:
+            del self._inside[name]
+
+
+def _is_live(scope: Scope) -> bool:
+    return bool(scope["path"] == LIVE or scope["path"].startswith(f"{LIVE}/"))
+
+
+def _token(scope: Scope) -> str | None:
+    """The token of a request; for a browser's pages also as the password of HTTP's basic scheme."""
+    given = Headers(scope=scope).getlist("authorization")
+    if len(given) != 1:
+        return None
+    kind, _, rest = given[0].partition(" ")
+    if kind.lower() == "bearer":
+        return rest.strip()
+    if kind.lower() == "basic" and _is_live(scope):
+        try:
+            return base64.b64decode(rest.strip(), validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+    return None
+
+
+class Bounded(_Guard):
+    """Refuses requests whose body is larger than BODY_BYTES, whether they say so or not, and those that
+    would make all bodies larger than BODIES_BYTES."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app)
+        self._held = 0
+
+    async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
+        size = Headers(scope=scope).get("content-length", "0")
+        if not size.isascii() or not size.isdigit() or len(size) > 18 or int(size) > BODY_BYTES:
+            raise Refused(413, "too_large", _LARGE, Connection="close")
+        if self._held + int(size) > BODIES_BYTES:
+            raise Refused(503, "busy", _FULL, Retry_After="1", Connection="close")
         seen = 0
+
+        def forget() -> None:
+            self._held -= seen
+
+        over.callback(forget)
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
-            seen += len(message.get("body", b""))
+            more = len(message.get("body", b""))
+            seen += more
+            self._held += more
             if seen > BODY_BYTES:
                 raise Refused(413, "too_large", _LARGE)
+            if self._held > BODIES_BYTES:
+                raise Refused(503, "busy", _FULL, Retry_After="1")
             return message
 
-        await self._app(scope, counted, send)
+        return counted
 
 
 _LARGE = f"a request may have {BODY_BYTES >> 20} MiB at most; send fewer evaluations at once"
-
-
-def _too_large() -> JSONResponse:
-    return told(413, "too_large", _LARGE, {"Connection": "close"})
+_FULL = f"the requests that are not answered yet hold {BODIES_BYTES >> 20} MiB; send this again later"

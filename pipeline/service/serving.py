@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,9 @@ class Serving:
     """Evaluations that may wait or run at once."""
     references: bool
     """Whether callers may send problems."""
+    live: bool | None = None
+    """Whether the results are shown below LIVE; None: where no token is asked for, and what pages need is
+    installed."""
 
 
 def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: bool) -> None:
@@ -55,7 +58,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
     import uvicorn
 
     from kernelproof.service.app import make_app
-    from kernelproof.service.guard import Door
+    from kernelproof.service.live import are_possible, live_pages
     from kernelproof.service.requests import Reader
     from kernelproof.service.state import Service
     from kernelproof.service.waiting import Watch
@@ -70,12 +73,14 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
         reader = Reader(
             open_suite(serving.suite), serving.settings, serving.references, lock=threading.Lock()
         )
-        door = Door(store, open_to_all=open_to_all)
-        service = Service(store, reader, door, Watch(store), serving.most)
-        with listening_at(host, port) as listening:
+        service = Service(store, reader, Watch(store), serving.most)
+        shows = (open_to_all and are_possible()) if serving.live is None else serving.live
+        with listening_at(host, port) as listening, ExitStack() as stack:
+            live = stack.enter_context(live_pages(serving.place.database)) if shows else None
             at = listening.getsockname()[1]
             shown = in_url(host)
-            app = make_app(service, hosts=[*LOOPBACK, host, *names])
+            names = [*LOOPBACK, host, *names]
+            app = make_app(service, hosts=names, open_to_all=open_to_all, live=live)
             config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
             # uvicorn raises the signal that ended it once more, when the worker is still to be ended.
             for number in (signal.SIGINT, signal.SIGTERM):

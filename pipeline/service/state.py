@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kernelproof.client import Evaluated
@@ -14,7 +15,7 @@ from kernelproof.db.evaluation_records import OPEN, KeyTaken, QueueFull, StoredE
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.service.answers import answer
-from kernelproof.service.guard import Door, Known, Refused
+from kernelproof.service.guard import STATE, Known, Refused
 from kernelproof.service.requests import EvaluationRequest, Reader
 from kernelproof.service.waiting import Watch
 from kernelproof.types.explain import explain
@@ -33,7 +34,6 @@ class Service:
 
     store: Store
     reader: Reader
-    door: Door
     watch: Watch
     most: int
     """Evaluations that may wait or run at once."""
@@ -128,19 +128,25 @@ class Service:
         return 10 if rate is None else min(600, max(1, round(full.waiting / 10 / rate)))
 
 
+_SCHEME = HTTPBearer(auto_error=False, description="A caller's token, where the operator gave out any.")
+"""For the description of the routes alone."""
+
+
 def _service(request: Request) -> Service:
     found = request.app.state.service
     assert isinstance(found, Service)
     return found
 
 
-def _caller(request: Request) -> Known:
-    return _service(request).door.caller(request)
+def _caller(request: Request, _: Annotated[Any, Security(_SCHEME)]) -> Known:
+    found = getattr(request.state, STATE)
+    assert isinstance(found, Known), "the door lets nobody else in"
+    return found
 
 
 TheService = Annotated[Service, Depends(_service)]
 Caller = Annotated[Known, Depends(_caller)]
-"""Who calls; a route that takes it refuses those without a token."""
+"""Who calls. The door asked for the token before any route."""
 
 
 def read(model: type[Model], raw: bytes) -> Model:

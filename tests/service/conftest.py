@@ -12,10 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.cli.conftest import program, suite, working_in
+from tests.cli.conftest import one_attempt, program, stored, suite, working_in
 from tests.cli.program import Program, kill
 
-__all__ = ["program", "suite"]
+__all__ = ["one_attempt", "program", "stored", "suite"]
 
 NO_PROGRAM = "an answer that holds no program"
 

@@ -62,9 +62,9 @@ def _told(endpoint: Callable[[Request], Response]) -> Callable[[Request], Respon
         try:
             return endpoint(request)
         except UsageError as error:
-            return _message(400, "This cannot be asked", str(error))
+            return _message(request, 400, "This cannot be asked", str(error))
         except StoreError as error:
-            return _message(503, "The database cannot be read", str(error))
+            return _message(request, 503, "The database cannot be read", str(error))
 
     return answer
 
@@ -79,12 +79,14 @@ def _number(text: str) -> int:
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = "There is no such page." if error.detail == "Not Found" else error.detail
-    return _message(error.status_code, "Not found" if error.status_code == 404 else "Refused", words)
+    heading = "Not found" if error.status_code == 404 else "Refused"
+    return _message(request, error.status_code, heading, words)
 
 
-def _message(status: int, heading: str, words: str) -> Response:
+def _message(request: Request, status: int, heading: str, words: str) -> Response:
     lines = words.split("\n")
-    return _answer(rendered("message.html", {"heading": heading, "lines": lines}, scripts=()), status)
+    facts = {"heading": heading, "lines": lines, "base": request.scope.get("root_path", "")}
+    return _answer(rendered("message.html", facts, scripts=()), status)
 
 
 def _answer(page: Page, status: int = 200) -> Response:

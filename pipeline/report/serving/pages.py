@@ -56,26 +56,30 @@ Made = tuple[str, tuple[tuple[str, str], ...], Markup]
 class Pages:
     """The pages of a database."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, base: str = "") -> None:
+        """`base`: the address below which they are, without a slash at its end."""
         self._opened = opened
+        self._base = base
         self._kept: OrderedDict[object, _Kept] = OrderedDict()
         self._making = threading.Lock()
 
     def board(self, filters: Filters) -> Page:
         """The leaderboard as the report shows it. Raises StoreError when the database cannot be read."""
-        return self._page("/", filters, ("board", filters), lambda store: _board(store, filters))
+        return self._page("/", filters, ("board", filters), lambda store: _board(store, filters, self._base))
 
     def attempts(self, filters: Filters, before: int | None) -> Page:
         """A page of the list of attempts. Raises StoreError when the database cannot be read."""
         key = ("attempts", filters, before)
-        return self._page("/attempts", filters, key, lambda store: _attempts(store, filters, before))
+        return self._page(
+            "/attempts", filters, key, lambda store: _attempts(store, filters, before, self._base)
+        )
 
     def attempt(self, attempt_id: int) -> Page:
         """The page of an attempt.
 
         Raises UsageError where there is no such attempt, StoreError when the database cannot be read.
         """
-        return self._page("", None, attempt_id, lambda store: _attempt(store, attempt_id))
+        return self._page("", None, attempt_id, lambda store: _attempt(store, attempt_id, self._base))
 
     def progress(self) -> Page:
         """How far batches are: the part of a page that a browser replaces."""
@@ -99,7 +103,8 @@ class Pages:
             "progress": self._progress() if filters else None,
             "filters": fields(filters) if filters else (),
             "query": query,
-            "action": action,
+            "action": f"{self._base}{action}",
+            "base": self._base,
         }
         return rendered("live.html", facts, scripts=("live.js", "page.js"), served=True)
 
@@ -124,41 +129,40 @@ class Pages:
         return fragment("progress.html", {"batches": shown_batches(batches)})
 
 
-def _href(attempt_id: int) -> str:
-    return f"/attempts/{attempt_id}"
-
-
-def _board(store: Store, filters: Filters) -> Made:
+def _board(store: Store, filters: Filters, base: str) -> Made:
     newest = store.newest.attempts(filters, NEWEST)
     query = urlencode(query_of(filters))
-    facts: dict[str, Any] = {"newest": newest, "more": f"/attempts?{query}" if query else "/attempts"}
+    more = f"{base}/attempts?{query}" if query else f"{base}/attempts"
+    facts: dict[str, Any] = {"newest": newest, "more": more, "base": base}
     contents = [("The newest attempts", "#newest-title")] if newest else []
     try:
         report = gather(store, filters, 0)
     except UsageError as error:
         facts |= {"report": None, "why": [line.strip().removeprefix("--") for line in str(error).split("\n")]}
     else:
-        facts |= board_facts(report, _href)
+        facts |= board_facts(report, lambda number: f"{base}/attempts/{number}")
         boards = [(board.title, f"#board-{number}") for number, board in enumerate(report.boards, 1)]
         contents = [*boards, *contents]
     return "Kernels that were verified", tuple(contents), fragment("board_body.html", facts)
 
 
-def _attempts(store: Store, filters: Filters, before: int | None) -> Made:
+def _attempts(store: Store, filters: Filters, before: int | None, base: str) -> Made:
     lines = store.newest.attempts(filters, LISTED, before)
     older = ""
     if len(lines) == LISTED:
-        older = f"/attempts?{urlencode([*query_of(filters), ('before', str(lines[-1].id))])}"
-    body = fragment("attempts_body.html", {"lines": lines, "older": older})
-    return "Attempts", (("All results", "/"),), body
+        older = f"{base}/attempts?{urlencode([*query_of(filters), ('before', str(lines[-1].id))])}"
+    body = fragment("attempts_body.html", {"lines": lines, "older": older, "base": base})
+    return "Attempts", (("All results", f"{base}/"),), body
 
 
-def _attempt(store: Store, attempt_id: int) -> Made:
+def _attempt(store: Store, attempt_id: int, base: str) -> Made:
     found = attempt_page(store, attempt_id)
     problem = found.attempt.problem
-    facts: dict[str, object] = {"found": found, "sample": store.newest.sample_of(attempt_id)}
-    links = [("All results", "/"), ("All attempts", "/attempts")]
+    facts: dict[str, object] = {"found": found, "sample": store.newest.sample_of(attempt_id), "base": base}
+    links = [("All results", f"{base}/"), ("All attempts", f"{base}/attempts")]
     if found.parent is not None:
-        links.append((f"What it was built on: attempt #{found.parent.id}", _href(found.parent.id)))
+        links.append(
+            (f"What it was built on: attempt #{found.parent.id}", f"{base}/attempts/{found.parent.id}")
+        )
     heading = f"Attempt #{attempt_id}: {problem.id} {problem.name}"
     return heading, tuple(links), fragment("served_attempt.html", facts)

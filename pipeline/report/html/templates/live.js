@@ -106,7 +106,7 @@ const progress = async () => {
     shown.batches = known.batches;
     return;
   }
-  const page = await asked("/progress");
+  const page = await asked(`${live.dataset.base}/progress`);
   const batches = page.querySelector("main").dataset.batches;
   place.replaceChildren(...[...page.querySelector("main").childNodes].map((each) => document.adoptNode(each)));
   sent.delete("progress");
@@ -136,7 +136,7 @@ const listen = () => {
   events?.close();
   events = null;
   if (document.hidden) return; // a browser has few connections for all of its tabs
-  events = new EventSource("/events");
+  events = new EventSource(`${live.dataset.base}/events`);
   events.addEventListener("state", (event) => {
     known = JSON.parse(event.data);
     tell("");
