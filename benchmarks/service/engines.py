@@ -10,9 +10,8 @@ import json
 import threading
 import time
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
-from kernelproof.engine.referee_process import OnStage
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Problem, Verification, VerifySettings
 
@@ -21,7 +20,7 @@ class Verifies(Protocol):
     """What a worker asks of an engine."""
 
     def verify(
-        self, source: str, problem: Problem, settings: VerifySettings, on_stage: OnStage = ...
+        self, source: str, problem: Problem, settings: VerifySettings, *more: Any, **named: Any
     ) -> Verification: ...
 
     def close(self) -> None: ...
@@ -35,14 +34,9 @@ class StandIn:
         self._closed = threading.Event()
 
     def verify(
-        self,
-        source: str,
-        problem: Problem,
-        settings: VerifySettings,
-        on_stage: OnStage = lambda _: None,
+        self, source: str, problem: Problem, settings: VerifySettings, *more: Any, **named: Any
     ) -> Verification:
         """The record, as one of this candidate."""
-        on_stage("timing")
         self._closed.wait(self._seconds)
         of = {"problem_id": problem.id, "problem_sha256": problem.sha256, "settings": settings}
         return self._verdict.model_copy(update={**of, "candidate_sha256": sha256_text(source)})
@@ -60,16 +54,21 @@ class Noted:
         self._file: IO[str] = notes.open("a", buffering=1)
         self._turn = threading.Lock()
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def __enter__(self) -> Noted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def verify(
-        self,
-        source: str,
-        problem: Problem,
-        settings: VerifySettings,
-        on_stage: OnStage = lambda _: None,
+        self, source: str, problem: Problem, settings: VerifySettings, *more: Any, **named: Any
     ) -> Verification:
         """The engine's answer."""
         began = time.time()
-        verdict = self._engine.verify(source, problem, settings, on_stage)
+        verdict = self._engine.verify(source, problem, settings, *more, **named)
         line = json.dumps([sha256_text(source), began, time.time()])
         with self._turn:
             self._file.write(line + "\n")

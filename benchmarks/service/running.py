@@ -52,12 +52,13 @@ def service(folder: Path, backend: str, places: int, worker: Sequence[str] = ())
         line = api.stdout.readline()
         found = re.match(r"http://([\d.]+):(\d+) serves", line)
         assert found is not None, line
-        command = [sys.executable, "-m", "benchmarks.service.worker", str(database), backend]
-        command += [str(places), str(notes), *worker]
+        command = [sys.executable, "-m", "benchmarks.service.worker", str(folder), str(places), str(notes)]
+        command += worker
         works = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         started.append(works)
         assert works.stdout is not None
-        assert works.stdout.readline() == "ready\n"
+        line = works.stdout.readline()
+        assert line.startswith("worker for"), line
         processes = psutil.Process(api.pid), psutil.Process(works.pid)
         yield Running(found[1], int(found[2]), *processes, database, notes)
     finally:
