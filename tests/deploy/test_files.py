@@ -1,0 +1,189 @@
+"""deploy/ and .github/: the files parse, their commands exist, and their versions are this package's."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from kernelproof.cli.app import app
+from kernelproof.version import __version__
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE = [DEPLOY / "compose.yaml", DEPLOY / "compose.gpu.yaml"]
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+
+
+def parsed(path: Path) -> dict[Any, Any]:
+    return dict(yaml.safe_load(path.read_text()))
+
+
+def known(words: list[str]) -> None:
+    """Fails unless the command line has this command with these options."""
+    command: Any = typer.main.get_command(app)
+    rest = list(words)
+    while hasattr(command, "commands"):
+        assert rest and rest[0] in command.commands, f"there is no command {words}"
+        command = command.commands[rest.pop(0)]
+    options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    for word in rest:
+        if word.startswith("--"):
+            assert word.partition("=")[0] in options, f"{words[0]} has no {word}"
+
+
+def compose_commands() -> list[list[str]]:
+    services = [s for path in COMPOSE for s in parsed(path)["services"].values()]
+    return [service["command"] for service in services if "command" in service]
+
+
+def unit_commands() -> list[list[str]]:
+    starts = re.findall(r"^ExecStart=\S+/kernelproof (.+)$", "\n".join(u.read_text() for u in UNITS), re.M)
+    return [shlex.split(line) for line in starts]
+
+
+def documented_commands() -> list[list[str]]:
+    """Commands of the page, and of comments in compose.yaml, that run in a service's container or a unit."""
+    text = (ROOT / "docs" / "guide" / "deploy.md").read_text() + COMPOSE[0].read_text()
+    lines = re.findall(r"(?:run --rm (?:api|worker)|/opt/kernelproof/bin/kernelproof) ([a-z][^\n#(`]*)", text)
+    return [shlex.split(line) for line in lines]
+
+
+@pytest.mark.parametrize("find", [compose_commands, unit_commands, documented_commands])
+def test_commands_exist(find: Any) -> None:
+    commands = find()
+    assert len(commands) >= 2
+    for words in commands:
+        known(words)
+
+
+def test_a_command_that_is_none_is_found_out() -> None:
+    for words in (["serve-apy"], ["workers", "--rolle", "build"], ["callers", "ad", "x"]):
+        with pytest.raises(AssertionError):
+            known(words)
+
+
+def test_images_are_named_by_the_packages_version() -> None:
+    files = [*COMPOSE, DEPLOY / "Dockerfile", ROOT / "docs" / "guide" / "deploy.md"]
+    named = [v for file in files for v in re.findall(r"kernelproof:(\d[\d.]*\d)", file.read_text())]
+    assert len(named) >= 4 and set(named) == {__version__}
+
+
+def test_interpreters_and_torch_are_those_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    least = tuple(map(int, re.findall(r"\d+", project["requires-python"])))
+    for workflow in WORKFLOWS:
+        for version in re.findall(r'python-version: "([\d.]+)"', workflow.read_text()):
+            assert tuple(map(int, version.split("."))) >= least
+    for extras in re.findall(r"\.whl\)\[([a-z,]+)\]", DOCKERFILE):
+        assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    base = re.search(r"^ARG CUDA_BASE=nvidia/cuda:(\d+)\.(\d+)", DOCKERFILE, re.M)
+    index = re.search(r"whl/cu(\d+)", DOCKERFILE)
+    assert base is not None and index is not None and index[1] == base[1] + base[2]
+
+
+def test_what_the_image_copies_is_there_and_is_not_ignored() -> None:
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    allowed = {line[1:] for line in ignored if line.startswith("!")}
+    assert all((ROOT / name).exists() for name in allowed)
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", DOCKERFILE, re.M)
+    assert {name for name in copied if name != "."} <= allowed
+    # What the package links to, and what its metadata names, is part of the wheel.
+    links = {"pipeline", "db", "prompts", "reference_models", "src", "pyproject.toml", "README.md", "LICENSE"}
+    assert links <= allowed
+
+
+def test_no_image_runs_as_root() -> None:
+    for stage in ("cpu", "cuda"):
+        body = DOCKERFILE.split(f" AS {stage}\n")[1].split("\nFROM ")[0]
+        users = re.findall(r"^USER (\S+)", body, re.M)
+        assert users == ["kernelproof"] and body.index("USER") > body.index("useradd")
+
+
+def test_nothing_is_published_beyond_the_machine_and_no_secret_is_written_down() -> None:
+    services = parsed(COMPOSE[0])["services"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert ports and all(port.startswith("127.0.0.1:") for port in ports)
+    for path in COMPOSE:
+        assert not re.search(r"PASSWORD: |:[^/@\s]+@", path.read_text().replace("docker.io:", ""))
+    for name in ("db", "api", "worker"):
+        assert services[name]["secrets"] == ["db_password"]
+    assert {"test"} <= services["db"]["healthcheck"].keys() & services["api"]["healthcheck"].keys()
+
+
+def test_workers_get_the_options_that_doctor_asks_for_and_nothing_more() -> None:
+    services = parsed(COMPOSE[0])["services"]
+    options = services["worker"]["security_opt"]
+    assert options == ["seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"]
+    assert services["worker"]["cap_drop"] == ["ALL"] and "privileged" not in services["worker"]
+    assert all(f"--security-opt {option}" in DOCKERFILE for option in options)
+
+
+FORBIDDEN = {
+    "RestrictNamespaces",
+    "PrivateUsers",
+    "ProtectKernelTunables",
+    "ProtectKernelLogs",
+    "ProtectProc",
+    "ProcSubset",
+    "PrivateDevices",
+    "ProtectClock",
+    "MemoryDenyWriteExecute",
+    "ProtectControlGroups",
+}
+
+
+def settings(unit: Path) -> dict[str, str]:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(unit.read_text())
+    return dict(parser["Service"])
+
+
+def test_units_are_confined_as_far_as_the_sandbox_allows() -> None:
+    api, workers = (settings(unit) for unit in UNITS)
+    assert FORBIDDEN & api.keys() and not FORBIDDEN & workers.keys()
+    for unit in (api, workers):
+        assert unit["User"] == "kernelproof" and unit["NoNewPrivileges"] == "yes"
+        assert unit["ProtectSystem"] == "strict"
+
+
+def test_workflows_ask_for_no_right_but_reading() -> None:
+    assert len(WORKFLOWS) == 2
+    for path in WORKFLOWS:
+        workflow = parsed(path)
+        assert workflow["permissions"] == {"contents": "read"}
+        triggers = workflow[True]  # YAML 1.1 reads the key `on` so
+        for job in workflow["jobs"].values():
+            assert job["steps"] and job["timeout-minutes"]
+            # Code of strangers never runs on a machine of our own.
+            assert "self-hosted" not in job["runs-on"] or "pull_request" not in triggers
+
+
+def test_workflows_call_targets_that_the_makefile_has() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    text = "".join(path.read_text() for path in WORKFLOWS)
+    named = set(re.findall(r"run: make ([a-z-]+)", text)) | set(
+        parsed(WORKFLOWS[1])["jobs"]["cpu"]["strategy"]["matrix"]["target"]
+    )
+    assert named and named <= targets
+
+
+def test_the_entry_point_hands_on_its_words_and_the_password(tmp_path: Path) -> None:
+    (tmp_path / "kernelproof").write_text('#!/bin/sh\nprintf "%s|" "$PGPASSWORD" "$@"\n')
+    (tmp_path / "kernelproof").chmod(0o755)
+    (tmp_path / "secret").write_text("pass word\n")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PGPASSWORD_FILE": str(tmp_path / "secret")}
+    words = [DEPLOY / "entrypoint.sh", "workers", "--places", "a b"]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == "pass word|workers|--places|a b|"
