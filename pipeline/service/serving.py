@@ -101,6 +101,12 @@ def work(place: Workspace, places: int, *, unsafe: bool, until_input_ends: bool 
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    from kernelproof.service.judging import judged_gpus, keep_judges
+
+    if len(judged_gpus()) > 1:
+        open_store(place.database).close()  # its trouble is told once
+        keep_judges(place, places, unsafe=unsafe, stop=stop)
+        return
     with open_store(place.database) as store:
         seat = Seat(store, gpus()[0]) if gpus() else None
         try:

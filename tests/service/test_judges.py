@@ -23,6 +23,7 @@ from tests.cli.program import Program, kill
 from tests.devices.fake_gpus import UUIDS, FakeGpus
 from tests.service.conftest import NO_PROGRAM, Running, serving
 
+pytestmark = pytest.mark.ci
 A, B, _ = UUIDS
 PATIENCE_S = 120.0
 
@@ -148,6 +149,25 @@ def waiting(service: Running) -> dict[str, str | None]:
     return {each["gpu"]: each["waits"] for each in service.ask("GET", "/v1/workers").json()["workers"]}
 
 
+@pytest.mark.parametrize("how", ["told", "killed"])
+def test_a_machine_with_two_gpus_has_a_judge_for_each(program: Program, gpus: FakeGpus, how: str) -> None:
+    both = replace(program, extra=gpus.environment())
+    workers = both.start("workers")
+    with ended(workers):
+        assert line(workers).startswith(f"a judge for each of GPU 0 (NVIDIA H200, {A}), GPU 1 (")
+        until(lambda: [state(program, uuid) for uuid in (A, B)] == ["held", "held"])
+        owners = {gpu.owner for gpu in known(program).values()}
+        assert len(owners) == 2 and not any(f":{workers.pid}:" in str(owner) for owner in owners)
+        if how == "killed":
+            kill(workers)
+        else:
+            workers.terminate()
+            workers.communicate(timeout=60)
+            assert workers.returncode == 0
+        assert program.left_after(30.0) == {}
+        assert [state(program, uuid) for uuid in (A, B)] == ["free", "free"]
+
+
 def stranger_on(service: Running, gpus: FakeGpus, pid: int, *ours: int) -> None:
     """Has a foreign process on the GPU, sees that the judge takes nothing meanwhile, and takes it away."""
     gpus.set(A, processes=[*ours, pid])
@@ -177,7 +197,6 @@ def test_no_evaluation_is_taken_beside_a_foreign_process(
                 stranger.kill()
 
 
-@pytest.mark.ci
 def test_the_work_of_a_gpu_that_turns_bad_is_done_elsewhere(
     program: Program, suite: Path, gpus: FakeGpus
 ) -> None:

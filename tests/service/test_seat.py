@@ -64,7 +64,7 @@ def entered(seat: Seat) -> str | None:
     stop, said = threading.Event(), list[str]()
 
     def say(sentence: str) -> None:
-        said.append(sentence.removeprefix(f"waiting for {GPU}: "))
+        said.append(sentence.removeprefix(f"waiting for {seat.gpu}: "))
         stop.set()
 
     return None if seat.enter(stop, say) else said[0]

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from kernelproof.devices.discovery import VISIBLE, gpus, is_fit
+from kernelproof.devices.discovery import VISIBLE
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.plain import say
+from kernelproof.service.judging import judged_gpus
 from kernelproof.service.launchers.keeping import PATIENCE_S, Child, Keeper, environment_of, options_of
 from kernelproof.service.launchers.model import Daemon, Standing, Wanted
 from kernelproof.wording import counted
@@ -77,15 +78,15 @@ class Local:
         return standing
 
     def _keepers(self) -> list[Keeper]:
-        fit = [gpu for gpu in gpus() if is_fit(gpu.uuid)]
-        if gpus() and (self._wanted.judges or 0) > len(fit):
-            found = counted(len(fit), "healthy GPU")
+        judged = judged_gpus()
+        if judged and (self._wanted.judges or 0) > len(judged):
+            found = counted(len(judged), "GPU of the first one's kind", "GPUs of the first one's kind")
             raise UsageError(
                 f"--judges {self._wanted.judges}: this machine has {found}, and each has one judge"
             )
-        judging = iter(fit)
+        judging = iter(judged)
         keepers = []
-        for daemon in self._wanted.daemons(len(fit) or 1, BUILDERS):
+        for daemon in self._wanted.daemons(len(judged) or 1, BUILDERS):
             gpu = None if daemon.role == "build" else next(judging, None)
             keepers.append(self._keeper(daemon, gpu.uuid if gpu else ""))
         return keepers

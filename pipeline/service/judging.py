@@ -1,0 +1,47 @@
+"""A judge for each GPU of this machine, each a process that sees one GPU alone."""
+
+from __future__ import annotations
+
+import threading
+
+from kernelproof.devices.discovery import VISIBLE, Gpu, gpus
+from kernelproof.report.plain import say
+from kernelproof.runs.stream import places as usual_places
+from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
+from kernelproof.service.launchers.model import Wanted
+from kernelproof.workspace import Workspace
+
+
+def judged_gpus() -> tuple[Gpu, ...]:
+    """The GPUs that get a judge: the first one, and all of its name. Those that are set aside are among them:
+    their judges wait until they are put back.
+
+    Where there are others, `CUDA_VISIBLE_DEVICES` chooses.
+    """
+    return tuple(gpu for gpu in gpus() if gpu.name == gpus()[0].name)
+
+
+def keep_judges(
+    place: Workspace, places: int, *, unsafe: bool, stop: threading.Event, role: str = "all"
+) -> None:
+    """Keeps a judge running for each GPU until `stop` is set; then all of them end.
+
+    `places`: of each judge; 0: they share what the machine's cores serve.
+    """
+    judged = judged_gpus()
+    wanted = Wanted(place, places=places or max(2, usual_places() // len(judged)), unsafe=unsafe)
+    options, environment = options_of(wanted, role), environment_of(wanted)
+    keepers = [
+        Keeper(Child(f"judge-{number}", options, environment | {VISIBLE: gpu.uuid}), gpu.uuid)
+        for number, gpu in enumerate(judged)
+    ]
+    try:
+        for keeper in keepers:
+            keeper.start()
+        say(f"a judge for each of {', '.join(map(str, judged))}; Ctrl-C ends them")
+        stop.wait()
+    finally:
+        for keeper in keepers:
+            keeper.tell()
+        for keeper in keepers:
+            keeper.end()
