@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from kernelproof.db.chain.linking import ChainedSession
-from kernelproof.db.home import ACCESS, PATIENCE_S, Access, Home, NotFree
+from kernelproof.db.home import ACCESS, PATIENCE_S, Access, Home, Listener, NotFree
 from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import NothingStored, StoreError
 from kernelproof.workspace import DatabasePlace
@@ -41,6 +41,7 @@ class Database:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._writer = home.engine.execution_options(**{ACCESS: Access.WRITE})
+        self._changer = home.engine.execution_options(**{ACCESS: Access.CHANGE})
         self._turn = threading.Lock()
         self._said = -PATIENCE_S
         """When it was last said that the database is locked."""
@@ -78,6 +79,34 @@ class Database:
                 raise
             self.require()  # afterwards: a file that was moved has got it
             return done
+
+    def change(self, work: Callable[[Session], T]) -> T:
+        """`work` within one transaction that changes rows which its own locks or unique keys protect.
+
+        On a server others change and write at the same time; `take_turn` ends that, and comes before rows are
+        added to tables whose rows are chained. On a file it is a `write`.
+        """
+
+        def once() -> T:
+            with ChainedSession(self._changer, expire_on_commit=False) as session, session.begin():
+                return work(session)
+
+        if isinstance(self.place, Path):
+            return self.write(work)
+        with self._home.explained():
+            return self._patiently(once)
+
+    def take_turn(self, session: Session) -> None:
+        """Within `change`: nobody else writes until the transaction ends."""
+        self._home.take_turn(session.connection())
+
+    def ring(self, bell: str) -> None:
+        """Wakes all who listen for a bell, in whichever process. Call it after the commit. Never fails."""
+        self._home.ring(bell)
+
+    def listener(self, bell: str) -> Listener:
+        """A listener for a bell, for one thread. On a file each commit rings every bell."""
+        return self._home.listener(bell)
 
     def write_if_free(self, work: Callable[[Session], bool]) -> bool:
         """The answer of `work`, within one transaction. For caches.

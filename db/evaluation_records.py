@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kernelproof.backends import backend
+from kernelproof.choices import Role
 from kernelproof.types import FrozenRecord, Problem, VerifySettings
 
-State = Literal["queued", "running", "done", "failed", "expired", "cancelled"]
-OPEN: tuple[State, ...] = ("queued", "running")
+State = Literal["queued", "building", "built", "running", "done", "failed", "expired", "cancelled"]
+WAITING: tuple[State, ...] = ("queued", "built")
+"""Nobody has it."""
+TAKEN: tuple[State, ...] = ("building", "running")
+"""A builder or a worker has it, under a lease."""
+OPEN: tuple[State, ...] = (*WAITING, *TAKEN)
+WORK, ENDED = "work", "ended"
+"""Bells: there is something to take; something ended."""
 LEASE_S = 30.0
 """A worker that did not renew its lease for so many seconds loses it."""
 
@@ -62,10 +71,14 @@ class StoredEvaluation(FrozenRecord):
     """Whether `error` is a failure of ours, and no fault of the request."""
     token: int
     late_verdicts: int
+    artefact: str | None
+    built: float | None
+    rebuilds: int
+    late_builds: int
 
     @property
     def queue_seconds(self) -> float | None:
-        """Seconds from the submission to the last start; None before it."""
+        """Seconds from the submission to the last start of its judging; None before it."""
         return None if self.started is None else max(0.0, self.started - self.submitted)
 
 
@@ -79,6 +92,33 @@ class Taken:
     text: str
     settings: VerifySettings
     label: str | None
+    artefact: str | None = None
+    """SHA-256 of what a builder published for it."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which evaluations a daemon takes."""
+
+    role: Role
+    backends: tuple[str, ...]
+    """Those whose candidates it can build or judge."""
+
+    @property
+    def waiting(self) -> tuple[tuple[State, str], ...]:
+        """The states in which it takes them, each with the backend."""
+        builds, rest = split(self.backends)
+        if self.role is Role.BUILD:
+            return tuple(("queued", name) for name in builds)
+        queued = rest if self.role is Role.JUDGE else self.backends
+        built = tuple[tuple[State, str], ...](("built", name) for name in self.backends)
+        return built + tuple(("queued", name) for name in queued)
+
+
+def split(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Backends whose candidates are built before they run, and those that compile at the first call."""
+    builds = [name for name in names if backend(name).first_call is None]
+    return builds, [name for name in names if name not in builds]
 
 
 @dataclass(frozen=True)

@@ -1,44 +1,36 @@
-"""The queue of the evaluation service: what callers sent, which worker has it, how it ended.
+"""The queue of the evaluation service as callers see it: what they sent, and how it ended. `takings` is the
+side of those that build and judge.
 
-The database is the only truth. A worker takes evaluations under a lease with a fencing token, and renews it
-while it lives. A lease that was not renewed passes to the next worker, and the verdict of the former one is
-refused.
-All times are of the database's clock, so that workers whose clocks differ agree.
+All times are of the database's clock, so that machines whose clocks differ agree.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Update, and_, func, or_, select, update
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from kernelproof.db import loading, records
+from kernelproof.db import records
 from kernelproof.db.clock import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluation_records import (
-    LEASE_S,
+    ENDED,
     OPEN,
+    TAKEN,
+    WAITING,
+    WORK,
     KeyTaken,
-    NoResult,
     QueueFull,
     StoredEvaluation,
     Submitted,
-    Taken,
 )
-from kernelproof.db.finished import Finished, add_finished
-from kernelproof.db.gpus import GpuLease, is_held
 from kernelproof.db.models import Problem as ProblemRow
-from kernelproof.db.models import Text
-from kernelproof.db.owners import is_gone
 from kernelproof.db.portions import portions
 from kernelproof.db.service_tables import Evaluation
-from kernelproof.db.texts import Library, keep
-from kernelproof.types import VerifySettings
-
-MOST_BAD_GPUS = 3
-"""An evaluation during which so many GPUs were set aside is not judged again."""
+from kernelproof.db.texts import keep
 
 
 class Evaluations:
@@ -64,7 +56,9 @@ class Evaluations:
                 rows.append(row or _known(session, caller, item) or _add(session, caller, item, now))
             return [_view(session, row) for row in rows]
 
-        return self._database.write(add)
+        added = self._database.write(add)
+        self._database.ring(WORK)
+        return added
 
     def get(self, number: str, caller: str | None = None) -> StoredEvaluation | None:
         """The evaluation; None where there is none, or where another caller sent it."""
@@ -121,110 +115,9 @@ class Evaluations:
                 row.state, row.finished = "cancelled", clock(session)
             return _view(session, row)
 
-        return self._database.write(cancel)
-
-    def has_work(self, backends: Sequence[str]) -> bool:
-        """Whether `take` would find something. Writes nothing, so that idle workers may ask often."""
-
-        def found(session: Session) -> bool:
-            is_free = _is_free(session, clock(session), backends)
-            return session.scalar(select(Evaluation.id).where(is_free).limit(1)) is not None
-
-        return self._database.read(found)
-
-    def take(self, owner: str, most: int, backends: Sequence[str], lease_s: float = LEASE_S) -> list[Taken]:
-        """Gives a worker as many evaluations as it has places: the greatest priority first, then the oldest.
-
-        It may have been another worker's, who lost it; then the token is greater. Evaluations past their
-        deadline expire.
-        """
-
-        def take(session: Session) -> list[Taken]:
-            now = clock(session)
-            _expire(session, now)
-            rows = session.scalars(_next(session, now, most, backends)).all()
-            taken = []
-            for row in rows:
-                row.state, row.owner, row.token = "running", owner, row.token + 1
-                row.started, row.leased = now, now + lease_s
-                taken.append(_taken(session, row))
-            return taken
-
-        return self._database.write(take)
-
-    def renew(self, owner: str, held: Mapping[str, int], lease_s: float = LEASE_S) -> set[str]:
-        """Renews the leases of a worker; which of `held` (id to token) it has no more."""
-        e = Evaluation
-
-        def renew(session: Session) -> set[str]:
-            until, kept = clock(session) + lease_s, set()
-            for number, token in held.items():
-                mine = and_(e.id == number, e.token == token, e.owner == owner, e.state == "running")
-                if _changed(session, update(e).where(mine).values(leased=until)):
-                    kept.add(number)
-            return set(held) - kept
-
-        return self._database.write(renew)
-
-    def finish(
-        self, number: str, token: int, result: Finished | NoResult, gpu: GpuLease | None = None
-    ) -> bool:
-        """Ends an evaluation with its result, which is stored as an attempt in the same transaction.
-
-        `NoResult` in its place says why there is none. `gpu`: the judge's lease on its GPU.
-
-        False, counted, and nothing stored where the token is no longer the newest: the lease was lost, or the
-        evaluation was cancelled. The same where the lease on the GPU was lost, since another judge may have
-        measured at the same time.
-        """
-
-        def finish(session: Session) -> bool:
-            row = session.get(Evaluation, number, with_for_update=True)
-            if row is None:
-                return False
-            lost = row.token != token or row.state != "running"
-            if lost or (gpu is not None and not is_held(session, gpu)):
-                row.late_verdicts += 1
-                return False
-            if isinstance(result, Finished):
-                row.state, row.attempt_id = "done", add_finished(session, result)
-            else:
-                row.state, row.error, row.infrastructure = "failed", result.why, result.infrastructure
-            row.finished, row.leased, row.owner = clock(session), None, None
-            return True
-
-        return self._database.write(finish)
-
-    def give_back(self, owner: str, *, bad_gpu: bool = False) -> int:
-        """Puts what a worker has back into the queue; how many there were.
-
-        `bad_gpu`: its GPU was set aside. An evaluation to which this happened MOST_BAD_GPUS times fails, so
-        that one candidate cannot take every GPU away.
-        """
-        e = Evaluation
-        mine = and_(e.owner == owner, e.state == "running")
-        free = {"owner": None, "leased": None}
-
-        def give_back(session: Session) -> int:
-            ended = 0
-            if bad_gpu:
-                session.execute(update(e).where(mine).values(bad_gpus=e.bad_gpus + 1))
-                why = f"{MOST_BAD_GPUS} GPUs in a row were set aside while they had it"
-                failed = {"state": "failed", "error": why, "infrastructure": True, "finished": clock(session)}
-                worn = and_(mine, e.bad_gpus >= MOST_BAD_GPUS)
-                ended = _changed(session, update(e).where(worn).values(**failed, **free))
-            return ended + _changed(
-                session, update(e).where(mine).values(state="queued", started=None, **free)
-            )
-
-        return self._database.write(give_back)
-
-    def hand_back(self, number: str, token: int) -> None:
-        """Puts one evaluation back into the queue, if the worker still has it."""
-        e = Evaluation
-        mine = and_(e.id == number, e.token == token, e.state == "running")
-        back = {"state": "queued", "owner": None, "leased": None, "started": None}
-        self._database.write(lambda session: _changed(session, update(e).where(mine).values(**back)))
+        found = self._database.change(cancel)
+        self._database.ring(ENDED)
+        return found
 
     def counts(self) -> dict[str, int]:
         """Evaluations by state."""
@@ -236,8 +129,11 @@ class Evaluations:
 
     def late_verdicts(self) -> int:
         """Verdicts that were refused because their lease was lost."""
-        total = select(func.sum(Evaluation.late_verdicts))
-        return int(self._database.read(lambda session: session.scalar(total)) or 0)
+        return self._late(Evaluation.late_verdicts)
+
+    def late_builds(self) -> int:
+        """Builds that were refused because their lease was lost."""
+        return self._late(Evaluation.late_builds)
 
     def rate(self, seconds: float = 600.0) -> float | None:
         """Evaluations a second that ended by a verdict lately; None where fewer than three did."""
@@ -256,14 +152,15 @@ class Evaluations:
     def ahead(self, priority: int) -> int:
         """Open evaluations that a new one of this priority has to wait for."""
         e = Evaluation
-        before = or_(e.state == "running", and_(e.state == "queued", e.priority >= priority))
+        before = or_(e.state.in_(TAKEN), and_(e.state.in_(WAITING), e.priority >= priority))
         wanted = select(func.count()).where(before)
         return int(self._database.read(lambda session: session.scalar(wanted)) or 0)
 
-
-def _changed(session: Session, change: Update) -> int:
-    """Makes a change; how many rows it met."""
-    return int(session.execute(change).rowcount)  # type: ignore[attr-defined]
+    def _late(self, column: Any) -> int:
+        e = Evaluation
+        # These words are those of a small index.
+        total = select(func.sum(column)).where(or_(e.late_verdicts > 0, e.late_builds > 0))
+        return int(self._database.read(lambda session: session.scalar(total)) or 0)
 
 
 def _known(session: Session, caller: str, item: Submitted) -> Evaluation | None:
@@ -308,6 +205,8 @@ def _add(session: Session, caller: str, item: Submitted, now: float) -> Evaluati
         reused=False,
         infrastructure=False,
         late_verdicts=0,
+        rebuilds=0,
+        late_builds=0,
         bad_gpus=0,
     )
     equal = _equal(session, item.request_sha256) if item.reuse else None
@@ -326,42 +225,6 @@ def _equal(session: Session, request_sha256: str) -> int | None:
         e.request_sha256 == request_sha256, e.state == "done", e.attempt_id.is_not(None)
     )
     return session.scalar(done.order_by(e.finished.desc()).limit(1))
-
-
-def _expire(session: Session, now: float) -> None:
-    e = Evaluation
-    late = and_(e.state == "queued", e.deadline.is_not(None), e.deadline < now)
-    why = "its deadline passed before a worker was free"
-    session.execute(update(e).where(late).values(state="expired", finished=now, error=why))
-
-
-def _is_free(session: Session, now: float, backends: Sequence[str]) -> ColumnElement[bool]:
-    """Whether a worker may take it: it waits, or its worker lost it or is gone."""
-    e = Evaluation
-    owners = session.scalars(select(e.owner).where(e.state == "running").distinct())
-    gone = [owner for owner in owners if owner is not None and is_gone(owner)]
-    lost = and_(e.state == "running", or_(e.leased < now, e.owner.in_(gone)))
-    return and_(or_(e.state == "queued", lost), e.backend.in_(backends))
-
-
-def _next(session: Session, now: float, most: int, backends: Sequence[str]) -> Select[Evaluation]:
-    e = Evaluation
-    wanted = select(e).where(_is_free(session, now, backends))
-    order = (e.priority.desc(), e.submitted, e.id)
-    return wanted.order_by(*order).limit(most).with_for_update(skip_locked=True)
-
-
-def _taken(session: Session, row: Evaluation) -> Taken:
-    texts = Library(session)
-    problem = session.get_one(ProblemRow, row.problem)
-    return Taken(
-        id=row.id,
-        token=row.token,
-        problem=loading.problem_of(problem, texts),
-        text=session.get_one(Text, row.text_sha256).body,
-        settings=VerifySettings.model_validate(row.settings),
-        label=row.label,
-    )
 
 
 def _view(session: Session, row: Evaluation) -> StoredEvaluation:

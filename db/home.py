@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Protocol
@@ -23,6 +24,8 @@ class Access(Enum):
 
     READ = "read"
     WRITE = "write"
+    CHANGE = "change"
+    """Changes rows that its own locks or keys protect. On a server several of these run at once."""
     WRITE_IF_FREE = "write if free"
     """As WRITE, where nobody else writes now; else it fails at once."""
 
@@ -31,6 +34,16 @@ class Access(Enum):
         """Of the transactions of a connection."""
         found: Access = connection.get_execution_options().get(ACCESS, Access.READ)
         return found
+
+
+class Listener(Protocol):
+    """Sleeps until a bell rings. A ring that came between two waits ends the next wait at once."""
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        """Returns after a ring, after so many seconds, or soon after `stop` is set."""
+
+    def close(self) -> None:
+        """Ends its connection."""
 
 
 class NotFree(Exception):
@@ -68,6 +81,15 @@ class Home(Protocol):
 
     def opened(self) -> None:
         """Called when the database is in the newest schema."""
+
+    def take_turn(self, connection: Connection) -> None:
+        """Within a transaction of CHANGE: from now on it is one of WRITE, and nobody else writes."""
+
+    def ring(self, bell: str) -> None:
+        """Wakes those who listen for a bell, in this process and in others. Never fails, never waits."""
+
+    def listener(self, bell: str) -> Listener:
+        """A listener for a bell, used by one thread."""
 
     def require(self) -> None:
         """Raises StoreError where what was opened is no longer there."""

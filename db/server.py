@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 
-from kernelproof.db.home import BUSY_MS, PATIENCE_S, Access, NotFree
+from kernelproof.db.home import BUSY_MS, PATIENCE_S, Access, Listener, NotFree
+from kernelproof.db.server_bells import Bells, ServerListener
 from kernelproof.db.server_failures import explained, is_away, is_busy
 from kernelproof.errors import MachineError, StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
@@ -31,6 +32,7 @@ class Server:
         self.place = place
         self.engine = _engine(place)
         self._reached = False
+        self._bells = Bells(self._connect)
 
     def explained(self) -> AbstractContextManager[None]:
         """Errors of the server and of the way to it become StoreError."""
@@ -89,6 +91,25 @@ class Server:
     def require(self) -> None:
         """Nothing: a server that is gone says so itself."""
 
+    def take_turn(self, connection: Connection) -> None:
+        """By the lock of writing transactions."""
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+
+    def ring(self, bell: str) -> None:
+        """By NOTIFY, in a transaction and a thread of its own."""
+        self._bells.ring(bell)
+
+    def listener(self, bell: str) -> Listener:
+        """By LISTEN, on a connection of its own."""
+        return ServerListener(self._connect, bell)
+
+    def _connect(self) -> Any:
+        """A driver's connection outside the pool, which begins no transactions."""
+        arguments, named = self.engine.dialect.create_connect_args(self.engine.url)
+        connection: Any = self.engine.dialect.connect(*arguments, **named)
+        connection.autocommit = True
+        return connection
+
 
 def _engine(place: ServerDatabase) -> Engine:
     try:
@@ -121,10 +142,12 @@ def _on_begin(connection: Connection) -> None:
     if access is Access.READ:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return
-    lock = "pg_advisory_xact_lock" if access is Access.WRITE else "pg_try_advisory_xact_lock"
     connection.exec_driver_sql(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE; "
         f"SET LOCAL lock_timeout = {BUSY_MS}; SET LOCAL idle_in_transaction_session_timeout = 0"
     )
+    if access is Access.CHANGE:
+        return
+    lock = "pg_advisory_xact_lock" if access is Access.WRITE else "pg_try_advisory_xact_lock"
     if connection.exec_driver_sql(f"SELECT {lock}({LOCK})").scalar() is False:
         raise NotFree

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from kernelproof.db.artefacts import Artefacts
 from kernelproof.db.callers import Callers
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import Evaluations
 from kernelproof.db.gpus import Gpus
+from kernelproof.db.takings import Takings
 from kernelproof.db.workers import Workers
 
 
@@ -14,6 +16,8 @@ class ServiceData:
 
     def __init__(self, database: Database) -> None:
         self.evaluations = Evaluations(database)
+        self.takings = Takings(database)
+        self.artefacts = Artefacts(database)
         self.callers = Callers(database)
         self.workers = Workers(database)
         self.gpus = Gpus(database)

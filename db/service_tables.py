@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
 from kernelproof.db.columns import count, created_at, json, number, symbol, text_key, truth, words
-from kernelproof.db.types import Whole, Words
+from kernelproof.db.types import SHA256, Whole, Words
 
 
 class Caller(Base):
@@ -24,6 +24,12 @@ class Caller(Base):
     revoked: Mapped[str | None] = created_at("When the token stopped to be accepted; NULL: it is accepted.")
 
 
+def _partial(name: str, condition: str, *columns: str) -> Index:
+    """An index of few rows of `evaluations`."""
+    where = text(condition)
+    return Index(f"ix_evaluations_{name}", *columns, sqlite_where=where, postgresql_where=where)
+
+
 class Evaluation(Base):
     """The queue of the evaluation service: one row for each candidate that was sent. A result is an attempt.
     Rows change until they have ended, and stay afterwards."""
@@ -31,7 +37,11 @@ class Evaluation(Base):
     __tablename__ = "evaluations"
     __table_args__ = (
         UniqueConstraint("caller", "idempotency_key", name="uq_evaluations_idempotency"),
-        Index("ix_evaluations_queue", "state", "priority", "submitted"),
+        Index("ix_evaluations_order", "state", "backend", "priority", "submitted", "id"),
+        Index("ix_evaluations_caller", "state", "caller"),
+        Index("ix_evaluations_finished", "state", "finished"),
+        _partial("deadline", "deadline IS NOT NULL", "state", "deadline"),
+        _partial("late", "late_verdicts > 0 OR late_builds > 0", "late_verdicts", "late_builds"),
         Index("ix_evaluations_request", "request_sha256", "state"),
     )
 
@@ -47,12 +57,14 @@ class Evaluation(Base):
     priority: Mapped[int] = count("Greater ones are taken first.")
     submitted: Mapped[float] = number("Unix time in seconds, by the database's clock.")
     deadline: Mapped[float | None] = number("Unix time after which it is not begun any more.")
-    state: Mapped[str] = symbol("`queued`, `running`, `done`, `failed`, `expired` or `cancelled`.")
-    token: Mapped[int] = count(
-        "Fencing token: it counts the takings. A verdict with an older one is refused."
+    state: Mapped[str] = symbol(
+        "`queued`, `building`, `built`, `running`, `done`, `failed`, `expired` or `cancelled`."
     )
-    owner: Mapped[str | None] = words("Machine and process of the worker that has it.")
-    leased: Mapped[float | None] = number("Unix time until which the worker has it, unless it renews that.")
+    token: Mapped[int] = count(
+        "Fencing token: it counts the takings. A build or verdict with an older one is refused."
+    )
+    owner: Mapped[str | None] = words("Machine and process of the worker or builder that has it.")
+    leased: Mapped[float | None] = number("Unix time until which the owner has it, unless it renews that.")
     started: Mapped[float | None] = number("Unix time when the last worker took it.")
     finished: Mapped[float | None] = number("Unix time when it ended.")
     attempt_id: Mapped[int | None] = mapped_column(Whole, ForeignKey("attempts.id"), comment="The result.")
@@ -61,16 +73,37 @@ class Evaluation(Base):
     infrastructure: Mapped[bool] = truth("True where `error` is a failure of ours.")
     late_verdicts: Mapped[int] = count("Verdicts that came after the lease was lost, and were refused.")
     bad_gpus: Mapped[int] = count("GPUs that were set aside while their judge had it.")
+    artefact: Mapped[str | None] = mapped_column(
+        SHA256, comment="SHA-256 of what a builder published for it; NULL where nothing had to be built."
+    )
+    built: Mapped[float | None] = number("Unix time when a builder was done with it.")
+    rebuilds: Mapped[int] = count("Times that its artefact was lost or spoiled, so that it was built again.")
+    late_builds: Mapped[int] = count("Builds that came after the lease was lost, and were refused.")
+
+
+class Artefact(Base):
+    """What builders published, by what it was built from: equal work is not built again."""
+
+    __tablename__ = "artefacts"
+    __table_args__ = (Index("ix_artefacts_sha256", "sha256"),)
+
+    key: Mapped[str] = mapped_column(
+        SHA256, primary_key=True, comment="SHA-256 of source, problem, settings and toolchain."
+    )
+    sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the record in the artefact store.")
+    timed_out: Mapped[bool] = truth("True where a build stopped at its limit: it holds for a while.")
+    created: Mapped[float] = number("Unix time of the build's end, by the database's clock.")
 
 
 class Worker(Base):
-    """Workers of the evaluation service, and their last sign of life."""
+    """Workers, builders and judges of the evaluation service, and their last sign of life."""
 
     __tablename__ = "workers"
 
     owner: Mapped[str] = mapped_column(Words, primary_key=True, comment="Machine and process.")
+    role: Mapped[str] = symbol("`all`, `build` or `judge`.")
     backend: Mapped[str] = words("Backends that it takes, separated by commas.")
-    device: Mapped[str] = words("The device that it measures on.")
+    device: Mapped[str] = words("The device that it measures on; empty for a builder.")
     places: Mapped[int] = count("Evaluations that it has at once.")
     running: Mapped[int] = count("Evaluations that it has.")
     done: Mapped[int] = count("Evaluations that it ended.")

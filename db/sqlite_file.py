@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
@@ -11,11 +13,13 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from kernelproof.db.failures import explained, is_busy
-from kernelproof.db.home import BUSY_MS, Access
+from kernelproof.db.home import BUSY_MS, Access, Listener
 from kernelproof.errors import NothingStored, StoreError
 
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""
+LOOK_S = 0.01
+"""Seconds between two looks of a listener, which take some microseconds each."""
 
 
 class SqliteFile:
@@ -71,6 +75,16 @@ class SqliteFile:
         """Remembers which file it is."""
         self._file = _identity(self.place)
 
+    def take_turn(self, connection: Connection) -> None:
+        """Nothing: whoever changes a file is alone."""
+
+    def ring(self, bell: str) -> None:
+        """Nothing: each commit is seen."""
+
+    def listener(self, bell: str) -> Listener:
+        """Of every commit, whatever it was for."""
+        return _FileListener(self.place)
+
     def require(self) -> None:
         """Raises StoreError where the file that was opened is no longer at its path.
 
@@ -81,6 +95,32 @@ class SqliteFile:
                 f"database {self.place} was removed, moved or replaced while it was in use; put it back, or "
                 "make the workspace's directory anew, then run the same command again"
             )
+
+
+class _FileListener:
+    """Asks the file whether anybody committed, without a look at any table."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MS / 1000)
+        self._seen = self._version()
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        """Looks every LOOK_S."""
+        ends = time.monotonic() + seconds
+        while (seen := self._version()) == self._seen and time.monotonic() < ends:
+            if stop.wait(LOOK_S):
+                return
+        self._seen = seen
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def _version(self) -> int:
+        try:
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        except sqlite3.OperationalError:  # locked: somebody is at work
+            return -1
 
 
 def sqlite_file(path: Path, *, create: bool, only_read: bool, any_text: bool = False) -> SqliteFile:

@@ -23,6 +23,8 @@ class StoredWorker(FrozenRecord):
 
     owner: str
     """Machine and process."""
+    role: str
+    """`all`, `build` or `judge`."""
     backend: str
     """Backends that it takes, separated by commas."""
     device: str
@@ -47,8 +49,8 @@ class Workers:
         self._database = database
 
     def report(self, owner: str, **facts: str | int | None) -> None:
-        """A sign of life. `facts`: the columns `backend`, `device`, `places`, `running`, `done`, `gpu`,
-        `waits`."""
+        """A sign of life. `facts`: the columns `role`, `backend`, `device`, `places`, `running`, `done`,
+        `gpu` and `waits`."""
 
         def report(session: Session) -> None:
             now = clock(session)
@@ -61,7 +63,7 @@ class Workers:
             for name, value in facts.items():
                 setattr(row, name, value)
 
-        self._database.write(report)
+        self._database.change(report)
 
     def end(self, owner: str) -> None:
         """The worker ended by itself."""
@@ -71,7 +73,7 @@ class Workers:
             if row is not None:
                 row.ended, row.running = utc_now(), 0
 
-        self._database.write(end)
+        self._database.change(end)
 
     def all(self) -> Sequence[StoredWorker]:
         """Those of the last day, the newest sign of life first."""
@@ -86,7 +88,7 @@ class Workers:
 
 def _view(row: Worker, now: float) -> StoredWorker:
     silent = max(0.0, now - row.renewed)
-    names = ("owner", "backend", "device", "places", "running", "done", "ended", "gpu", "waits")
+    names = ("owner", "role", "backend", "device", "places", "running", "done", "ended", "gpu", "waits")
     return StoredWorker(
         **{name: getattr(row, name) for name in names},
         silent_s=silent,

@@ -19,6 +19,17 @@ RunKind = Literal["generate", "verify", "import", "tune"]
 configurations that a tuner tried."""
 
 
+class Role(StrEnum):
+    """The work that a daemon of the evaluation service takes."""
+
+    ALL = "all"
+    """Evaluations, from the candidate to the verdict."""
+    BUILD = "build"
+    """Evaluations that are to be built: it compiles, and needs no device."""
+    JUDGE = "judge"
+    """Evaluations that are built."""
+
+
 class Rigor(StrEnum):
     """How narrow the speedup's interval has to be: half-widths of 3 %, 1 % and 0.5 %."""
 

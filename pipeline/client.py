@@ -91,7 +91,7 @@ class Evaluated:
 
     id: str
     state: str
-    """`queued`, `running`, `done`, `failed`, `expired` or `cancelled`."""
+    """`queued`, `building`, `built`, `running`, `done`, `failed`, `expired` or `cancelled`."""
     status: str | None
     """`correct`, `wrong_output`, `build_error` ...; None where there is no verdict."""
     score: float | None
@@ -126,7 +126,7 @@ class Evaluated:
     @property
     def ended(self) -> bool:
         """Whether it will not change any more."""
-        return self.state not in ("queued", "running")
+        return self.state not in ("queued", "building", "built", "running")
 
     @classmethod
     def of(cls, said: dict[str, Any]) -> Evaluated:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelproof.bounds import PORT, QUEUE, WORKER_PLACES
+from kernelproof.choices import Role
 from kernelproof.cli.launching import LauncherOptions
 from kernelproof.cli.options import (
     StorageOptions,
@@ -77,20 +78,45 @@ def workers(
     *,
     places: Annotated[
         int,
-        number(WORKER_PLACES, "Evaluations that are built or judged at once; 0: as many as the cores serve."),
+        number(
+            WORKER_PLACES,
+            "Evaluations that it has at once; 0: as many as cores and devices serve.",
+        ),
     ] = 0,
+    role: Annotated[
+        Role,
+        typer.Option(
+            help="all: builds and judges; build: compiles and publishes, needs no device; judge: judges "
+            "what is built."
+        ),
+    ] = Role.ALL,
+    artefacts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where builders publish: a directory that all machines have, or an address that fsspec "
+            "knows, such as s3://BUCKET/FOLDER.",
+        ),
+    ] = None,
     unsafe: UnsafeOption = False,
     until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,
     launcher: LauncherOptions,
     storage: StorageOptions,
 ) -> None:
-    """Verify what the evaluation service has in its queue, until it is interrupted.
+    """Build and judge what the evaluation service has in its queue, until it is interrupted.
 
     With --local, --ray or --slurm: start workers there.
     """
     if launcher.asked:
-        launcher.launch(storage.opened(), places=places, unsafe=unsafe)
+        launcher.launch(storage.opened(), places=places, unsafe=unsafe, artefacts=artefacts)
         return
     from kernelproof.service.serving import work
 
-    work(storage.opened(), places, unsafe=unsafe, until_input_ends=until_input_ends)
+    work(
+        storage.opened(),
+        places,
+        role=role,
+        artefacts=artefacts,
+        unsafe=unsafe,
+        until_input_ends=until_input_ends,
+    )

@@ -8,20 +8,19 @@ tried again; so is one whose GPU failed its canary, on another GPU.
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.compile import Builder, diagnosis, find_tools
+from kernelproof.compile import diagnosis, find_tools
 from kernelproof.devices import gpu_health, locks
 from kernelproof.devices.discovery import device_for, environment_for, interprets, set_aside
-from kernelproof.engine.compile_ahead import compile_ahead
+from kernelproof.engine.build_stage import BuildStage
 from kernelproof.engine.core_sharing import Cores, builds_at_once, measured_threads
-from kernelproof.engine.prebuild import Prebuilt, prebuild
+from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.engine.record import Record
 from kernelproof.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
 from kernelproof.engine.referees import Referees
@@ -29,11 +28,10 @@ from kernelproof.engine.stop import Stop, ended_later
 from kernelproof.errors import DeviceUnfit, MachineError, UsageError
 from kernelproof.policy import review
 from kernelproof.pysource import compiles_itself
-from kernelproof.sandbox import Group, on_cores, sweep
+from kernelproof.sandbox import Group, sweep
 from kernelproof.types import (
     Build,
     BuildRequest,
-    BuildState,
     Environment,
     Finding,
     Problem,
@@ -76,14 +74,12 @@ class Engine:
         cache_bound()  # told now, not by the first build
         self._many = many
         self._cache = cache or cache_directory()
-        self._unsafe = unsafe
         self._referees = Referees(self._cache)
         building = self._referees.others
         self._jobs = Group(building, in_turn=True)
-        self._lock = threading.Lock()
         known = (builders, builders) if builders else builds_at_once(len(building or os.sched_getaffinity(0)))
         self._cores = Cores(*known)
-        self._builder: Builder | None = None
+        self.builds = BuildStage(self._cache, self._jobs, self._cores, building, unsafe=unsafe)
         self._environment: Environment | None = None
         self._closed = False
         sweep()
@@ -110,7 +106,7 @@ class Engine:
         """This machine, as verifications record it."""
         if self._environment is None:
             device = device_for(settings.backend) or "cpu"
-            self._require_cache()
+            self.builds.require_cache()
             self._environment = self._referees.one(device).environment(device)
         return self._environment
 
@@ -121,8 +117,11 @@ class Engine:
         settings: VerifySettings,
         on_stage: OnStage = lambda _: None,
         stop: Stop | None = None,
+        prebuilt: Prebuilt | None = None,
     ) -> Verification:
         """One candidate's verification. A candidate's failure is its status, never an exception.
+
+        `prebuilt`: the result of its build stage, where that is known; its libraries lie in this cache.
 
         Raises UsageError for a size the problem has not, or a problem whose own code fails; MachineError
         for what this machine lacks; Stopped when `stop` is asked: at once where the candidate waits or is
@@ -135,16 +134,17 @@ class Engine:
         fatal = next((f for f in findings if f.severity is Severity.ERROR and f.status), None)
         if fatal is not None and fatal.status is not None:
             return record.ended(fatal.status, fatal.message, findings)
-        self._require_cache()
+        self.builds.require_cache()
         device = device_for(settings.backend) or "cpu"
         request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
         with self._referees.expected(device, self._readying(request)):  # one starts while the build runs
             began = time.monotonic()
-            with self._building(on_stage, stop):
-                prebuilt = self._prebuilt(source, problem, settings)
+            if prebuilt is None:
+                with self.builds.place(on_stage, stop):
+                    prebuilt = self.builds.made(source, problem, settings)
             if self._closed:
                 raise RefereeLost("the engine was closed")
-            self._require_compilers(prebuilt.builds, settings)
+            self.builds.require_compilers(prebuilt.builds, settings)
             build_seconds = round(time.monotonic() - began, 3)
             verdict = self._after_build(record, prebuilt, findings)
             if verdict is None:
@@ -154,22 +154,13 @@ class Engine:
                     request = request.model_copy(update=update)
                 made = dict(prebuilt.contents)
                 verdict = self._judged(record, request, made, on_stage, stop)
-                self._require_compilers(verdict.builds, settings)
+                self.builds.require_compilers(verdict.builds, settings)
                 builds = with_origin(verdict.builds, [*prebuilt.builds, *made.values()]) or prebuilt.builds
             else:
                 builds = prebuilt.builds
             builds += (prebuilt.first_calls,) if prebuilt.first_calls is not None else ()
         stages = {"build": build_seconds, **verdict.stage_seconds}
         return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
-
-    def _prebuilt(self, source: str, problem: Problem, settings: VerifySettings) -> Prebuilt:
-        here = device_for(settings.backend) is not None
-        builder = self._current_builder()
-        if backend(settings.backend).first_call is not None:
-            if interprets(settings.backend):
-                return Prebuilt((), None)
-            return compile_ahead(builder, source, settings, self._jobs, problem)
-        return prebuild(builder, self._cache, source, settings, self._jobs, problem, runs_here=here)
 
     def _after_build(
         self, record: Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
@@ -189,18 +180,6 @@ class Engine:
         status = Status.BUILT_NOT_RUN if built else Status.LOAD_ERROR
         reason = "this machine has no CUDA device to run it on"
         return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
-
-    @contextmanager
-    def _building(self, on_stage: OnStage, stop: Stop) -> Iterator[None]:
-        """A place for a build, whose compilers end when `stop` is asked. Raises RefereeLost, Stopped."""
-        # The threads that watch the compilers stay off the cores kept for measurements, as the compilers do.
-        with self._cores.building(stop), on_cores(self._referees.others), self._jobs.part() as mine:
-            on_stage("build")
-            try:
-                with stop.by(mine.close):
-                    yield
-            finally:
-                stop.check()  # whatever else came of compilers that were killed
 
     def _judged(
         self, record: Record, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, stop: Stop
@@ -261,8 +240,8 @@ class Engine:
         stop: Stop,
     ) -> None:
         """Builds what a referee met, while it has another candidate."""
-        with self._building(on_stage, stop):
-            build = self._current_builder().build(wanted, seconds=settings.build_seconds)
+        with self.builds.place(on_stage, stop):
+            build = self.builds.builder.build(wanted, seconds=settings.build_seconds)
         made[wanted.content_sha256] = build
 
     def _asked(
@@ -275,7 +254,7 @@ class Engine:
     ) -> Verification:
         """The referee's verdict. One that is lost is replaced, and its GPU looked at: it may hang there."""
         cores = self._referees.shares_of(referee, request.device)
-        toolchain = self._current_builder().toolchain
+        toolchain = self.builds.builder.toolchain
         try:
             return referee.verify(
                 request, toolchain, on_stage, more=self._many, cores=cores, made=made, hand_back=hand_back
@@ -307,32 +286,8 @@ class Engine:
 
         return ready
 
-    def _require_compilers(self, builds: tuple[Build, ...], settings: VerifySettings) -> None:
-        """Raises MachineError where a build found no compiler, and no other candidate's would find one.
-
-        A C++ candidate that asks for nvcc, or one for a library this toolkit lacks, is judged by itself.
-        """
-        if not any(build.state is BuildState.UNAVAILABLE for build in builds):
-            return
-        missing = self._current_builder().toolchain.lacks(cuda=backend(settings.backend).needs_nvcc)
-        if missing is not None:
-            raise MachineError(missing)
-
     def _with_environment(self, verdict: Verification) -> Verification:
         return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
-
-    def _current_builder(self) -> Builder:
-        with self._lock:
-            if self._builder is None:
-                self._builder = Builder(self._cache, unsafe=self._unsafe, group=self._jobs)
-            return self._builder
-
-    def _require_cache(self) -> None:
-        try:
-            self._cache.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            why = f"the cache {self._cache} cannot be made ({error.strerror})"
-            raise MachineError(f"{why}; set KERNELPROOF_CACHE to a directory that can") from None
 
     def _replace(self, lost: RefereeProcess) -> None:
         self._environment = None

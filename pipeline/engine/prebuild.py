@@ -55,16 +55,18 @@ def prebuild(
     problem: Problem | None = None,
     *,
     runs_here: bool = True,
+    known: bool = True,
 ) -> Prebuilt:
     """Makes the builds that `source` asks for when it runs. It is not imported where the build index knows
     them and the cache holds them.
 
     `jobs`: the group of the sandbox in which it is imported. `problem`: what it is for. `runs_here`: whether
-    this machine has the device; if not, it is imported to see whether it loads.
+    this machine has the device; if not, it is imported to see whether it loads. `known`: whether the result
+    may leave out builds that the cache holds.
     """
     index, entry = BuildIndex(cache), _index_name(builder, source)
-    known = index.keys(entry)
-    if known is not None and builder.holds(known):
+    keys = index.keys(entry) if known else None
+    if keys is not None and builder.holds(keys):
         return Prebuilt((), None)
 
     def build(request: BuildRequest) -> Build:

@@ -6,13 +6,14 @@ import os
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from kernelproof.engine.engine import Engine
+from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.engine.referee_process import OnStage
 from kernelproof.engine.stop import Stop
 from kernelproof.errors import UsageError
@@ -38,13 +39,15 @@ def verify_persistently(
     settings: VerifySettings,
     on_stage: OnStage = lambda _: None,
     stop: Stop | None = None,
+    prebuilt: Prebuilt | None = None,
 ) -> Verification:
     """`engine.verify`, up to RETRIES times again while the status is infrastructure_error."""
-    verdict = engine.verify(source, problem, settings, on_stage, stop)
+    more: dict[str, Any] = {} if prebuilt is None else {"prebuilt": prebuilt}
+    verdict = engine.verify(source, problem, settings, on_stage, stop, **more)
     for _ in range(RETRIES):
         if verdict.status is not Status.INFRASTRUCTURE_ERROR:
             break
-        verdict = engine.verify(source, problem, settings, on_stage, stop)
+        verdict = engine.verify(source, problem, settings, on_stage, stop, **more)
     return verdict
 
 

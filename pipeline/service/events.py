@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from kernelproof.db.evaluation_records import OPEN
 from kernelproof.service.waiting import Watch
 
 SILENCE_S = 15.0
@@ -27,7 +28,7 @@ async def events(watch: Watch, ask: Callable[[], dict[str, Any]]) -> AsyncIterat
         elif silent >= SILENCE_S:
             silent = 0.0
             yield ": waiting\n\n"
-        if state not in ("queued", "running"):
+        if state not in OPEN:
             return
         await watch.ended(said["id"], LOOK_S)
         silent += LOOK_S

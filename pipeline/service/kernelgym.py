@@ -26,6 +26,8 @@ from kernelproof.types import Status
 router = APIRouter()
 STATUSES = {
     "queued": "pending",
+    "building": "processing",
+    "built": "processing",
     "running": "processing",
     "done": "completed",
     "failed": "failed",
@@ -183,7 +185,10 @@ def cancel(task_id: str, service: TheService, caller: Caller) -> dict[str, Any]:
 def queue(service: TheService, _: Caller) -> dict[str, Any]:
     """The queue's lengths."""
     counts = service.store.service.evaluations.counts()
-    return {STATUSES[state]: counts.get(state, 0) for state in STATUSES}
+    said = dict.fromkeys(STATUSES.values(), 0)
+    for state, status in STATUSES.items():
+        said[status] += counts.get(state, 0)
+    return said
 
 
 @router.get("/workers/status")

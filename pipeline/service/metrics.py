@@ -39,6 +39,8 @@ class _Figures(Collector):
         yield states
         late = self._store.service.evaluations.late_verdicts()
         yield CounterMetricFamily("kernelproof_late_verdicts", "Verdicts refused: the lease was lost.", late)
+        late = self._store.service.evaluations.late_builds()
+        yield CounterMetricFamily("kernelproof_late_builds", "Builds refused: the lease was lost.", late)
         workers = self._store.service.workers.all()
         alive = sum(worker.alive for worker in workers)
         yield GaugeMetricFamily("kernelproof_workers_alive", "Workers with a recent sign of life.", alive)

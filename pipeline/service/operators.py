@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
+from kernelproof.choices import Role
 from kernelproof.service import metrics
 from kernelproof.service.guard import HEALTH, STATE
 from kernelproof.service.state import Caller, TheService
@@ -17,10 +18,10 @@ router = APIRouter()
 
 @router.get(HEALTH)
 def health(request: Request, service: TheService) -> dict[str, Any]:
-    """Whether the database answers, and whether a worker is alive."""
+    """Whether the database answers, and whether a worker or judge is alive."""
     if getattr(request.state, STATE) is None:  # a stranger
         return {"status": "ok"}
-    alive = sum(worker.alive for worker in service.store.service.workers.all())
+    alive = sum(each.alive and each.role != Role.BUILD for each in service.store.service.workers.all())
     return {"status": "ok" if alive else "no worker", "workers": alive, "verifier": VERIFIER}
 
 
@@ -34,6 +35,7 @@ def queue(service: TheService, _: Caller) -> dict[str, Any]:
         "places": service.most,
         "per_second": evaluations.rate(),
         "late_verdicts": evaluations.late_verdicts(),
+        "late_builds": evaluations.late_builds(),
     }
 
 

@@ -54,7 +54,17 @@ class Seat:
             if waits != self.waits:
                 say(f"waiting for {self.gpu}: {waits}")
                 self.waits = waits
-            self.report(backend="", device="", places=0, running=0, done=0)
+            self._store.service.workers.report(
+                self.owner,
+                role="judge",
+                gpu=self.gpu.uuid,
+                waits=waits,
+                backend="",
+                device="",
+                places=0,
+                running=0,
+                done=0,
+            )
             stop.wait(LOOK_S)
         return False
 
@@ -87,10 +97,6 @@ class Seat:
     def is_fit(self) -> bool:
         """Whether this host knows nothing against the GPU."""
         return known_against(self.gpu.uuid) is None
-
-    def report(self, **facts: str | int | None) -> None:
-        """The judge's sign of life."""
-        self._store.service.workers.report(self.owner, gpu=self.gpu.uuid, waits=self.waits, **facts)
 
     def _look(self, begun: bool) -> None:
         record = known_against(self.gpu.uuid)

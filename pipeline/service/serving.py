@@ -13,17 +13,23 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelproof.choices import Role
 from kernelproof.db.store import Store, open_store
 from kernelproof.devices.discovery import gpus
+from kernelproof.engine.core_sharing import builds_at_once
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
+from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
+from kernelproof.service.builder import Building, buildable
+from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.seat import Seat
-from kernelproof.service.worker import Worker, backends_here
+from kernelproof.service.worker import Judging, backends_here
 from kernelproof.types import VerifySettings
+from kernelproof.wording import counted
 from kernelproof.workspace import DATABASE_VARIABLE, Workspace, address
 
 PATIENCE_S = 10.0
@@ -31,6 +37,8 @@ PATIENCE_S = 10.0
 PAUSE_S = 1.0
 """Between a worker's unexpected end and the start of another one, at first; it doubles up to PAUSES_S."""
 PAUSES_S = 60.0
+JUDGE_PLACES = 4
+"""One is measured; the others are fetched and got ready meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,26 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
                 uvicorn.Server(config).run(sockets=[listening])
 
 
-def work(place: Workspace, places: int, *, unsafe: bool, until_input_ends: bool = False) -> None:
-    """Is a worker until SIGINT or SIGTERM. Raises MachineError, StoreError.
+def work(
+    place: Workspace,
+    places: int,
+    *,
+    role: Role = Role.ALL,
+    artefacts: str | None = None,
+    unsafe: bool,
+    until_input_ends: bool = False,
+) -> None:
+    """Is a worker, builder or judge until SIGINT or SIGTERM. Raises UsageError, MachineError, StoreError.
 
-    `until_input_ends`: also until standard input ends, as it does when the process that started it is gone.
+    `artefacts`: where builders publish. `until_input_ends`: also until standard input ends, as it does when
+    the process that started it is gone.
     """
+    if artefacts is None and role is not Role.ALL:
+        raise UsageError(
+            f"--role {role} needs --artefacts: a directory that builders and judges share, or an address "
+            "such as s3://BUCKET/FOLDER"
+        )
+    published = open_artefacts(artefacts) if artefacts is not None else None
     stop = threading.Event()
     if until_input_ends:
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
@@ -108,24 +131,54 @@ def work(place: Workspace, places: int, *, unsafe: bool, until_input_ends: bool 
         keep_judges(place, places, unsafe=unsafe, stop=stop)
         return
     with open_store(place.database) as store:
-        seat = Seat(store, gpus()[0]) if gpus() else None
+        seat = Seat(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
         try:
             while not stop.is_set() and (seat is None or seat.enter(stop, say)):
                 with Engine(unsafe=unsafe, many=True) as engine:
-                    _worker(store, engine, places, stop, seat).run()
+                    task = _task(role, store, engine, published, stop, seat)
+                    _daemon(task, store, places, stop, seat).run()
         finally:
             if seat is not None:
                 seat.leave()
 
 
-def _worker(store: Store, engine: Engine, places: int, stop: threading.Event, seat: Seat | None) -> Worker:
+def _daemon(task: Work, store: Store, places: int, stop: threading.Event, seat: Seat | None) -> Daemon:
+    role = task.wanted.role
+    daemon = Daemon(store, task, places or _places(role), stop=stop)
+    who = {Role.ALL: "worker", Role.BUILD: "builder", Role.JUDGE: "judge"}[role]
+    on = f" on {seat.gpu}" if seat is not None else ""
+    backends = ", ".join(task.wanted.backends)
+    say(f"{who} for {backends} with {counted(daemon.places, 'place')}{on}; Ctrl-C ends it")
+    return daemon
+
+
+def _task(
+    role: Role,
+    store: Store,
+    engine: Engine,
+    published: ArtefactStore | None,
+    stop: threading.Event,
+    seat: Seat | None,
+) -> Work:
+    """Raises MachineError where this machine cannot do such work."""
+    if role is Role.BUILD:
+        assert published is not None
+        found = buildable(engine.builds.toolchain)
+        if not found:
+            raise MachineError("this machine has no compiler for any backend; see kernelproof doctor")
+        return Building(store, engine, found, published, stop)
     found = backends_here()
     if not found:
         raise MachineError("this machine can run no backend; see kernelproof doctor")
-    worker = Worker(store, engine, found, places or usual_places(), stop=stop, seat=seat)
-    on = f" on {seat.gpu}" if seat is not None else ""
-    say(f"worker for {', '.join(found)} with {worker.places} places{on}; Ctrl-C ends it")
-    return worker
+    return Judging(store, engine, found, seat, published, stop, role)
+
+
+def _places(role: Role) -> int:
+    """Evaluations that a daemon has at once: as many as keep compilers or a device at work. A judge has few
+    more than it measures, so that other judges get theirs."""
+    if role is Role.BUILD:
+        return builds_at_once(len(os.sched_getaffinity(0)))[1]
+    return JUDGE_PLACES if role is Role.JUDGE else usual_places()
 
 
 def _stop_with_input(stop: threading.Event) -> None:

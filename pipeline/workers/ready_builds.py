@@ -27,11 +27,14 @@ class ReadyBuilds:
     def build(self, wanted: BuildRequest) -> Build:
         """The build. Raises NeedsBuild."""
         found = self._builder.ready(wanted)
-        if found is not None:
+        # A machine without a compiler has what another one built for it.
+        if found is not None and found.state is not BuildState.UNAVAILABLE:
             return found
         before = self._made.get(wanted.content_sha256)
         if before is not None and (before.state is not BuildState.OK or self._builder.holds([before.key])):
             return before
+        if found is not None:
+            return found
         if self._hand_back:
             raise NeedsBuild(wanted)
         began = time.monotonic()

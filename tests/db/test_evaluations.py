@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import delete
 
-from kernelproof.db.evaluation_records import KeyTaken, NoResult, Submitted
-from kernelproof.db.evaluations import Evaluations
-from kernelproof.db.store import Store, open_store
+from kernelproof import backends
+from kernelproof.choices import Role
+from kernelproof.db.evaluation_records import OPEN, KeyTaken, NoResult, Submitted, Taken, Wanted
+from kernelproof.db.service_tables import Evaluation
+from kernelproof.db.store import Store
+from kernelproof.db.takings import MAX_REBUILDS, Takings
 from kernelproof.types import VerifySettings
 from tests.db import samples
 from tests.db.conftest import BOTH
@@ -33,24 +44,88 @@ def item(**more: object) -> Submitted:
     )
 
 
-def no_result(queue: Evaluations, number: str, token: int) -> bool:
+WORKER = Wanted(Role.ALL, ("cpp",))
+BUILDER = Wanted(Role.BUILD, ("cpp",))
+JUDGE = Wanted(Role.JUDGE, ("cpp",))
+
+
+def no_result(queue: Takings, number: str, token: int) -> bool:
     return queue.finish(number, token, NoResult("nothing", infrastructure=True))
 
 
 def test_a_lost_lease_passes_on_and_the_late_verdict_is_refused_and_counted(store: Store) -> None:
-    queue = store.service.evaluations
-    [sent] = queue.submit("c", [item()], most=MOST)
-    [first] = queue.take("a", 5, ["cpp"], lease_s=0.0)
-    time.sleep(0.01)
-    [second] = queue.take("b", 5, ["cpp"])
+    sent_to, queue = store.service.evaluations, store.service.takings
+    [sent] = sent_to.submit("c", [item()], most=MOST)
+    [first] = queue.take("a", 5, WORKER, lease_s=-1)
+    assert queue.recover() == 1
+    [second] = queue.take("b", 5, WORKER)
     assert (first.id, first.token, second.token) == (sent.id, 1, 2)
     assert queue.renew("a", {first.id: first.token}) == {first.id}
     assert not no_result(queue, first.id, first.token)
     assert no_result(queue, second.id, second.token)
     assert not no_result(queue, second.id, second.token)
-    found = queue.get(sent.id)
+    found = sent_to.get(sent.id)
     assert found is not None and (found.state, found.late_verdicts) == ("failed", 2)
-    assert queue.late_verdicts() == 2 and queue.take("c", 5, ["cpp"]) == []
+    assert sent_to.late_verdicts() == 2 and queue.take("c", 5, WORKER) == []
+
+
+def test_a_judge_gets_what_a_builder_published_and_a_late_build_is_refused_and_counted(store: Store) -> None:
+    sent_to, queue = store.service.evaluations, store.service.takings
+    [sent] = sent_to.submit("c", [item()], most=MOST)
+    assert not queue.has_work(JUDGE) and queue.take("j", 5, JUDGE) == []
+    [first] = queue.take("a", 5, BUILDER, lease_s=-1)
+    assert sent_to.counts() == {"building": 1} and queue.recover() == 1
+    [second] = queue.take("b", 5, BUILDER)
+    assert not queue.built(first.id, first.token, "a" * 64)
+    assert queue.built(second.id, second.token, "b" * 64)
+    assert not queue.built(second.id, second.token, "c" * 64)
+    [judged] = queue.take("j", 5, JUDGE)
+    assert (judged.id, judged.token, judged.artefact) == (sent.id, 3, "b" * 64)
+    assert not queue.built(judged.id, judged.token, "d" * 64) and sent_to.late_builds() == 3
+    assert no_result(queue, judged.id, judged.token)
+
+
+def test_what_a_judge_loses_stays_built_and_what_is_spoiled_is_built_again_but_not_for_ever(
+    store: Store,
+) -> None:
+    sent_to, queue, known = store.service.evaluations, store.service.takings, store.service.artefacts
+    [sent] = sent_to.submit("c", [item()], most=MOST)
+    for number in range(MAX_REBUILDS + 1):
+        [taken] = queue.take("b", 1, BUILDER)
+        known.remember("0" * 64, "a" * 64, timed_out=False)
+        assert queue.built(taken.id, taken.token, "a" * 64)
+        [taken] = queue.take("j", 1, JUDGE)
+        assert queue.give_back("j") == 1 and sent_to.counts() == {"built": 1}
+        [taken] = queue.take("j", 1, JUDGE)
+        assert known.known("0" * 64) == "a" * 64
+        assert queue.build_again(taken.id, taken.token, "gone") and known.known("0" * 64) is None
+        found = sent_to.get(sent.id)
+        assert found is not None and found.rebuilds == number + 1
+    assert (found.state, found.infrastructure) == ("failed", True) and "gone" in (found.error or "")
+
+
+def test_a_build_that_timed_out_is_remembered(store: Store) -> None:
+    known = store.service.artefacts
+    for sha256 in ("a" * 64, "b" * 64):
+        known.remember("0" * 64, sha256, timed_out=True)
+    assert known.known("0" * 64) == "a" * 64
+
+
+def test_what_compiles_at_its_first_call_needs_no_builder(store: Store) -> None:
+    [late] = [name for name in backends.names() if backends.backend(name).first_call is not None]
+    one = replace(item(), settings=VerifySettings(backend=late))
+    store.service.evaluations.submit("c", [one], most=MOST)
+    names = ("cpp", late)
+    assert not store.service.takings.has_work(Wanted(Role.BUILD, names))
+    assert len(store.service.takings.take("j", 1, Wanted(Role.JUDGE, names))) == 1
+
+
+def test_an_evaluation_past_its_deadline_is_not_begun_and_expires(store: Store) -> None:
+    sent_to, queue = store.service.evaluations, store.service.takings
+    [sent] = sent_to.submit("c", [item(deadline_s=-1)], most=MOST)
+    assert queue.take("w", 1, WORKER) == [] and queue.recover() == 1 and queue.recover() == 0
+    found = sent_to.get(sent.id)
+    assert found is not None and found.state == "expired"
 
 
 def test_a_key_that_comes_twice_in_a_batch_is_one_evaluation_or_a_mistake(store: Store) -> None:
@@ -64,74 +139,137 @@ def test_a_key_that_comes_twice_in_a_batch_is_one_evaluation_or_a_mistake(store:
 
 
 def test_the_greatest_priority_goes_first_then_the_oldest(store: Store) -> None:
-    queue = store.service.evaluations
-    sent = queue.submit("c", [item(priority=priority) for priority in (0, 5, 0, 5)], most=MOST)
-    taken = [each.id for _ in range(4) for each in queue.take("w", 1, ["cpp"])]
+    queue = store.service.takings
+    sent = store.service.evaluations.submit(
+        "c", [item(priority=number) for number in (0, 5, 0, 5)], most=MOST
+    )
+    taken = [each.id for _ in range(4) for each in queue.take("w", 1, WORKER)]
     ids = [each.id for each in sent]
     assert set(taken[:2]) == {ids[1], ids[3]} and set(taken[2:]) == {ids[0], ids[2]}
-    assert queue.take("w", 1, ["cpp"]) == []
+    assert queue.take("w", 1, WORKER) == []
 
 
 def test_a_worker_takes_only_what_it_can_run(store: Store) -> None:
     store.service.evaluations.submit("c", [item()], most=MOST)
-    assert (
-        not store.service.evaluations.has_work(["cuda"])
-        and store.service.evaluations.take("w", 1, ["cuda"]) == []
-    )
-    assert store.service.evaluations.has_work(["cpp"])
+    queue, other = store.service.takings, Wanted(Role.ALL, ("cuda",))
+    assert not queue.has_work(other) and queue.take("w", 1, other) == []
+    assert queue.has_work(WORKER)
 
 
 def test_a_worker_that_ends_gives_back_what_it_has(store: Store) -> None:
-    queue = store.service.evaluations
-    queue.submit("c", [item(), item()], most=MOST)
-    queue.take("w", 2, ["cpp"])
+    queue = store.service.takings
+    store.service.evaluations.submit("c", [item(), item()], most=MOST)
+    queue.take("w", 2, WORKER)
     assert queue.give_back("w") == 2
-    assert [each.token for each in queue.take("v", 2, ["cpp"])] == [2, 2]
+    assert [each.token for each in queue.take("v", 2, WORKER)] == [2, 2]
 
 
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("submit"), st.integers(1, 3), st.integers(-2, 2)),
-        st.tuples(st.just("take"), st.integers(0, 2), st.integers(1, 3)),
-        st.tuples(st.just("expire"), st.integers(0, 2), st.just(0)),
-        st.tuples(st.just("finish"), st.integers(0, 2), st.integers(0, 5)),
-        st.tuples(st.just("cancel"), st.integers(0, 9), st.just(0)),
-    ),
-    max_size=30,
-)
+class Queue(RuleBasedStateMachine):
+    """Builders, judges and workers take, lose, bring and give back in any order.
+
+    Whatever happens, each evaluation ends once, and only by the newest token.
+    """
+
+    stores: Iterator[Store]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = next(self.stores)
+        self.sent_to, self.queue = self.store.service.evaluations, self.store.service.takings
+        self.newest, self.ends = dict[str, int](), Counter[str]()
+        self.late = Counter[str]()
+
+    sent = Bundle("sent")
+    leases = Bundle("leases")
+
+    @rule(target=sent, priority=st.integers(-2, 2))
+    def submit(self, priority: int) -> str:
+        [one] = self.sent_to.submit("c", [item(priority=priority)], most=MOST)
+        self.newest[one.id] = 0
+        return one.id
+
+    @rule(target=leases, wanted=st.sampled_from([WORKER, BUILDER, JUDGE]), most=st.integers(1, 3))
+    def take(self, wanted: Wanted, most: int) -> MultipleResults[Taken]:
+        taken = self.queue.take(str(wanted.role), most, wanted, lease_s=3600)
+        for each in taken:
+            self.newest[each.id] += 1
+            assert each.token == self.newest[each.id], "a token that was given before"
+        return multiple(*taken)
+
+    @rule(lease=leases, role=st.sampled_from(Role))
+    def lose(self, lease: Taken, role: Role) -> None:
+        self.queue.renew(str(role), {lease.id: lease.token}, lease_s=-1)
+        self.queue.recover()
+
+    @rule(role=st.sampled_from(Role))
+    def give_back(self, role: Role) -> None:
+        self.queue.give_back(str(role))
+
+    @rule(lease=leases)
+    def finish(self, lease: Taken) -> None:
+        state = self.state(lease.id)
+        accepted = no_result(self.queue, lease.id, lease.token)
+        assert accepted == (state == "running" and lease.token == self.newest[lease.id])
+        self.ends[lease.id] += accepted
+        self.late["verdicts"] += not accepted
+
+    @rule(lease=leases)
+    def publish(self, lease: Taken) -> None:
+        state = self.state(lease.id)
+        accepted = self.queue.built(lease.id, lease.token, "a" * 64)
+        assert accepted == (state == "building" and lease.token == self.newest[lease.id])
+        self.late["builds"] += not accepted
+
+    @rule(lease=leases)
+    def spoil(self, lease: Taken) -> None:
+        state = self.state(lease.id)
+        accepted = self.queue.build_again(lease.id, lease.token, "spoiled")
+        assert accepted == (state == "running" and lease.token == self.newest[lease.id])
+        self.ends[lease.id] += accepted and self.state(lease.id) == "failed"
+        self.late["verdicts"] += not accepted
+
+    @rule(number=sent)
+    def cancel(self, number: str) -> None:
+        was_open = self.state(number) in OPEN
+        self.sent_to.cancel(number)
+        self.ends[number] += was_open
+
+    def teardown(self) -> None:
+        """Whatever is left is built and judged."""
+        assert self.sent_to.late_verdicts() == self.late["verdicts"]
+        assert self.sent_to.late_builds() == self.late["builds"]
+        for role in Role:
+            self.queue.give_back(str(role))
+        for each in self.queue.take("b", MOST, BUILDER):
+            assert self.queue.built(each.id, each.token, None)
+        for each in self.queue.take("j", MOST, JUDGE):
+            self.ends[each.id] += no_result(self.queue, each.id, each.token)
+        assert all(self.ends[number] == 1 for number in self.newest), "lost"
+
+    def state(self, number: str) -> str:
+        found = self.sent_to.get(number)
+        assert found is not None
+        return found.state
 
 
-@given(STEPS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_happens_each_evaluation_ends_once(
-    empty_database: Path, tmp_path: Path, steps: list[tuple[str, int, int]]
-) -> None:
-    """Workers take, lose, finish in any order: at most one verdict on each is accepted, and none is lost."""
-    path = tmp_path / "any.sqlite"
-    shutil.copy(empty_database, path)
-    with open_store(path, create=False) as store:
-        queue, held, sent = store.service.evaluations, Counter[str](), list[str]()
-        leases: dict[int, list[tuple[str, int]]] = {0: [], 1: [], 2: []}
-        for step, first, second in steps:
-            if step == "submit":
-                sent += [e.id for e in queue.submit("c", [item(priority=second)] * first, most=MOST)]
-            elif step == "take":
-                taken = queue.take(f"w{first}", second, ["cpp"], lease_s=3600)
-                leases[first] += [(each.id, each.token) for each in taken]
-            elif step == "expire":
-                queue.renew(f"w{first}", dict(leases[first]), lease_s=-1)
-            elif step == "finish" and leases[first]:
-                number, token = leases[first].pop(second % len(leases[first]))
-                held[number] += no_result(queue, number, token)
-            elif step == "cancel" and sent:
-                queue.cancel(sent[first % len(sent)])
-        while taken := queue.take("last", 100, ["cpp"], lease_s=3600):
-            for each in taken:
-                held[each.id] += no_result(queue, each.id, each.token)
-        for worker in leases.values():
-            for number, token in worker:
-                held[number] += no_result(queue, number, token)
-        states = [found.state for found in map(queue.get, sent) if found is not None]
-        assert len(states) == len(sent) and set(states) <= {"failed", "cancelled"}
-        assert all(count <= 1 for count in held.values())
-        assert sum(held.values()) == states.count("failed")
+def empty_stores(store: Store) -> Iterator[Store]:
+    """The same store, emptied each time."""
+    while True:
+        store._database.write(lambda session: session.execute(delete(Evaluation)))
+        yield store
+
+
+def of_store(store: Store, *, examples: int, steps: int) -> None:
+    class OfStore(Queue):
+        stores = empty_stores(store)
+
+    run_state_machine_as_test(OfStore, settings=settings(max_examples=examples, stateful_step_count=steps))
+
+
+def test_whatever_happens_each_evaluation_ends_once(store: Store) -> None:
+    of_store(store, examples=12 if isinstance(store.place, Path) else 4, steps=20)
+
+
+@pytest.mark.thorough
+def test_the_same_for_long(store: Store) -> None:
+    of_store(store, examples=500, steps=50)

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kernelproof.db.evaluation_records import NoResult
-from kernelproof.db.evaluations import MOST_BAD_GPUS
 from kernelproof.db.gpus import GpuLease, Gpus, StoredGpu
 from kernelproof.db.store import Store
+from kernelproof.db.takings import MOST_BAD_GPUS
 from tests.db.conftest import BOTH
-from tests.db.test_evaluations import MOST, item
+from tests.db.test_evaluations import MOST, WORKER, item
 from tests.devices.fake_gpus import UUIDS
 
 STORES = BOTH
@@ -82,40 +82,40 @@ def test_a_gpu_that_is_set_aside_is_given_to_none_until_it_is_put_back(store: St
 
 @pytest.mark.parametrize("lost", ["taken", "set aside"])
 def test_a_verdict_from_a_gpu_that_was_lost_is_refused_and_counted(store: Store, lost: str) -> None:
-    queue, gpus = store.service.evaluations, store.service.gpus
-    [sent] = queue.submit("c", [item()], most=MOST)
+    queue, gpus = store.service.takings, store.service.gpus
+    [sent] = store.service.evaluations.submit("c", [item()], most=MOST)
     lease = held(gpus, "a", lease_s=-1.0)
-    [taken] = queue.take("a", 1, ["cpp"])
+    [taken] = queue.take("a", 1, WORKER)
     if lost == "taken":
         held(gpus, "b")
     else:
         gpus.set_aside(UUID, "Xid 79")
     result = NoResult("nothing", infrastructure=True)
     assert not queue.finish(taken.id, taken.token, result, lease)
-    found = queue.get(sent.id)
+    found = store.service.evaluations.get(sent.id)
     assert found is not None and (found.state, found.late_verdicts) == ("running", 1)
     assert queue.give_back("a", bad_gpu=True) == 1
-    [again] = queue.take("b", 1, ["cpp"])
+    [again] = queue.take("b", 1, WORKER)
     assert queue.finish(again.id, again.token, result, held(gpus, "b", OTHER))
 
 
 def test_an_evaluation_takes_no_more_than_a_few_gpus_away(store: Store) -> None:
-    queue = store.service.evaluations
-    [sent] = queue.submit("c", [item()], most=MOST)
+    queue = store.service.takings
+    [sent] = store.service.evaluations.submit("c", [item()], most=MOST)
     for _ in range(MOST_BAD_GPUS):
-        assert len(queue.take("a", 1, ["cpp"])) == 1
+        assert len(queue.take("a", 1, WORKER)) == 1
         assert queue.give_back("a", bad_gpu=True) == 1
-    assert queue.take("a", 1, ["cpp"]) == []
-    found = queue.get(sent.id)
+    assert queue.take("a", 1, WORKER) == []
+    found = store.service.evaluations.get(sent.id)
     assert found is not None and found.state == "failed" and found.infrastructure
     assert f"{MOST_BAD_GPUS} GPUs in a row" in (found.error or "")
 
 
 def test_one_evaluation_is_handed_back_by_the_worker_that_has_it(store: Store) -> None:
-    queue = store.service.evaluations
-    queue.submit("c", [item(), item()], most=MOST)
-    first, second = queue.take("a", 2, ["cpp"])
+    queue = store.service.takings
+    store.service.evaluations.submit("c", [item(), item()], most=MOST)
+    first, second = queue.take("a", 2, WORKER)
     queue.hand_back(first.id, first.token)
     queue.hand_back(second.id, second.token - 1)  # of an earlier taking
-    [again] = queue.take("b", 2, ["cpp"])
+    [again] = queue.take("b", 2, WORKER)
     assert (again.id, again.token) == (first.id, 2)

@@ -70,7 +70,7 @@ def test_a_thread_that_builds_keeps_off_the_cores_of_measurements(
         seen.append(os.sched_getaffinity(0))
         return prebuild(*given, **more)
 
-    monkeypatch.setattr("kernelproof.engine.engine.prebuild", noted)
+    monkeypatch.setattr("kernelproof.engine.build_stage.prebuild", noted)
     referees()
     with Engine(cache) as engine:
         verdict(engine)

@@ -8,7 +8,7 @@ from alembic import op
 from kernelproof.db.types import Whole
 
 revision = "0013_gpus"
-down_revision = "0011_service"
+down_revision = "0012_builders"
 
 
 def upgrade() -> None:

@@ -52,6 +52,7 @@ def options_of(wanted: Wanted, role: str) -> list[str]:
     """What a worker has on its command line, which everybody on the machine sees."""
     words = [] if role == "all" else ["--role", role]
     words += ["--places", str(wanted.places)] if wanted.places else []
+    words += ["--artefacts", wanted.artefacts] if wanted.artefacts else []
     return [*words, *(["--unsafe"] if wanted.unsafe else [])]
 
 

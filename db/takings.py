@@ -1,0 +1,304 @@
+"""The queue of the evaluation service as builders, judges and workers see it.
+
+The database is the only truth. A daemon takes evaluations under a lease with a fencing token, and renews it
+while it lives. A lease that was not renewed passes to the next daemon, and what the former one brings is
+refused, and counted. On a server several daemons take, renew and finish at once.
+All times are of the database's clock, so that daemons whose clocks differ agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import ColumnElement, Update, and_, case, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from kernelproof.choices import Role
+from kernelproof.db import loading
+from kernelproof.db.artefacts import forget
+from kernelproof.db.clock import clock
+from kernelproof.db.connection import Database
+from kernelproof.db.evaluation_records import (
+    ENDED,
+    LEASE_S,
+    TAKEN,
+    WAITING,
+    WORK,
+    NoResult,
+    State,
+    Taken,
+    Wanted,
+)
+from kernelproof.db.finished import Finished, add_finished
+from kernelproof.db.gpus import GpuLease, is_held
+from kernelproof.db.home import Listener
+from kernelproof.db.models import Problem as ProblemRow
+from kernelproof.db.models import Text
+from kernelproof.db.owners import is_gone
+from kernelproof.db.service_tables import Evaluation
+from kernelproof.db.texts import Library
+from kernelproof.types import VerifySettings
+
+MOST_BAD_GPUS = 3
+"""An evaluation during which so many GPUs were set aside is not judged again."""
+MAX_REBUILDS = 5
+"""An evaluation whose artefact was lost so often ends without a result."""
+
+
+class Takings:
+    """What daemons do with the evaluations of a database. Every method is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def listener(self) -> Listener:
+        """Wakes a daemon when there may be something to take."""
+        return self._database.listener(WORK)
+
+    def has_work(self, wanted: Wanted) -> bool:
+        """Whether `take` would find something. Writes nothing, so that idle daemons may ask often."""
+        e = Evaluation
+        there = [exists().where(e.state == state, e.backend == name) for state, name in wanted.waiting]
+        if not there:
+            return False
+        return bool(self._database.read(lambda session: session.scalar(select(or_(*there)))))
+
+    def take(self, owner: str, most: int, wanted: Wanted, lease_s: float = LEASE_S) -> list[Taken]:
+        """Gives a daemon as many evaluations as it has places: the greatest priority first, then the oldest.
+
+        It may have been another daemon's, who lost it; then the token is greater. Those past their deadline
+        are left out.
+        """
+        state: State = "building" if wanted.role is Role.BUILD else "running"
+
+        def take(session: Session) -> list[Taken]:
+            now = clock(session)
+            rows = [row for place in wanted.waiting for row in _waiting(session, *place, most, now)]
+            rows.sort(key=lambda row: (-row.priority, row.submitted, row.id))
+            for row in rows[:most]:
+                row.state, row.owner, row.token = state, owner, row.token + 1
+                row.leased = now + lease_s
+                row.started = now if state == "running" else None
+            return [_taken(session, row) for row in rows[:most]]
+
+        return self._database.change(take)
+
+    def renew(self, owner: str, held: Mapping[str, int], lease_s: float = LEASE_S) -> set[str]:
+        """Renews the leases of a daemon; which of `held` (id to token) it has no more."""
+        e = Evaluation
+
+        def renew(session: Session) -> set[str]:
+            until, kept = clock(session) + lease_s, set()
+            for number, token in sorted(held.items()):
+                mine = and_(e.id == number, e.token == token, e.owner == owner, e.state.in_(TAKEN))
+                if _changed(session, update(e).where(mine).values(leased=until)):
+                    kept.add(number)
+            return set(held) - kept
+
+        return self._database.change(renew) if held else set()
+
+    def finish(
+        self, number: str, token: int, result: Finished | NoResult, gpu: GpuLease | None = None
+    ) -> bool:
+        """Ends an evaluation with its result, which is stored as an attempt in the same transaction.
+
+        `NoResult` in its place says why there is none. `gpu`: the judge's lease on its GPU.
+
+        False, counted, and nothing stored where the token is no longer the newest: the lease was lost, or the
+        evaluation was cancelled. The same where the lease on the GPU was lost, since another judge may have
+        measured at the same time.
+        """
+
+        def finish(session: Session) -> bool:
+            row = _held(session, number, token)
+            if row is None:
+                return False
+            if gpu is not None and not is_held(session, gpu):
+                row.late_verdicts += 1
+                return False
+            if isinstance(result, Finished):
+                self._database.take_turn(session)  # attempts are chained in their order
+                row.state, row.attempt_id = "done", add_finished(session, result)
+            else:
+                row.state, row.error, row.infrastructure = "failed", result.why, result.infrastructure
+            row.finished, row.leased, row.owner = clock(session), None, None
+            return True
+
+        done = self._database.change(finish)
+        self._database.ring(ENDED)
+        return done
+
+    def built(self, number: str, token: int, artefact: str | None) -> bool:
+        """A builder is done with an evaluation: it waits for a judge now. `artefact`: None where nothing had
+        to be built.
+
+        False, and counted, as `finish` has it.
+        """
+
+        def built(session: Session) -> bool:
+            row = _held(session, number, token, building=True)
+            if row is None:
+                return False
+            row.state, row.artefact, row.built = "built", artefact, clock(session)
+            row.leased, row.owner = None, None
+            return True
+
+        done = self._database.change(built)
+        self._database.ring(WORK)
+        return done
+
+    def build_again(self, number: str, token: int, why: str) -> bool:
+        """The artefact was lost or spoiled: the evaluation is built again, and nobody gets that artefact.
+
+        After MAX_REBUILDS times it ends without a result. False, and counted, as `finish` has it.
+        """
+
+        def back(session: Session) -> bool:
+            row = _held(session, number, token)
+            if row is None:
+                return False
+            if row.artefact is not None:
+                forget(session, row.artefact)
+            row.state, row.artefact, row.built, row.started = "queued", None, None, None
+            row.leased, row.owner, row.rebuilds = None, None, row.rebuilds + 1
+            if row.rebuilds > MAX_REBUILDS:
+                row.state, row.finished, row.infrastructure = "failed", clock(session), True
+                row.error = f"its artefact was lost {row.rebuilds} times; the last time: {why}"
+            return True
+
+        done = self._database.change(back)
+        self._database.ring(WORK)
+        self._database.ring(ENDED)
+        return done
+
+    def hand_back(self, number: str, token: int) -> None:
+        """Puts one evaluation back into the queue, if its daemon still has it."""
+        e = Evaluation
+        mine = and_(e.id == number, e.token == token, e.state.in_(TAKEN))
+        if self._database.change(lambda session: _back(session, mine)):
+            self._database.ring(WORK)
+
+    def give_back(self, owner: str, *, bad_gpu: bool = False) -> int:
+        """Puts what a daemon has back into the queue; how many there were.
+
+        `bad_gpu`: its GPU was set aside. An evaluation to which this happened MOST_BAD_GPUS times fails, so
+        that one candidate cannot take every GPU away.
+        """
+        e = Evaluation
+        mine = and_(e.owner == owner, e.state.in_(TAKEN))
+
+        def give_back(session: Session) -> int:
+            if not bad_gpu:
+                return _back(session, mine)
+            _changed(session, update(e).where(mine).values(bad_gpus=e.bad_gpus + 1))
+            why = f"{MOST_BAD_GPUS} GPUs in a row were set aside while they had it"
+            failed = {"state": "failed", "error": why, "infrastructure": True, "finished": clock(session)}
+            worn = update(e).where(mine, e.bad_gpus >= MOST_BAD_GPUS)
+            ended = _changed(session, worn.values(**failed, owner=None, leased=None))
+            return ended + _back(session, mine)
+
+        back = self._database.change(give_back)
+        if bad_gpu:
+            self._database.ring(ENDED)
+        if back:
+            self._database.ring(WORK)
+        return back
+
+    def recover(self) -> int:
+        """Puts back what daemons lost: their leases ended, or they were processes of this machine that are
+        gone. Ends what is past its deadline. How many there were of both.
+
+        Writes nothing where there is nothing to do, so that every daemon may call it often.
+        """
+        e = Evaluation
+
+        def found(session: Session) -> tuple[bool, list[str]]:
+            now = clock(session)
+            owners = session.scalars(select(e.owner).where(e.state.in_(TAKEN)).distinct())
+            gone = [owner for owner in owners if owner is not None and is_gone(owner)]
+            some = select(or_(exists().where(_is_lost(now, gone)), exists().where(_is_late(now))))
+            return bool(session.scalar(some)), gone
+
+        def recover(session: Session) -> tuple[int, int]:
+            now = clock(session)
+            why = "its deadline passed before a worker was free"
+            ended = {"state": "expired", "finished": now, "error": why}
+            late = _changed(session, update(e).where(_is_late(now)).values(**ended))
+            return _back(session, _is_lost(now, gone)), late
+
+        some, gone = self._database.read(found)
+        if not some:
+            return 0
+        back, late = self._database.change(recover)
+        if back:
+            self._database.ring(WORK)
+        if late:
+            self._database.ring(ENDED)
+        return back + late
+
+
+def _waiting(session: Session, state: State, name: str, most: int, now: float) -> Sequence[Evaluation]:
+    """The first of those in this state and of this backend, locked; those that another takes are skipped.
+
+    Priority by priority: so each query reads an index from its start, however long the queue is.
+    """
+    e = Evaluation
+    here = and_(e.state == state, e.backend == name)
+    in_time = or_(e.deadline.is_(None), e.deadline >= now)
+    found = list[Evaluation]()
+    priority = session.scalar(select(func.max(e.priority)).where(here))
+    while priority is not None and len(found) < most:
+        first = select(e).where(here, e.priority == priority, in_time).order_by(e.submitted, e.id)
+        left = most - len(found)
+        found += session.scalars(first.limit(left).with_for_update(skip_locked=True))
+        priority = session.scalar(select(func.max(e.priority)).where(here, e.priority < priority))
+    return found
+
+
+def _held(session: Session, number: str, token: int, *, building: bool = False) -> Evaluation | None:
+    """The row, locked, where this token holds it; None, and counted, where it does not."""
+    row = session.get(Evaluation, number, with_for_update=True)
+    if row is None or (row.token == token and row.state == ("building" if building else "running")):
+        return row
+    if building:
+        row.late_builds += 1
+    else:
+        row.late_verdicts += 1
+    return None
+
+
+def _is_lost(now: float, gone: Sequence[str]) -> ColumnElement[bool]:
+    e = Evaluation
+    return and_(e.state.in_(TAKEN), or_(e.leased < now, e.owner.in_(gone)))
+
+
+def _is_late(now: float) -> ColumnElement[bool]:
+    e = Evaluation
+    return and_(e.state.in_(WAITING), e.deadline.is_not(None), e.deadline < now)
+
+
+def _back(session: Session, which: ColumnElement[bool]) -> int:
+    """Puts them back to where they were taken from; how many there were."""
+    e = Evaluation
+    was_built = and_(e.state == "running", e.built.is_not(None))
+    back = {"state": case((was_built, "built"), else_="queued"), "owner": None, "leased": None}
+    return _changed(session, update(e).where(which).values(**back, started=None))
+
+
+def _changed(session: Session, change: Update) -> int:
+    """Makes a change; how many rows it met."""
+    return int(session.execute(change).rowcount)  # type: ignore[attr-defined]
+
+
+def _taken(session: Session, row: Evaluation) -> Taken:
+    texts = Library(session)
+    problem = session.get_one(ProblemRow, row.problem)
+    return Taken(
+        id=row.id,
+        token=row.token,
+        problem=loading.problem_of(problem, texts),
+        text=session.get_one(Text, row.text_sha256).body,
+        settings=VerifySettings.model_validate(row.settings),
+        label=row.label,
+        artefact=row.artefact,
+    )

@@ -1,0 +1,158 @@
+"""A daemon of the evaluation service: takes evaluations under leases, works on several, and renews.
+
+It may be killed at any moment: what it had is taken by another daemon when its lease ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kernelproof.db.evaluation_records import LEASE_S, Taken, Wanted
+from kernelproof.db.store import Store
+
+LOOK_S = 1.0
+"""Seconds between two looks into the queue where no bell rang, and between two looks for lost leases."""
+STOP_S = 0.2
+"""Seconds after which a daemon without a free place notices that it has to stop."""
+_LOG = logging.getLogger("kernelproof.service")
+
+
+class Work(Protocol):
+    """What a daemon does with the evaluations that it takes. `do` is called from several threads."""
+
+    wanted: Wanted
+    device: str
+    """The devices that it measures on, for people."""
+
+    owner: str
+
+    @property
+    def gpu(self) -> str | None:
+        """The UUID of the one GPU that it holds."""
+
+    @property
+    def bad_gpu(self) -> bool:
+        """Whether its GPU was set aside."""
+
+    @property
+    def waits(self) -> str | None:
+        """Why it begins no other one now. Asked before each taking."""
+
+    def goes_on(self, *, begun: bool) -> bool:
+        """Whether it still has what it needs; else the daemon ends. Asked often. `begun`: whether it has ever
+        taken an evaluation."""
+
+    def do(self, taken: Taken) -> bool | None:
+        """Works on one until it is over; whether the queue accepted the end.
+
+        None where it was stopped before: the evaluation goes back. Raises StoreError.
+        """
+
+    def close(self) -> None:
+        """Ends what `do` waits for, in any thread."""
+
+
+@dataclass
+class Daemon:
+    """Evaluations in the hands of one process. `run` returns when `stop` is set, or its work cannot go on."""
+
+    store: Store
+    work: Work
+    places: int
+    """Evaluations that it has at once."""
+    lease_s: float = LEASE_S
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.owner = self.work.owner
+        self.done = 0
+        self._begun = False
+        self._told: str | None = None
+        """Of `Work.waits`, what its last sign of life said."""
+        self._held: dict[str, tuple[Taken, Future[bool | None]]] = {}
+        self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="evaluation")
+        self._moved = threading.Event()
+        """One of those that it has is over."""
+        self._next_renewal = self._next_recovery = 0.0
+
+    def run(self) -> None:
+        """Works until `stop` is set, or its work cannot go on; then what it has goes back into the queue.
+        Raises StoreError."""
+        takings, workers = self.store.service.takings, self.store.service.workers
+        listener = takings.listener()
+        try:
+            while not self.stop.is_set() and self.work.goes_on(begun=self._begun):
+                self._moved.clear()
+                self._collect()
+                self._renew()
+                self._recover()
+                if len(self._held) >= self.places or self.work.waits is not None:
+                    self._moved.wait(STOP_S)
+                elif not self._take():
+                    listener.wait(min(LOOK_S, self.lease_s / 6), self.stop)
+        finally:
+            listener.close()
+            self.work.close()
+            self._threads.shutdown(wait=True, cancel_futures=True)
+            takings.give_back(self.owner, bad_gpu=self.work.bad_gpu)
+            workers.end(self.owner)
+
+    def _take(self) -> bool:
+        """Whether there was anything to take."""
+        takings, free = self.store.service.takings, self.places - len(self._held)
+        if not takings.has_work(self.work.wanted):
+            return False
+        taken = takings.take(self.owner, free, self.work.wanted, self.lease_s)
+        for each in taken:
+            self._begun = True
+            future = self._threads.submit(self.work.do, each)
+            self._held[each.id] = each, future
+            future.add_done_callback(lambda _: self._moved.set())
+        return bool(taken)
+
+    def _collect(self) -> None:
+        """Forgets what is over. Raises what a thread raised: a mistake of ours, or a lost database."""
+        for number, (taken, future) in list(self._held.items()):
+            if not future.done():
+                continue
+            del self._held[number]
+            accepted = future.result()
+            self.done += bool(accepted)
+            if accepted is None:
+                self.store.service.takings.hand_back(taken.id, taken.token)
+            elif not accepted:
+                _LOG.warning("kernelproof: the work on %s came too late and is not stored", taken.id)
+
+    def _renew(self) -> None:
+        now = time.monotonic()
+        waits = self.work.waits
+        if now < self._next_renewal and waits == self._told:
+            return
+        self._told = waits
+        self._next_renewal = now + self.lease_s / 6
+        held = {number: taken.token for number, (taken, _) in self._held.items()}
+        lost = self.store.service.takings.renew(self.owner, held, self.lease_s)
+        for number in lost & {number for number, (_, future) in self._held.items() if not future.done()}:
+            _LOG.warning("kernelproof: evaluation %s was cancelled, or its lease was lost", number)
+        self.store.service.workers.report(
+            self.owner,
+            role=str(self.work.wanted.role),
+            backend=",".join(self.work.wanted.backends),
+            device=self.work.device,
+            places=self.places,
+            running=len(held),
+            done=self.done,
+            gpu=self.work.gpu,
+            waits=waits,
+        )
+
+    def _recover(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_recovery:
+            self._next_recovery = now + LOOK_S
+            self.store.service.takings.recover()
