@@ -93,10 +93,9 @@ def test_where_other_programs_want_the_core_nobody_claims_more_than_the_truth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of 240 about 2 may, by the promise of one look. The plain difference of the blocks has very many."""
-    seeds = range(40)
-    assert overclaimed_beside_others(seeds) <= 8
+    assert overclaimed_beside_others(range(40)) <= 8
     monkeypatch.setattr(clock, "outer_call_ms", plain_outer_call_ms)
-    assert overclaimed_beside_others(seeds) > 30
+    assert overclaimed_beside_others(range(16)) > 8  # of 96
 
 
 @settings(max_examples=40, deadline=None)
