@@ -67,6 +67,10 @@ class Audits:
         )
         self._database.write(lambda session: session.add(row))
 
+    def newest(self, verifications: Collection[int]) -> dict[int, Found]:
+        """Verification to its newest audit, of those that have one."""
+        return self._database.read(lambda session: newest_audits(session.connection(), verifications))
+
 
 def any_audit(connection: Connection) -> bool:
     """Whether anything was ever audited."""

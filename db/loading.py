@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -47,41 +49,86 @@ def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
 
     Raises UsageError when there is no such attempt, StoreError when its rows make no sense.
     """
-    head = session.execute(_HEAD, {"attempt": attempt_id}).one_or_none()
-    if head is None:
-        raise UsageError(f"there is no attempt {attempt_id}; kernelproof leaderboard lists attempts")
+    return load_attempts(session, [attempt_id])[0]
+
+
+def load_attempts(session: Session, numbers: Sequence[int]) -> list[StoredAttempt]:
+    """Some attempts in this order, at most as many as `db/portions.py` allows, with a query for each table.
+
+    Raises as `load_attempt`.
+    """
+    these = {"attempts": [*dict.fromkeys(numbers)]}
+    heads = {head[0].id: head for head in session.execute(_HEADS, these)}
+    for number in numbers:
+        if number not in heads:
+            raise UsageError(f"there is no attempt {number}; kernelproof leaderboard lists attempts")
+    responses = _by_attempt(session.scalars(_RESPONSES, these))
+    candidates = {
+        row.attempt_id: row for row in session.scalars(_CANDIDATES, these)
+    }  # the last is the newest
+    claims = reported.newest(session, these["attempts"])
+    number = numbers[0]
     try:
-        return _attempt(session, *head)
+        judged = _judged(session, these)
+        parts = {
+            number: _Attempt(
+                *heads[number],
+                responses.get(number, []),
+                candidates.get(number),
+                judged.get(number, []),
+                claims.get(number),
+            )
+            for number in these["attempts"]
+        }
+        texts = Library(session)
+        texts.read_ahead(key for attempt in parts.values() for key in attempt.texts)
+        found = []
+        for number in numbers:
+            found.append(_stored(parts[number], texts.another()))
+        return found
     except (ValidationError, json.JSONDecodeError) as error:
         told = explain(error) if isinstance(error, ValidationError) else error
         raise StoreError(
-            f"attempt {attempt_id} cannot be read: edited, or written by another version ({told})"
+            f"attempt {number} cannot be read: edited, or written by another version ({told})"
         ) from error
 
 
-def _attempt(
-    session: Session,
-    row: models.Attempt,
-    its_problem: models.Problem,
-    run: models.Run,
-    prompt: models.Prompt | None,
-) -> StoredAttempt:
-    texts, of = Library(session), {"attempt": row.id}
-    responses = session.scalars(_RESPONSES, of).all()
-    candidate = session.scalars(_CANDIDATE, of).first()
-    judged = _judged(session, row.id)
-    keys = [key for each in responses for key in (each.text_sha256, each.reasoning_sha256, each.raw_sha256)]
-    keys += [its_problem.sha256, candidate.source_sha256 if candidate else None]
-    keys += [key for each in judged for key in each.texts]
-    texts.read_ahead(keys)
-    problem = problem_of(its_problem, texts)
+@dataclass(frozen=True)
+class _Attempt:
+    """The rows of one attempt."""
+
+    row: models.Attempt
+    problem: models.Problem
+    run: models.Run
+    prompt: models.Prompt | None
+    responses: list[models.Response]
+    candidate: models.Candidate | None
+    judged: list[_Judged]
+    claim: reported.Reported | None
+
+    @property
+    def texts(self) -> Iterator[str | None]:
+        """The keys of its texts."""
+        for each in self.responses:
+            yield from (each.text_sha256, each.reasoning_sha256, each.raw_sha256)
+        yield self.problem.sha256
+        if self.candidate is not None:
+            yield self.candidate.source_sha256
+        if self.prompt is not None:
+            yield from (self.prompt.system_sha256, self.prompt.user_sha256, self.prompt.history_sha256)
+        for judged in self.judged:
+            yield from judged.texts
+
+
+def _stored(found: _Attempt, texts: Library) -> StoredAttempt:
+    row, problem = found.row, problem_of(found.problem, texts)
     stored: dict[str, Any] = {
-        "run": _run(run, texts),
-        "prompt": _prompt(prompt, texts) if prompt else None,
-        "responses": tuple(_response(each, texts) for each in responses),
-        "extraction": extraction_of(candidate, texts) if candidate else None,
-        "verifications": tuple(_stored_verification(each, texts) for each in judged),
-        "reported": reported.newest(session, row.id, texts),
+        "run": _run(found.run, texts),
+        "prompt": _prompt(found.prompt, texts) if found.prompt else None,
+        "responses": tuple(_response(each, texts) for each in found.responses),
+        "extraction": extraction_of(found.candidate, texts) if found.candidate else None,
+        "verifications": tuple(_stored_verification(each, texts) for each in found.judged),
+        "reported": reported.of_row(found.claim, texts) if found.claim else None,
     }
     return StoredAttempt(
         id=row.id,
@@ -100,37 +147,42 @@ def _attempt(
     )
 
 
-_ATTEMPT: BindParameter[int] = bindparam("attempt")
-_HEAD = (
+def _by_attempt(rows: Iterable[models.Response]) -> dict[int, list[models.Response]]:
+    """The rows of each attempt, in their order."""
+    found: defaultdict[int, list[models.Response]] = defaultdict(list)
+    for row in rows:
+        found[row.attempt_id].append(row)
+    return found
+
+
+_ATTEMPTS: BindParameter[int] = bindparam("attempts", expanding=True)
+_HEADS = (
     select(models.Attempt, models.Problem, models.Run, models.Prompt)
     .join(models.Problem, models.Problem.id == models.Attempt.problem)
     .join(models.Run, models.Run.id == models.Attempt.run_id)
     .outerjoin(models.Prompt, models.Prompt.id == models.Attempt.prompt)
-    .where(models.Attempt.id == _ATTEMPT)
+    .where(models.Attempt.id.in_(_ATTEMPTS))
 )
 _RESPONSES = (
-    select(models.Response).where(models.Response.attempt_id == _ATTEMPT).order_by(models.Response.id)
+    select(models.Response).where(models.Response.attempt_id.in_(_ATTEMPTS)).order_by(models.Response.id)
 )
-_CANDIDATE = (
-    select(models.Candidate)
-    .where(models.Candidate.attempt_id == _ATTEMPT)
-    .order_by(models.Candidate.id.desc())
-    .limit(1)
+_CANDIDATES = (
+    select(models.Candidate).where(models.Candidate.attempt_id.in_(_ATTEMPTS)).order_by(models.Candidate.id)
 )
 _VERIFICATIONS = (
     select(models.Verification, models.Measurement, models.Environment)
     .outerjoin(models.Measurement, models.Measurement.verification_id == models.Verification.id)
     .outerjoin(models.Environment, models.Environment.id == models.Verification.environment_id)
-    .where(models.Verification.attempt_id == _ATTEMPT)
+    .where(models.Verification.attempt_id.in_(_ATTEMPTS))
     .order_by(models.Verification.id)
 )
 
 
 @cache
 def _of_verifications(part: Any, order: str) -> Select[Any]:
-    """The rows of a table that belong to the verifications of an attempt."""
+    """The rows of a table that belong to the verifications of some attempts."""
     v = models.Verification
-    mine = select(part).join(v, v.id == part.verification_id).where(v.attempt_id == _ATTEMPT)
+    mine = select(part).join(v, v.id == part.verification_id).where(v.attempt_id.in_(_ATTEMPTS))
     return mine.order_by(part.verification_id, getattr(part, order))
 
 
@@ -151,25 +203,26 @@ class _Judged:
         return [self.row.details_sha256, *(build.log_sha256 for build in self.parts[models.Build])]
 
 
-def _judged(session: Session, attempt_id: int) -> list[_Judged]:
-    """The verifications of an attempt, with a query for each table."""
-    of = {"attempt": attempt_id}
-    rows = session.execute(_VERIFICATIONS, of).all()
+def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Judged]]:
+    """The verifications of each attempt, with a query for each table."""
+    rows = session.execute(_VERIFICATIONS, these).all()
+    found: defaultdict[int, list[_Judged]] = defaultdict(list)
     if not rows:
-        return []
+        return found
     orders = {models.Build: "position", models.Finding: "position", models.Check: "position"}
     parts: dict[Any, dict[int, list[Any]]] = {}
     for part, order in {**orders, Retraction: "id"}.items():
-        found = session.scalars(_of_verifications(part, order), of)
-        parts[part] = {number: [*some] for number, some in groupby(found, lambda each: each.verification_id)}
-    return [
-        _Judged(
-            *(row, measurement, environment),
-            {part: parts[part].get(row.id, []) for part in orders},
-            next(reversed(parts[Retraction].get(row.id, [])), None),
+        some = session.scalars(_of_verifications(part, order), these)
+        parts[part] = {number: [*own] for number, own in groupby(some, lambda each: each.verification_id)}
+    for row, measurement, environment in rows:
+        found[row.attempt_id].append(
+            _Judged(
+                *(row, measurement, environment),
+                {part: parts[part].get(row.id, []) for part in orders},
+                next(reversed(parts[Retraction].get(row.id, [])), None),
+            )
         )
-        for row, measurement, environment in rows
-    ]
+    return found
 
 
 def _columns(row: Base, *without: str) -> dict[str, Any]:
@@ -229,7 +282,8 @@ def _response(row: models.Response, texts: Library) -> StoredResponse:
 
 def newest_candidate(session: Session, attempt_id: int) -> models.Candidate | None:
     """The row of the attempt's newest extraction."""
-    return session.scalars(_CANDIDATE, {"attempt": attempt_id}).first()
+    found = session.scalars(_CANDIDATES, {"attempts": [attempt_id]}).all()
+    return found[-1] if found else None
 
 
 def extraction_of(row: models.Candidate, texts: Library) -> Extraction:

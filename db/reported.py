@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ForeignKey, func, select
@@ -132,10 +132,13 @@ def _newest_values(session: Session, attempt_id: int) -> dict[str, Any] | None:
 _COLUMNS = (*(name for name in ReportedResult.model_fields if name != "raw"), "raw_sha256")
 
 
-def newest(session: Session, attempt_id: int, texts: Library) -> ReportedResult | None:
-    """What was last reported of an attempt; None for one that was not imported."""
-    row = _newest(session, attempt_id)
-    if row is None:
-        return None
+def newest(session: Session, attempts: Collection[int]) -> dict[int, Reported]:
+    """The row that was last reported of each attempt; those that were not imported have none."""
+    query = select(Reported).where(Reported.attempt_id.in_(attempts)).order_by(Reported.id)
+    return {row.attempt_id: row for row in session.scalars(query)}
+
+
+def of_row(row: Reported, texts: Library) -> ReportedResult:
+    """What a row says."""
     facts = {name: getattr(row, name) for name in _COLUMNS if name != "raw_sha256"}
     return ReportedResult(**facts, raw=texts.get_json(row.raw_sha256, "claim", None))

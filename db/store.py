@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,6 +20,7 @@ from kernelproof.db.connection import Database, open_database
 from kernelproof.db.finished import Finished, add_finished
 from kernelproof.db.leases import Leases
 from kernelproof.db.newest import Newest
+from kernelproof.db.portions import portions
 from kernelproof.db.reported import Imported, Kept
 from kernelproof.db.retraction import Retraction
 from kernelproof.db.scores.queries import ScoreQueries
@@ -326,12 +328,17 @@ class Store:
         """
         return self._database.read(lambda session: loading.load_attempt(session, attempt_id))
 
+    def load_attempts(self, numbers: Iterable[int]) -> Iterator[StoredAttempt]:
+        """The same of many, in their order; few of them are in memory."""
+        for some in portions(numbers, 50):
+            yield from self._database.read(partial(loading.load_attempts, numbers=some))
+
     def load_sample(self, run_id: int, key: AttemptKey) -> list[StoredAttempt]:
         """Everything stored about the attempts of the sample that `key` belongs to, by turn."""
         one = (key.problem_id, key.problem_sha256, key.sample)
         states = self.attempts_of(run_id).items()
         same = [(k.turn, s.id) for k, s in states if (k.problem_id, k.problem_sha256, k.sample) == one]
-        return [self.load_attempt(number) for _, number in sorted(same)]
+        return list(self.load_attempts(number for _, number in sorted(same)))
 
     def retract(self, verification_id: int, reason: str, *, counts: bool = False) -> bool:
         """Says that a verification no longer counts, or with `counts` that it does again. It stays readable.

@@ -45,6 +45,12 @@ class Library:
             rows = self._session.scalars(_TEXTS, {"keys": some})
             self._read.update((row.sha256, row) for row in rows)
 
+    def another(self) -> Library:
+        """One that shares what was read, and has its own memory."""
+        made = Library(self._session)
+        made._read = self._read
+        return made
+
     def get(self, key: str, what: str) -> str:
         """The text under `key`; empty when it is gone. `what` names it in an alteration."""
         row = self._read.get(key) or self._session.get(Text, key)

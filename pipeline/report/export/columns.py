@@ -126,5 +126,15 @@ FIELDS = [
     ),
     _of("source", str, lambda row: row.attempt.source, "The program that was found in the answer."),
     _of("reference", str, lambda row: row.attempt.problem.source, "The source of the problem's reference."),
+    _of(
+        "audit",
+        str,
+        lambda row: row.audit.finding.value if row.audit else None,
+        "The finding of the verification's newest audit: `same` and `faster` confirm it; null where it was "
+        "never audited.",
+    ),
+    _of(
+        "audited", str, lambda row: row.audit.created if row.audit else None, "When that was (UTC, ISO 8601)."
+    ),
 ]
 """Columns are only ever added."""

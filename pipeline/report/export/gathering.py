@@ -1,11 +1,13 @@
-"""The attempts of an export, read one after the other: no more than one of them is in memory."""
+"""The attempts of an export, read some at a time: few of them are in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from kernelproof.db.audits import Found
+from kernelproof.db.portions import portions
 from kernelproof.db.scores.choosing import Chosen, ChosenAttempt
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.records import Setting
@@ -17,6 +19,8 @@ from kernelproof.types import Measurement, Stage, Status
 
 Message = dict[str, str]
 """`role` and `content`."""
+TOGETHER = 50
+"""Attempts that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Row:
     judged: StoredVerification | None
     """The verification that counts there."""
     decides: bool
+    audit: Found | None = None
+    """The newest audit of that verification."""
 
     @property
     def status(self) -> Status:
@@ -85,15 +91,15 @@ class Export:
     remarks: tuple[str, ...]
     """A sentence for each reason why attempts are left out."""
 
-    def rows(self, chosen: Chosen | None = None) -> Iterator[Row]:
+    def rows(self, chosen: Iterable[ChosenAttempt] | None = None) -> Iterator[Row]:
         """The attempts, all or those of `chosen`, one after the other."""
-        return (self.row(each) for each in chosen or self.chosen)
-
-    def row(self, each: ChosenAttempt) -> Row:
-        """One of them."""
-        attempt = self.store.load_attempt(each.attempt_id)
-        judged = next((v for v in attempt.verifications if v.id == each.verification_id), None)
-        return Row(attempt, each.setting, judged, each.decides)
+        for some in portions(self.chosen if chosen is None else chosen, TOGETHER):
+            audits = self.store.audits.newest([each.verification_id for each in some if each.verification_id])
+            attempts = self.store.load_attempts([each.attempt_id for each in some])
+            for each, attempt in zip(some, attempts, strict=True):
+                judged = next((v for v in attempt.verifications if v.id == each.verification_id), None)
+                audit = audits.get(each.verification_id) if each.verification_id else None
+                yield Row(attempt, each.setting, judged, each.decides, audit)
 
 
 def gather(store: Store, filters: Filters) -> Export:

@@ -30,13 +30,12 @@ def write(export: Export, folder: Path) -> tuple[int, int]:
     """Writes the logs; how many logs and samples there are."""
     logs: dict[tuple[int, Setting], _Log] = {}
     with ExitStack() as open_logs:
-        for each in export.chosen.deciding():
-            row = export.row(each)
-            key = each.run_id, each.setting
+        for row in export.rows(export.chosen.deciding()):
+            run_id, setting = key = row.attempt.run_id, row.setting
             if key not in logs:
-                number = sum(run == each.run_id for run, _ in logs) + 1
-                name = f"run-{each.run_id}-setting-{number}"
-                logs[key] = _Log(folder, name, each.run_id, row.attempt.run, each.setting)
+                number = sum(run == run_id for run, _ in logs) + 1
+                name = f"run-{run_id}-setting-{number}"
+                logs[key] = _Log(folder, name, run_id, row.attempt.run, setting)
                 open_logs.enter_context(logs[key].samples)
             logs[key].add(row)
     for log in logs.values():

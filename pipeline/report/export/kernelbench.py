@@ -102,8 +102,7 @@ class _Level:
         entries: list[dict[str, Any]] = []
         times: list[float] = []
         name = ""
-        for each in some:
-            row = self._export.row(each)
+        for row in self._export.rows(some):
             if not row.status.counts_against_model:
                 self._counts["unjudged"] += 1
                 continue

@@ -58,9 +58,11 @@ _FACTS = [field for field in FIELDS if field.name in PAIR]
 
 def write_attempts(export: Export, path: Path) -> int:
     """A line for each attempt; how many there are."""
-    count = 0
+    by_attempt = export.chosen.by_attempt()
+    numbers = dict.fromkeys(by_attempt.attempts.tolist())
+    groups = groupby(by_attempt, key=lambda each: each.attempt_id)
     with open_text(path) as file:
-        for number, group in groupby(export.chosen.by_attempt(), key=lambda each: each.attempt_id):
+        for (_, group), stored in zip(groups, export.store.load_attempts(numbers), strict=True):
             counts = [
                 {
                     "verification_id": each.verification_id,
@@ -69,10 +71,9 @@ def write_attempts(export: Export, path: Path) -> int:
                 }
                 for each in group
             ]
-            attempt = export.store.load_attempt(number).model_dump(mode="json")
+            attempt = stored.model_dump(mode="json")
             file.write(json_of({"format": "kernelproof-attempt-1", "counts": counts, **attempt}) + "\n")
-            count += 1
-    return count
+    return len(numbers)
 
 
 class Pairs(NamedTuple):

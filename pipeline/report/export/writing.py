@@ -6,6 +6,8 @@ import json
 import os
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +26,7 @@ def new_file(path: Path) -> Iterator[Path]:
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name the file that is to be written in it")
     partial = _beside(path)
-    with writing(path):
+    with _ended_politely(), writing(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial.touch()
@@ -40,7 +42,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
         raise UsageError(f"{path} is there already; choose another name, or move it away")
     partial = _beside(path)
-    with writing(path):
+    with _ended_politely(), writing(path):
         try:
             partial.mkdir(parents=True)
             yield partial
@@ -48,6 +50,23 @@ def new_folder(path: Path) -> Iterator[Path]:
         finally:
             with suppress(FileNotFoundError):
                 shutil.rmtree(partial)
+
+
+@contextmanager
+def _ended_politely() -> Iterator[None]:
+    """Makes SystemExit of SIGTERM, so that what is half written is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _beside(path: Path) -> Path:
@@ -61,6 +80,12 @@ def open_text(path: Path) -> TextIO:
 
 def json_of(value: Any, indent: int | None = None) -> str:
     """ASCII JSON that strict readers take: infinities and NaN as null, texts as `whole` has them."""
+    try:
+        text = json.dumps(value, allow_nan=False, indent=indent)
+    except ValueError:  # an infinity or a NaN, or a value within itself
+        text = "\\ud"
+    if "\\ud" not in text:  # there is nothing to replace, as almost always
+        return text
     return json.dumps(_whole(finite(value)), allow_nan=False, indent=indent)
 
 

@@ -17,6 +17,7 @@ from kernelproof.errors import UsageError
 from kernelproof.report.export.columns import FIELDS
 from kernelproof.report.export.lines import ATTEMPT, PAIR
 from kernelproof.runs.imports.claims import read_claims, read_times
+from kernelproof.types import ReproductionFinding
 from tests.db import samples
 from tests.report.export.conftest import Exported
 
@@ -173,3 +174,13 @@ def test_files_are_replaced_and_folders_are_not(exported: Exported, tmp_path: Pa
 def test_options_of_other_formats_are_refused(exported: Exported, option: tuple[str, str]) -> None:
     with pytest.raises(UsageError, match=f"{option[0]} is for"):
         exported("jsonl", *option)
+
+
+def test_the_newest_audit_stands_beside_what_was_audited(filled: Store, exported: Exported) -> None:
+    judged = filled.load_attempt(4).verdict
+    assert judged is not None
+    found = samples.reproduction(4, ReproductionFinding.SAME)
+    filled.audits.record("2026-01-01T00:00:00.000+00:00", None, judged.id, found)
+    rows = pandas.read_parquet(exported("parquet")).set_index("attempt_id")
+    assert rows.loc[4, "audit"] == "same" and rows.loc[4, "audited"].startswith("20")
+    assert rows["audit"].notna().sum() == 1
