@@ -15,9 +15,10 @@ import math
 import os
 import random
 import re
+import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
@@ -25,7 +26,7 @@ from typing import Any, Self
 
 import anyio
 import httpx2
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.providers.waiting import retry_after
@@ -288,13 +289,12 @@ class Client:
         self, url: str | None = None, token: str | None = None, *, patience_s: float = PATIENCE_S
     ) -> None:
         """As `AsyncClient`."""
-        self._stack = ExitStack()
-        self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
-        try:
-            self._client = AsyncClient(url, token, patience_s=patience_s)
-        except BaseException:
-            self._stack.close()
-            raise
+        self._client = AsyncClient(url, token, patience_s=patience_s)
+        found: Future[BlockingPortal] = Future()
+        # A daemon: a process whose client was not closed, as in a reward function, ends nevertheless.
+        self._loop = threading.Thread(target=anyio.run, args=(_loop, found), daemon=True)
+        self._loop.start()
+        self._portal = found.result()
 
     def evaluate(self, candidate: Candidate) -> Evaluated:
         """The end of one evaluation. Raises as `AsyncClient.evaluate_many`."""
@@ -323,7 +323,8 @@ class Client:
     def close(self) -> None:
         """Closes the connections."""
         self._portal.call(self._client.aclose)
-        self._stack.close()
+        self._portal.call(self._portal.stop)
+        self._loop.join()
 
     def __enter__(self) -> Self:
         return self
@@ -332,6 +333,13 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+async def _loop(found: Future[BlockingPortal]) -> None:
+    """Is the loop of a `Client` until it is closed."""
+    async with BlockingPortal() as portal:
+        found.set_result(portal)
+        await portal.sleep_until_stopped()
 
 
 class _Full(Exception):

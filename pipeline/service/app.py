@@ -13,9 +13,9 @@ from starlette.exceptions import HTTPException
 
 from kernelproof.errors import StoreError
 from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
-from kernelproof.service.guard import LIVE, Bounded, Door, Named, Refused, away, refused, told
+from kernelproof.service.guard import LIVE, REFUSALS, Bounded, Door, Named, Refused, away, refused, told
 from kernelproof.service.live import LivePages
-from kernelproof.service.state import Service
+from kernelproof.service.state import Service, described
 from kernelproof.version import __version__
 
 
@@ -47,9 +47,11 @@ def make_app(
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(StoreError, _store)
     for part in (evaluations, operators, kernelgym, nemo_gym, openrlhf):
-        app.include_router(part.router)
+        app.include_router(part.router, responses=REFUSALS)
     if live is not None:
         app.mount(LIVE, live)
+    plain = app.openapi
+    app.openapi = lambda: described(plain())  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app
 
 

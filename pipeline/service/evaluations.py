@@ -49,7 +49,7 @@ async def get(number: str, service: TheService, caller: Caller, wait: Wait = 0.0
     return await anyio.to_thread.run_sync(service.answer, caller, number)
 
 
-@router.get("/{number}/events")
+@router.get("/{number}/events", responses={200: {"content": {"text/event-stream": {}}}})
 async def follow(number: str, service: TheService, caller: Caller) -> StreamingResponse:
     """The evaluation's states as server-sent events, until it has ended."""
     await anyio.to_thread.run_sync(service.mine, caller, number)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import anyio.to_thread
 from fastapi import Request
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -46,6 +47,35 @@ class Refused(Exception):
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class Mistake(BaseModel):
+    """What is wrong."""
+
+    code: str = Field(description="A word for programs.")
+    message: str = Field(description="A sentence for people.")
+
+
+class Told(BaseModel):
+    """The body of every answer that is an error."""
+
+    error: Mistake
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Told, "description": meaning}
+    for status, meaning in (
+        (400, "The body is not JSON, or the service is called by a foreign name."),
+        (401, "No token, or one that is not accepted."),
+        (404, "There is no such evaluation, or another caller sent it."),
+        (409, "The idempotency key came with another request, or the deadline cannot be met."),
+        (413, "The body is too large."),
+        (422, "The request makes no sense."),
+        (429, "The queue or the caller's quota has no place. Retry-After says when to come again."),
+        (503, "The service cannot answer now. Retry-After says when to come again."),
+    )
+}
+"""The errors that a route may answer with, for its description."""
 
 
 async def refused(_: Request, error: Exception) -> JSONResponse:

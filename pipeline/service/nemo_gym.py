@@ -1,11 +1,13 @@
-"""NeMo-Gym's route `/verify`, so that the service is a resources server of its agents.
+"""NeMo-Gym's routes `/seed_session`, `/verify` and `/aggregate_metrics`, by which the service is a resources
+server of its agents.
 
-Source: `BaseVerifyRequest` and `BaseVerifyResponse` of NeMo-Gym (github.com/NVIDIA-NeMo/Gym,
-nemo_gym/base_resources_server.py). The row of the data set names the problem in `verifier_metadata.problem`.
+Source: the records of NeMo-Gym (github.com/NVIDIA-NeMo/Gym, nemo_gym/base_resources_server.py).
+The row of the data set names the problem in `verifier_metadata.problem`.
 """
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 import anyio.to_thread
@@ -18,6 +20,8 @@ from kernelproof.service.requests import EvaluationRequest, Word
 from kernelproof.service.state import WAIT_S, Caller, TheService, body_of, made, read
 
 router = APIRouter()
+TASK = "_ng_task_index"
+"""NeMo-Gym's name for the row of the data set."""
 
 
 class Named(BaseModel):
@@ -38,10 +42,42 @@ class VerifyRequest(BaseModel):
     verifier_metadata: Named
 
 
+class Verified(BaseModel):
+    """What is looked at in an answer of `/verify`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    task: int = Field(default=0, alias="_ng_task_index", ge=0, le=2**53)
+    reward: float = Field(ge=-1e9, le=1e9)
+    mask_sample: bool = False
+
+
+class AggregateRequest(BaseModel):
+    """NeMo-Gym's AggregateMetricsRequest."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    verify_responses: list[Verified]
+
+
 @router.post("/seed_session")
 def seed_session(_: Caller) -> dict[str, Any]:
     """Nothing is kept between the steps of a rollout."""
     return {}
+
+
+@router.post("/aggregate_metrics", openapi_extra=body_of(AggregateRequest))
+async def aggregate_metrics(request: Request, _: Caller) -> dict[str, Any]:
+    """Statistics of rollouts' rewards, by task and over all. Those with `mask_sample` are left out."""
+    given = read(AggregateRequest, await request.body()).verify_responses
+    tasks = sorted({each.task for each in given})
+    groups = {task: [each for each in given if each.task == task] for task in tasks}
+    whole = _statistics(given)
+    return {
+        "group_level_metrics": [{TASK: task, **_statistics(group)} for task, group in groups.items()],
+        "agent_metrics": whole,
+        "key_metrics": {name: value for name, value in whole.items() if name.startswith("mean/")},
+    }
 
 
 @router.post("/verify", openapi_extra=body_of(VerifyRequest))
@@ -60,6 +96,21 @@ async def verify(request: Request, service: TheService, caller: Caller) -> dict[
         "mask_sample": value is None,
         "failure_reason": said["error"] if value is None else None,
         "kernelproof": said,
+    }
+
+
+def _statistics(given: list[Verified]) -> dict[str, float]:
+    """As NeMo-Gym names them. Nothing of rewards where all were left out."""
+    rewards = [each.reward for each in given if not each.mask_sample]
+    masked = {"mean/mask_sample": (len(given) - len(rewards)) / len(given)} if given else {}
+    if not rewards:
+        return masked
+    return masked | {
+        "mean/reward": statistics.fmean(rewards),
+        "max/reward": max(rewards),
+        "min/reward": min(rewards),
+        "median/reward": statistics.median(rewards),
+        "std/reward": statistics.stdev(rewards) if len(rewards) > 1 else 0.0,
     }
 
 

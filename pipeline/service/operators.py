@@ -48,7 +48,7 @@ def workers(service: TheService, _: Caller) -> dict[str, Any]:
     }
 
 
-@router.get("/metrics")
+@router.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
 def prometheus(service: TheService, _: Caller) -> PlainTextResponse:
     """The same for Prometheus."""
     return PlainTextResponse(metrics.text(service.store, service.watch.waiting), media_type=metrics.TYPE)

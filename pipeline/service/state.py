@@ -169,6 +169,16 @@ def made(model: type[Model], **given: Any) -> Model:
 
 
 def body_of(model: Any) -> dict[str, Any]:
-    """The description of a body that is read by `read`."""
-    schema = TypeAdapter(model).json_schema()
+    """The description of a body that is read by `read`. `described` puts its `$defs` where they belong."""
+    schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def described(openapi: dict[str, Any]) -> dict[str, Any]:
+    """The service's description, with the records inside bodies among the components."""
+    components = openapi.setdefault("components", {}).setdefault("schemas", {})
+    for path in openapi["paths"].values():
+        for operation in path.values():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            components |= body.get("schema", {}).pop("$defs", {})
+    return openapi

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import threading
 import time
@@ -181,6 +182,15 @@ def test_rewards_by_the_protocols_of_trainers() -> None:
     assert anyio.run(lambda: verifiers.kernel_reward(completion=talk[0], answer="relu", info={})) == 1.0
     said = openrlhf.reward_func(["Write." + right, "Write." + wrong], ["Write."] * 2, ["relu"] * 2)
     assert said["rewards"] == said["scores"] == [1.0, 0.0]
+
+
+def test_a_process_ends_that_asked_for_a_reward(service: Running) -> None:
+    """A reward function's client is never closed, and must not keep its process alive."""
+    ask = "from kernelproof.trainers.verl import compute_score; print(compute_score('set', 'none', 'relu'))"
+    environment = {**service.program.environment, "KERNELPROOF_URL": service.url}
+    command = [sys.executable, "-c", ask]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "{'score': 0.0, 'correct': 0.0, 'judged': 1.0}\n" and done.stderr == ""
 
 
 @pytest.mark.usefixtures("trainer")

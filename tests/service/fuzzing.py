@@ -1,0 +1,56 @@
+"""The service in this process, on loopback, with a worker that ends everything at once and judges nothing."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from kernelproof.db.evaluation_records import NoResult
+from kernelproof.db.store import Store
+from kernelproof.problems import open_suite
+from kernelproof.service.app import make_app
+from kernelproof.service.guard import Door
+from kernelproof.service.requests import Reader
+from kernelproof.service.state import Service
+from kernelproof.service.waiting import Watch
+from kernelproof.types import VerifySettings
+
+BACKENDS = ("cpp", "triton", "cuda")
+
+
+@contextmanager
+def serving_here(store: Store, suite: Path, *, open_to_all: bool = True, most: int = 10_000) -> Iterator[str]:
+    """The URL of a service that takes references."""
+    settings = VerifySettings(backend=BACKENDS[0], trials=1, measure=False)
+    reader = Reader(open_suite(suite), settings, True, lock=threading.Lock())
+    service = Service(store, reader, Door(store, open_to_all=open_to_all), Watch(store), most)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(make_app(service, hosts=["127.0.0.1"]), log_level="critical")
+        server = uvicorn.Server(config)
+        serving = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        over = threading.Event()
+        ending = threading.Thread(target=_end_all, args=(store, over))
+        serving.start()
+        ending.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            over.set()
+            serving.join()
+            ending.join()
+
+
+def _end_all(store: Store, over: threading.Event) -> None:
+    """A worker: every second evaluation is a failure of the service."""
+    ended = 0
+    while not over.wait(0.01):
+        for each in store.service.evaluations.take("a worker", 100, BACKENDS):
+            ended += 1
+            result = NoResult("nothing is judged here", infrastructure=ended % 2 == 0)
+            store.service.evaluations.finish(each.id, each.token, result)
