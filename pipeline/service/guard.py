@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import anyio.to_thread
 from fastapi import Request

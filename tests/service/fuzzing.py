@@ -14,7 +14,6 @@ from kernelproof.db.evaluation_records import NoResult
 from kernelproof.db.store import Store
 from kernelproof.problems import open_suite
 from kernelproof.service.app import make_app
-from kernelproof.service.guard import Door
 from kernelproof.service.requests import Reader
 from kernelproof.service.state import Service
 from kernelproof.service.waiting import Watch
@@ -28,9 +27,10 @@ def serving_here(store: Store, suite: Path, *, open_to_all: bool = True, most: i
     """The URL of a service that takes references."""
     settings = VerifySettings(backend=BACKENDS[0], trials=1, measure=False)
     reader = Reader(open_suite(suite), settings, True, lock=threading.Lock())
-    service = Service(store, reader, Door(store, open_to_all=open_to_all), Watch(store), most)
+    service = Service(store, reader, Watch(store), most)
+    app = make_app(service, hosts=["127.0.0.1"], open_to_all=open_to_all)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(make_app(service, hosts=["127.0.0.1"]), log_level="critical")
+        config = uvicorn.Config(app, log_level="critical")
         server = uvicorn.Server(config)
         serving = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         over = threading.Event()

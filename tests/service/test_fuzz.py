@@ -271,14 +271,15 @@ def test_broken_transfers(url: str, sent: bytes) -> None:
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_who_has_no_token_gets_nothing(store: Store, suite: Path) -> None:
     """Of every route that the description names. Whether the service lives may be asked by all."""
-    store.service.callers.add("somebody")
+    accepted = {"Authorization": f"Bearer {store.service.callers.add('somebody')}"}
     before = store.service.evaluations.counts()
     with (
         serving_here(store, suite, open_to_all=False) as url,
         httpx2.Client(base_url=url, timeout=60) as client,
     ):
-        routes = client.get("/openapi.json").json()["paths"]
+        routes = client.get("/openapi.json", headers=accepted).json()["paths"]
         asked = [(method, path) for path in routes if path != "/health" for method in routes[path]]
+        asked += [("get", "/openapi.json"), ("get", "/nothing")]
         assert len(asked) > 15
         for token in (None, "", "Bearer wrong", "Basic c29tZWJvZHk6", "Bearer " + "x" * 9000):
             headers = JSON if token is None else {**JSON, "Authorization": token}

@@ -55,7 +55,7 @@ def ask(environment: Path, service: Running) -> Ask:
             cwd=environment,
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-8000:]}"

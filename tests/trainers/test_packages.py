@@ -15,6 +15,7 @@ from tests.trainers.conftest import Ask
 
 RIGHT, WRONG = material.right(), material.wrong()
 package = pytest.mark.package
+pytestmark = pytest.mark.timeout(900)
 
 
 @package("trl")
