@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
+from kernelproof.choices import Role
 from kernelproof.devices.discovery import VISIBLE, Gpu, gpus
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
 from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
 from kernelproof.service.launchers.model import Wanted
-from kernelproof.workspace import Workspace
 
 
 def judged_gpus() -> tuple[Gpu, ...]:
@@ -21,15 +22,14 @@ def judged_gpus() -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in gpus() if gpu.name == gpus()[0].name)
 
 
-def keep_judges(
-    place: Workspace, places: int, *, unsafe: bool, stop: threading.Event, role: str = "all"
-) -> None:
+def keep_judges(wanted: Wanted, role: Role, stop: threading.Event) -> None:
     """Keeps a judge running for each GPU until `stop` is set; then all of them end.
 
-    `places`: of each judge; 0: they share what the machine's cores serve.
+    `wanted.places`: of each; where they are 0, those that build as well share what the machine's cores serve.
     """
     judged = judged_gpus()
-    wanted = Wanted(place, places=places or max(2, usual_places() // len(judged)), unsafe=unsafe)
+    if role is Role.ALL and not wanted.places:
+        wanted = replace(wanted, places=max(2, usual_places() // len(judged)))
     options, environment = options_of(wanted, role), environment_of(wanted)
     keepers = [
         Keeper(Child(f"judge-{number}", options, environment | {VISIBLE: gpu.uuid}), gpu.uuid)

@@ -26,6 +26,8 @@ from kernelproof.runs.stream import places as usual_places
 from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
 from kernelproof.service.builder import Building, buildable
 from kernelproof.service.daemon import Daemon, Work
+from kernelproof.service.judging import judged_gpus, keep_judges
+from kernelproof.service.launchers.model import Wanted
 from kernelproof.service.seat import Seat
 from kernelproof.service.worker import Judging, backends_here
 from kernelproof.types import VerifySettings
@@ -108,7 +110,8 @@ def work(
     unsafe: bool,
     until_input_ends: bool = False,
 ) -> None:
-    """Is a worker, builder or judge until SIGINT or SIGTERM. Raises UsageError, MachineError, StoreError.
+    """Is a worker, builder or judge until SIGINT or SIGTERM; on a machine with several GPUs, keeps one for
+    each. Raises UsageError, MachineError, StoreError.
 
     `artefacts`: where builders publish. `until_input_ends`: also until standard input ends, as it does when
     the process that started it is gone.
@@ -124,11 +127,10 @@ def work(
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    from kernelproof.service.judging import judged_gpus, keep_judges
-
-    if len(judged_gpus()) > 1:
+    if role is not Role.BUILD and len(judged_gpus()) > 1:
         open_store(place.database).close()  # its trouble is told once
-        keep_judges(place, places, unsafe=unsafe, stop=stop)
+        wanted = Wanted(place, places=places, artefacts=artefacts, unsafe=unsafe)
+        keep_judges(wanted, role, stop)
         return
     with open_store(place.database) as store:
         seat = Seat(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
