@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from types import ModuleType
 
 import benchmarks.service
-from benchmarks.service import overhead
+from benchmarks.service import memory, overhead, paired, queue
 from kernelproof import backends
 from kernelproof.devices.discovery import default_backend
 
@@ -17,28 +18,48 @@ def main() -> None:
         prog="python -m benchmarks.service", description=benchmarks.service.__doc__
     )
     which = parser.add_subparsers(dest="which", required=True)
-    one = which.add_parser("overhead", description=overhead.__doc__)
-    one.add_argument("--backend", default=default_backend(), choices=backends.names())
-    one.add_argument("--in-flight", type=int, nargs="+", default=[1, 64, 512])
-    one.add_argument("--count", type=int, default=1024, help="evaluations for each number in flight")
-    one.add_argument("--places", type=int, default=18, help="evaluations that the worker has at once")
-    one.add_argument("--seconds", type=float, default=1.0, help="of the stand-in for each evaluation")
-    one.add_argument("--real", action="store_true", help="the real engine in place of the stand-in")
-    one.add_argument("--together", action="store_true", help="all callers begin at the same moment")
-    one.add_argument("--output", type=Path, default=Path("generated/benchmarks/service-overhead.json"))
-    options = parser.parse_args()
-    loads = [
-        overhead.Load(
-            options.backend,
-            options.count,
-            in_flight,
-            options.places,
-            None if options.real else options.seconds,
-            options.together,
-        )
-        for in_flight in options.in_flight
-    ]
-    overhead.run(loads, options.output)
+
+    def one(name: str, module: ModuleType) -> argparse.ArgumentParser:
+        found = which.add_parser(name, description=module.__doc__)
+        found.add_argument("--backend", default=default_backend(), choices=backends.names())
+        file = Path(f"generated/benchmarks/service-{name}.json")
+        found.add_argument("--output", type=Path, default=file)
+        return found
+
+    for_overhead = one("overhead", overhead)
+    for_overhead.add_argument("--in-flight", type=int, nargs="+", default=[1, 64, 512])
+    for_overhead.add_argument("--count", type=int, default=1024, help="evaluations for each number in flight")
+    for_overhead.add_argument(
+        "--places", type=int, default=18, help="evaluations that the worker has at once"
+    )
+    for_overhead.add_argument("--seconds", type=float, default=1.0, help="of the stand-in for an evaluation")
+    for_overhead.add_argument("--real", action="store_true", help="the real engine in place of the stand-in")
+    for_overhead.add_argument("--together", action="store_true", help="all callers begin at the same moment")
+    for_paired = one("paired", paired)
+    for_paired.add_argument("--rounds", type=int, default=4)
+    for_paired.add_argument("--count", type=int, default=24, help="candidates of a round")
+    for_queue = one("queue", queue)
+    for_queue.add_argument("--length", type=int, default=100_000)
+    for_queue.add_argument("--seconds", type=float, default=20.0, help="for which a worker takes from it")
+    for_memory = one("memory", memory)
+    for_memory.add_argument("--in-flight", type=int, default=512)
+    for_memory.add_argument("--count", type=int, default=4096)
+    for_memory.add_argument("--silent", type=int, default=8, help="connections that never read")
+    _run(parser.parse_args())
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.which == "paired":
+        paired.run(options.backend, options.rounds, options.count, options.output)
+    elif options.which == "queue":
+        queue.run(options.backend, options.length, options.seconds, options.output)
+    elif options.which == "memory":
+        memory.run(options.backend, options.in_flight, options.count, options.silent, options.output)
+    else:
+        seconds = None if options.real else options.seconds
+        more = options.places, seconds, options.together
+        loads = [overhead.Load(options.backend, options.count, number, *more) for number in options.in_flight]
+        overhead.run(loads, options.output)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from benchmarks.candidates import Work, candidates
 from benchmarks.evidence import table
 from benchmarks.service.engines import Noted, StandIn, Verifies, read_notes
 from benchmarks.service.load import Answered, send_all
-from benchmarks.service.running import service
+from benchmarks.service.running import cpu_seconds, service, working
 from kernelproof.db.evaluation_records import StoredEvaluation
 from kernelproof.db.store import open_store
 from kernelproof.engine.engine import Engine
@@ -117,11 +117,15 @@ def measured(load: Load, verdict: Path | None) -> dict[str, Any]:
     delays = [chance.uniform(0.0, spread) for _ in range(load.in_flight)]
     options = [] if verdict is None else ["--stand-in", str(verdict), "--seconds", str(load.stand_in_s)]
     with tempfile.TemporaryDirectory(prefix="kernelproof-service-") as folder:
-        with service(Path(folder), load.backend, load.places, options) as running:
-            before, began = running.cpu_seconds(), time.monotonic()
+        with (
+            service(Path(folder), load.backend) as running,
+            working(running, load.places, options) as worker,
+        ):
+            processes = running.api, worker
+            before, began = [cpu_seconds(each) for each in processes], time.monotonic()
             answered = asyncio.run(send_all(running.host, running.port, bodies, load.in_flight, delays))
-            wall, after = time.monotonic() - began, running.cpu_seconds()
-            resident = [process.memory_info().rss for process in (running.api, running.worker)]
+            wall, after = time.monotonic() - began, [cpu_seconds(each) for each in processes]
+            resident = [each.memory_info().rss for each in processes]
             calls = read_notes(running.notes)
             with open_store(running.database, only_read=True) as store:
                 found = [store.service.evaluations.get(each.said["id"]) for each in answered]

@@ -1,4 +1,4 @@
-"""The service and a worker, each a process of its own, over an empty database."""
+"""The service and its worker, each a process of its own, over an empty database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,53 +16,62 @@ import psutil
 
 @dataclass(frozen=True)
 class Running:
-    """The processes of a service."""
+    """A service without a worker."""
 
     host: str
     port: int
     api: psutil.Process
-    worker: psutil.Process
-    database: Path
-    notes: Path
-    """Where the worker notes the calls of its engine."""
+    folder: Path
+    """Its workspace."""
 
-    def cpu_seconds(self) -> tuple[float, float]:
-        """User and system time so far: of the HTTP process, of the worker."""
-        return _cpu(self.api), _cpu(self.worker)
+    @property
+    def database(self) -> Path:
+        """The file of its database."""
+        return self.folder / "db" / "attempts.sqlite"
+
+    @property
+    def notes(self) -> Path:
+        """Where its worker notes the calls of the engine."""
+        return self.folder / "notes.jsonl"
 
 
-def _cpu(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
+    """User and system time so far."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 @contextmanager
-def service(folder: Path, backend: str, places: int, worker: Sequence[str] = ()) -> Iterator[Running]:
-    """A service in `folder` that takes untimed work of one backend. `worker`: options of its worker."""
-    database, notes = folder / "db" / "attempts.sqlite", folder / "notes.jsonl"
-    notes.parent.mkdir(parents=True, exist_ok=True)
-    notes.touch()
+def service(folder: Path, backend: str) -> Iterator[Running]:
+    """A service in `folder`, whose requests are of one backend unless they say so."""
+    folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "kernelproof", "serve-api", "--no-worker", "--workspace", str(folder)]
     command += ["--port", "0", "--backend", backend, "--rigor", "quick", "--max-queue", "200000"]
-    environment = {name: value for name, value in os.environ.items() if name != "KERNELPROOF_DB"}
-    api = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    started = [api]
-    try:
-        assert api.stdout is not None
-        line = api.stdout.readline()
+    with _process(command, {}) as (api, line):
         found = re.match(r"http://([\d.]+):(\d+) serves", line)
         assert found is not None, line
-        command = [sys.executable, "-m", "benchmarks.service.worker", str(folder), str(places), str(notes)]
-        command += worker
-        works = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        started.append(works)
-        assert works.stdout is not None
-        line = works.stdout.readline()
+        yield Running(found[1], int(found[2]), api, folder)
+
+
+@contextmanager
+def working(
+    running: Running, places: int, options: Sequence[str] = (), more: Mapping[str, str] | None = None
+) -> Iterator[psutil.Process]:
+    """A worker of a service. `options`: of `benchmarks.service.worker`; `more`: of its environment."""
+    command = [sys.executable, "-m", "benchmarks.service.worker", str(running.folder), str(places)]
+    with _process([*command, str(running.notes), *options], more or {}) as (process, line):
         assert line.startswith("worker for"), line
-        processes = psutil.Process(api.pid), psutil.Process(works.pid)
-        yield Running(found[1], int(found[2]), *processes, database, notes)
+        yield process
+
+
+@contextmanager
+def _process(command: Sequence[str], more: Mapping[str, str]) -> Iterator[tuple[psutil.Process, str]]:
+    """A process and the first line that it printed; it is told to end with the block."""
+    environment = {name: value for name, value in os.environ.items() if name != "KERNELPROOF_DB"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, **more})
+    try:
+        assert process.stdout is not None
+        yield psutil.Process(process.pid), process.stdout.readline()
     finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(30)
+        process.terminate()
+        process.wait(60)
