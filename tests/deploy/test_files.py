@@ -55,7 +55,9 @@ def unit_commands() -> list[list[str]]:
 def documented_commands() -> list[list[str]]:
     """Commands of the page, and of comments in compose.yaml, that run in a service's container or a unit."""
     text = (ROOT / "docs" / "guide" / "deploy.md").read_text() + COMPOSE[0].read_text()
-    lines = re.findall(r"(?:run --rm (?:api|worker)|/opt/kernelproof/bin/kernelproof) ([a-z][^\n#(`]*)", text)
+    lines = re.findall(
+        r"(?:run --rm (?:api|judge|builder)|/opt/kernelproof/bin/kernelproof) ([a-z][^\n#(`]*)", text
+    )
     return [shlex.split(line) for line in lines]
 
 
@@ -116,17 +118,18 @@ def test_nothing_is_published_beyond_the_machine_and_no_secret_is_written_down()
     assert ports and all(port.startswith("127.0.0.1:") for port in ports)
     for path in COMPOSE:
         assert not re.search(r"PASSWORD: |:[^/@\s]+@", path.read_text().replace("docker.io:", ""))
-    for name in ("db", "api", "worker"):
+    for name in ("db", "api", "builder", "judge"):
         assert services[name]["secrets"] == ["db_password"]
     assert {"test"} <= services["db"]["healthcheck"].keys() & services["api"]["healthcheck"].keys()
 
 
 def test_workers_get_the_options_that_doctor_asks_for_and_nothing_more() -> None:
     services = parsed(COMPOSE[0])["services"]
-    options = services["worker"]["security_opt"]
-    assert options == ["seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"]
-    assert services["worker"]["cap_drop"] == ["ALL"] and "privileged" not in services["worker"]
-    assert all(f"--security-opt {option}" in DOCKERFILE for option in options)
+    for name in ("builder", "judge"):
+        options = services[name]["security_opt"]
+        assert options == ["seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"]
+        assert services[name]["cap_drop"] == ["ALL"] and "privileged" not in services[name]
+        assert all(f"--security-opt {option}" in DOCKERFILE for option in options)
 
 
 FORBIDDEN = {
