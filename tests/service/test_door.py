@@ -42,7 +42,7 @@ SUBMITTING: dict[str, Any] = {
     "/verify": ROW,
 }
 """Routes that put something into the queue, each with a request."""
-OTHERS = {"/seed_session", "/get_reward"}
+OTHERS = {"/seed_session", "/aggregate_metrics", "/get_reward"}
 """Routes of POST that put nothing into it, or that wait for a place."""
 
 
