@@ -22,14 +22,14 @@ class LauncherOptions:
 
     local: Annotated[
         bool,
-        typer.Option("--local", help="Keep a judge for each GPU running on this machine."),
+        typer.Option("--local", help="Keep a builder, and a judge for each GPU, running on this machine."),
     ] = False
     ray: Annotated[
         str | None,
         typer.Option(
             parser=nonempty_text,
             metavar="<auto|address>",
-            help="Start a judge for each GPU, in a Ray cluster; auto: this machine's.",
+            help="Start workers in a Ray cluster, a judge for each GPU; auto: this machine's cluster.",
         ),
     ] = None
     slurm: Annotated[bool, typer.Option("--slurm", help="Submit workers as jobs of Slurm.")] = False

@@ -50,7 +50,7 @@ class Child:
 
 def options_of(wanted: Wanted, role: str) -> list[str]:
     """What a worker has on its command line, which everybody on the machine sees."""
-    words = [] if role == "all" else ["--role", role]
+    words = [] if role == "all" else ["--role", role, "--artefacts", str(wanted.artefacts)]
     words += ["--places", str(wanted.places)] if wanted.places else []
     words += ["--artefacts", wanted.artefacts] if wanted.artefacts else []
     return [*words, *(["--unsafe"] if wanted.unsafe else [])]

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from kernelproof.devices.discovery import VISIBLE
 from kernelproof.errors import MachineError, UsageError
@@ -21,6 +21,7 @@ from kernelproof.service.judging import judged_gpus
 from kernelproof.service.launchers.keeping import PATIENCE_S, Child, Keeper, environment_of, options_of
 from kernelproof.service.launchers.model import Daemon, Standing, Wanted
 from kernelproof.wording import counted
+from kernelproof.workspace import cache_directory
 
 BUILDERS = 0
 """A builder has as many places as there are cores."""
@@ -34,7 +35,7 @@ class Local:
     """The launcher of this machine. What it keeps stands in `generated/workers/` of the workspace."""
 
     def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+        self._wanted = replace(wanted, artefacts=wanted.artefacts or str(cache_directory() / "artefacts"))
         folder = wanted.place.generated / "workers"
         self._lock, self._state = folder / f"local-{wanted.key}.lock", folder / f"local-{wanted.key}.json"
 

@@ -35,7 +35,7 @@ class Wanted:
     places: int = 0
     """Evaluations that a worker has at once; 0: as many as its cores serve."""
     artefacts: str | None = None
-    """Address of the store of built artefacts; None: as `kernelproof workers` chooses."""
+    """Where builders publish: a directory, or an address that fsspec knows."""
     unsafe: bool = False
     cpus: int = 1
     """CPUs to ask the cluster for, for each worker."""
@@ -51,12 +51,17 @@ class Wanted:
     def daemons(self, judges: int, builders: int) -> list[Daemon]:
         """The workers that are to run. `judges`, `builders`: how many, where the user said nothing.
 
-        Raises UsageError where nothing would judge.
+        Raises UsageError where nothing would run, and where builders and judges would not meet.
         """
         judging = judges if self.judges is None else self.judges
         building = builders if self.builders is None else self.builders
         if not judging + building:
             raise UsageError("--judges 0 --builders 0 starts nothing; give one of them a number above 0")
+        if building and self.artefacts is None:
+            raise UsageError(
+                "builders need --artefacts: a directory that builders and judges share, or an address such "
+                "as s3://BUCKET/FOLDER; without builders, --builders 0, judges build as well"
+            )
         role: Role = "judge" if building else "all"
         return [
             *(Daemon(f"builder-{number}", "build") for number in range(building)),

@@ -81,7 +81,9 @@ class Ray:
         nodes = [node for node in self._ray.nodes() if node["Alive"]]
         devices = int(sum(node["Resources"].get("GPU", 0) for node in nodes))
         there = set(self._names())
-        for daemon in self._wanted.daemons(devices or len(nodes), 0):
+        for daemon in self._wanted.daemons(
+            devices or len(nodes), len(nodes) if self._wanted.artefacts else 0
+        ):
             if daemon.name not in there:
                 self._make(daemon, on_gpu=bool(devices) and daemon.role != "build")
         return self.status()
@@ -142,4 +144,4 @@ def _require_listener(address: str) -> None:
 
 
 def _line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), "it says nothing")[:200]
+    return next(iter(str(error).strip().splitlines()), "it says nothing").partition(". ")[0][:200]

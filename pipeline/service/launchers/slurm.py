@@ -64,7 +64,7 @@ class Slurm:
     def start(self) -> Sequence[Standing]:
         """Submits the jobs that are neither running nor waiting."""
         there = {each.name for _, each in self._jobs() if each.state != "ended"}
-        for daemon in self._wanted.daemons(1, 0):
+        for daemon in self._wanted.daemons(1, 1 if self._wanted.artefacts else 0):
             if daemon.name not in there:
                 self._submit(daemon)
         return self.status()
@@ -118,7 +118,8 @@ class Slurm:
     def _standing(self, number: str, name: str, state: str, node: str, reason: str) -> Standing:
         seen = "running" if state == "RUNNING" else "ended" if state in _ENDED else "waiting"
         where = f"job {number}{f' on {node}' if node else ''}"
-        note = f"{state.lower()}: {reason}" if seen == "waiting" else ""
+        known = reason not in ("None", "")
+        note = f"{state.lower()}{f': {reason}' if known else ''}" if seen == "waiting" else ""
         return Standing(name.removeprefix(self._prefix), seen, where, note=note)
 
 
