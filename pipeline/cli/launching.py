@@ -44,7 +44,7 @@ class LauncherOptions:
         int | None,
         number(
             WORKERS,
-            "Workers that only build; 0: judges build, too [default: 0].",
+            "Workers that only build; 0: judges build, too [default: 1; Ray: one for each node].",
         ),
     ] = None
     cpus: Annotated[

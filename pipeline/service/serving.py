@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -27,18 +24,14 @@ from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
 from kernelproof.service.builder import Building, buildable
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.judging import judged_gpus, keep_judges
+from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
 from kernelproof.service.launchers.model import Wanted
 from kernelproof.service.seat import Seat
 from kernelproof.service.worker import Judging, backends_here
 from kernelproof.types import VerifySettings
 from kernelproof.wording import counted
-from kernelproof.workspace import DATABASE_VARIABLE, Workspace, address
+from kernelproof.workspace import Workspace
 
-PATIENCE_S = 10.0
-"""A worker that is told to end has so long before it is killed."""
-PAUSE_S = 1.0
-"""Between a worker's unexpected end and the start of another one, at first; it doubles up to PAUSES_S."""
-PAUSES_S = 60.0
 JUDGE_PLACES = 4
 """One is measured; the others are fetched and got ready meanwhile."""
 
@@ -127,6 +120,8 @@ def work(
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    # Slurm tells every process of a job by this signal that its time ends; the job's own process answers it.
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     if role is not Role.BUILD and len(judged_gpus()) > 1:
         open_store(place.database).close()  # its trouble is told once
         wanted = Wanted(place, places=places, artefacts=artefacts, unsafe=unsafe)
@@ -184,54 +179,19 @@ def _places(role: Role) -> int:
 
 
 def _stop_with_input(stop: threading.Event) -> None:
-    sys.stdin.buffer.read()
+    # Not sys.stdin, whose lock Python wants when it ends: it would abort.
+    while os.read(0, 65_536):
+        pass
     stop.set()
 
 
 @contextmanager
 def _workers(serving: Serving) -> Iterator[None]:
     """A worker as a child process, started again when it ends before the block does."""
-    over = threading.Event()
-    keeper = threading.Thread(target=_keep, args=(serving, over), name="worker's keeper")
+    wanted = Wanted(serving.place, unsafe=serving.settings.unsafe)
+    keeper = Keeper(Child("the worker", options_of(wanted, Role.ALL), environment_of(wanted)))
     keeper.start()
     try:
         yield
     finally:
-        over.set()
-        keeper.join()
-
-
-def _keep(serving: Serving, over: threading.Event) -> None:
-    command = [sys.executable, "-m", "kernelproof", "workers", "--until-input-ends"]
-    command += ["--workspace", str(serving.place.root)]
-    # An address has a password, which everybody on the machine would see in a command line.
-    environment = {**os.environ, DATABASE_VARIABLE: address(serving.place.database)}
-    command += ["--unsafe"] if serving.settings.unsafe else []
-    pause = PAUSE_S
-    while not over.is_set():
-        began = time.monotonic()
-        # Its own session: Ctrl-C reaches this process alone, which ends the worker in order.
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        while process.poll() is None and not over.wait(0.2):
-            pass
-        if over.is_set():
-            _end(process)
-            return
-        pause = PAUSE_S if time.monotonic() - began > PAUSES_S else min(PAUSES_S, pause * 2)
-        print(f"kernelproof: the worker ended with {process.returncode}; another one starts", file=sys.stderr)
-        over.wait(pause)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        keeper.end()

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from kernelproof.client import Candidate, Client
+from tests.cli import material
 from tests.cli.program import Program
 from tests.service.conftest import NO_PROGRAM, serving
 
@@ -90,10 +91,13 @@ def test_workers_of_this_machine_are_kept_running(program: Program, suite: Path)
 
 
 @pytest.mark.ci
-def test_workers_end_with_a_launcher_that_is_killed(program: Program) -> None:
-    keeping = program.start("workers", "--local", "--judges", 1, "--builders", 0)
+def test_workers_end_with_a_launcher_that_is_killed(program: Program, suite: Path) -> None:
+    keeping = program.start("workers", "--local")
     try:
-        until(lambda: any(map(process_of, standing(program, "--local").values())), "no worker")
+        until(lambda: all(map(process_of, standing(program, "--local").values() or [[""]])), "no worker")
+        assert sorted(standing(program, "--local")) == ["builder-0", "judge-0"]
+        with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
+            assert client.evaluate(Candidate(material.wrong(), "relu")).status == "wrong_output"
     finally:
         end(keeping)
     assert standing(program, "--local") == {}

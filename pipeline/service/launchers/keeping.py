@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kernelproof.choices import Role
 from kernelproof.service.launchers.model import Standing, Wanted
 from kernelproof.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, address
 
@@ -48,9 +49,9 @@ class Child:
         )
 
 
-def options_of(wanted: Wanted, role: str) -> list[str]:
+def options_of(wanted: Wanted, role: Role) -> list[str]:
     """What a worker has on its command line, which everybody on the machine sees."""
-    words = [] if role == "all" else ["--role", role, "--artefacts", str(wanted.artefacts)]
+    words = [] if role is Role.ALL else ["--role", role]
     words += ["--places", str(wanted.places)] if wanted.places else []
     words += ["--artefacts", wanted.artefacts] if wanted.artefacts else []
     return [*words, *(["--unsafe"] if wanted.unsafe else [])]

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 
+from kernelproof.choices import Role
 from kernelproof.devices.discovery import VISIBLE
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.plain import say
@@ -23,7 +24,7 @@ from kernelproof.service.launchers.model import Daemon, Standing, Wanted
 from kernelproof.wording import counted
 from kernelproof.workspace import cache_directory
 
-BUILDERS = 0
+BUILDERS = 1
 """A builder has as many places as there are cores."""
 _FLOCK = struct.Struct("@hhqqi4x")
 """The C structure `flock` of fcntl(2) on Linux: type, whence, start, length, process."""
@@ -35,7 +36,8 @@ class Local:
     """The launcher of this machine. What it keeps stands in `generated/workers/` of the workspace."""
 
     def __init__(self, wanted: Wanted) -> None:
-        self._wanted = replace(wanted, artefacts=wanted.artefacts or str(cache_directory() / "artefacts"))
+        shared = None if wanted.builders == 0 else str(cache_directory() / "artefacts")
+        self._wanted = replace(wanted, artefacts=wanted.artefacts or shared)
         folder = wanted.place.generated / "workers"
         self._lock, self._state = folder / f"local-{wanted.key}.lock", folder / f"local-{wanted.key}.json"
 
@@ -88,7 +90,7 @@ class Local:
         judging = iter(judged)
         keepers = []
         for daemon in self._wanted.daemons(len(judged) or 1, BUILDERS):
-            gpu = None if daemon.role == "build" else next(judging, None)
+            gpu = None if daemon.role is Role.BUILD else next(judging, None)
             keepers.append(self._keeper(daemon, gpu.uuid if gpu else ""))
         return keepers
 

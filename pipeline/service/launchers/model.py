@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
+from kernelproof.choices import Role
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.workspace import Workspace
-
-Role = Literal["all", "build", "judge"]
-"""What a worker does: it builds, it judges what is built, or both."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,9 @@ class Wanted:
                 "builders need --artefacts: a directory that builders and judges share, or an address such "
                 "as s3://BUCKET/FOLDER; without builders, --builders 0, judges build as well"
             )
-        role: Role = "judge" if building else "all"
+        role = Role.JUDGE if building else Role.ALL
         return [
-            *(Daemon(f"builder-{number}", "build") for number in range(building)),
+            *(Daemon(f"builder-{number}", Role.BUILD) for number in range(building)),
             *(Daemon(f"judge-{number}", role) for number in range(judging)),
         ]
 

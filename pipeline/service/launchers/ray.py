@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from kernelproof.choices import Role
 from kernelproof.devices.discovery import VISIBLE, gpus
 from kernelproof.errors import MachineError
 from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
@@ -85,7 +86,7 @@ class Ray:
             devices or len(nodes), len(nodes) if self._wanted.artefacts else 0
         ):
             if daemon.name not in there:
-                self._make(daemon, on_gpu=bool(devices) and daemon.role != "build")
+                self._make(daemon, on_gpu=bool(devices) and daemon.role is not Role.BUILD)
         return self.status()
 
     def status(self) -> Sequence[Standing]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from kernelproof.choices import Role
 from kernelproof.devices.discovery import VISIBLE, gpus
 from kernelproof.errors import MachineError
 from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
@@ -94,7 +95,7 @@ class Slurm:
             stderr_to_stdout=True,
             additional_parameters={"export": "ALL", "requeue": True},
             **({"partition": self._wanted.partition} if self._wanted.partition else {}),
-            **({"gpus_per_node": 1} if daemon.role != "build" and self._has_gpus() else {}),
+            **({"gpus_per_node": 1} if daemon.role is not Role.BUILD and self._has_gpus() else {}),
         )
         try:
             executor.submit(Job(daemon.name, tuple(options_of(self._wanted, daemon.role))))
