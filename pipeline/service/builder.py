@@ -19,7 +19,7 @@ from kernelproof.db.store import Store
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.engine.referee_process import RefereeLost
-from kernelproof.engine.stop import Stop
+from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError
 from kernelproof.runs.candidates import given_text
 from kernelproof.runs.stream import RETRIES
@@ -69,10 +69,10 @@ class Building:
         """Ends the compilers."""
         self.engine.close()
 
-    def do(self, taken: Taken) -> bool | None:
-        """Builds one and publishes it, unless the daemon stops or its machine fails."""
+    def do(self, taken: Taken, stop: Stop) -> bool | None:
+        """Builds one and publishes it, unless `stop` is asked, the daemon stops or its machine fails."""
         try:
-            artefact = self._artefact(taken)
+            artefact = self._artefact(taken, stop)
         except (MachineError, ArtefactLost) as error:
             if not self.stop.is_set():
                 _LOG.warning("kernelproof: %s goes back into the queue: %s", taken.id, error)
@@ -80,7 +80,7 @@ class Building:
                 self._paused_until = time.monotonic() + self._pause
                 self._pause = min(PAUSES_S, 2 * self._pause)
             return None
-        except RefereeLost:
+        except (RefereeLost, Stopped):
             return None
         except Exception:
             if self.stop.is_set():  # the engine was closed under it
@@ -91,8 +91,8 @@ class Building:
             return None
         return self.store.service.takings.built(taken.id, taken.token, artefact)
 
-    def _artefact(self, taken: Taken) -> str | None:
-        """What a judge is to fetch; None where it fetches nothing. Raises MachineError, RefereeLost."""
+    def _artefact(self, taken: Taken, stop: Stop) -> str | None:
+        """What a judge is to fetch; None where it fetches nothing. Raises as `made_for_others` does."""
         candidate = given_text(taken.id, taken.text, taken.problem).extraction.candidate
         if candidate is None:
             return None
@@ -101,7 +101,7 @@ class Building:
         before = known.known(key)
         if before is not None:
             return before
-        prebuilt = self._prebuilt(candidate.source, taken)
+        prebuilt = self._prebuilt(candidate.source, taken, stop)
         if prebuilt is None:
             return None
         try:
@@ -113,13 +113,13 @@ class Building:
             known.remember(key, sha256, timed_out=BuildState.TIMEOUT in states)
         return sha256
 
-    def _prebuilt(self, source: str, taken: Taken) -> Prebuilt | None:
+    def _prebuilt(self, source: str, taken: Taken, stop: Stop) -> Prebuilt | None:
         """The build stage, again where our side failed."""
-        found = self.engine.builds.made_for_others(source, taken.problem, taken.settings, Stop())
+        found = self.engine.builds.made_for_others(source, taken.problem, taken.settings, stop)
         for _ in range(RETRIES):
             if found is None or BuildState.INFRASTRUCTURE not in _states(found) or self.stop.is_set():
                 break
-            found = self.engine.builds.made_for_others(source, taken.problem, taken.settings, Stop())
+            found = self.engine.builds.made_for_others(source, taken.problem, taken.settings, stop)
         return found
 
 

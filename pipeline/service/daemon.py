@@ -14,6 +14,7 @@ from typing import Protocol
 
 from kernelproof.db.evaluation_records import LEASE_S, Taken, Wanted
 from kernelproof.db.store import Store
+from kernelproof.engine.stop import Stop
 
 LOOK_S = 1.0
 """Seconds between two looks into the queue where no bell rang, and between two looks for lost leases."""
@@ -47,14 +48,22 @@ class Work(Protocol):
         """Whether it still has what it needs; else the daemon ends. Asked often. `begun`: whether it has ever
         taken an evaluation."""
 
-    def do(self, taken: Taken) -> bool | None:
+    def do(self, taken: Taken, stop: Stop) -> bool | None:
         """Works on one until it is over; whether the queue accepted the end.
 
-        None where it was stopped before: the evaluation goes back. Raises StoreError.
+        None where it was stopped before: the evaluation goes back. `stop` is asked when the evaluation is
+        cancelled or its lease lost. Raises StoreError.
         """
 
     def close(self) -> None:
         """Ends what `do` waits for, in any thread."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    taken: Taken
+    stop: Stop
+    future: Future[bool | None]
 
 
 @dataclass
@@ -74,7 +83,7 @@ class Daemon:
         self._begun = False
         self._told: str | None = None
         """Of `Work.waits`, what its last sign of life said."""
-        self._held: dict[str, tuple[Taken, Future[bool | None]]] = {}
+        self._held: dict[str, _Held] = {}
         self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="evaluation")
         self._moved = threading.Event()
         """One of those that it has is over."""
@@ -110,18 +119,19 @@ class Daemon:
         taken = takings.take(self.owner, free, self.work.wanted, self.lease_s)
         for each in taken:
             self._begun = True
-            future = self._threads.submit(self.work.do, each)
-            self._held[each.id] = each, future
+            stop = Stop()
+            future = self._threads.submit(self.work.do, each, stop)
+            self._held[each.id] = _Held(each, stop, future)
             future.add_done_callback(lambda _: self._moved.set())
         return bool(taken)
 
     def _collect(self) -> None:
         """Forgets what is over. Raises what a thread raised: a mistake of ours, or a lost database."""
-        for number, (taken, future) in list(self._held.items()):
-            if not future.done():
+        for number, held in list(self._held.items()):
+            if not held.future.done():
                 continue
             del self._held[number]
-            accepted = future.result()
+            taken, accepted = held.taken, held.future.result()
             self.done += bool(accepted)
             if accepted is None:
                 self.store.service.takings.hand_back(taken.id, taken.token)
@@ -135,10 +145,13 @@ class Daemon:
             return
         self._told = waits
         self._next_renewal = now + self.lease_s / 6
-        held = {number: taken.token for number, (taken, _) in self._held.items()}
+        held = {number: each.taken.token for number, each in self._held.items()}
         lost = self.store.service.takings.renew(self.owner, held, self.lease_s)
-        for number in lost & {number for number, (_, future) in self._held.items() if not future.done()}:
-            _LOG.warning("kernelproof: evaluation %s was cancelled, or its lease was lost", number)
+        for number in lost:
+            each = self._held[number]
+            if not each.future.done() and not each.stop.asked:
+                _LOG.warning("kernelproof: evaluation %s was cancelled, or its lease was lost", number)
+                each.stop.ask()
         self.store.service.workers.report(
             self.owner,
             role=str(self.work.wanted.role),

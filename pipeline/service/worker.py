@@ -20,6 +20,7 @@ from kernelproof.db.store import Store
 from kernelproof.devices.discovery import device_for
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt
+from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.runs.candidates import given_text
 from kernelproof.runs.single import run_of, verify_given
@@ -84,8 +85,8 @@ class Judging:
         self._over.set()
         self.engine.close()
 
-    def do(self, taken: Taken) -> bool | None:
-        """Verifies one, and stores how it ended, unless the daemon stops or loses its GPU."""
+    def do(self, taken: Taken, stop: Stop) -> bool | None:
+        """Verifies one, and stores how it ended, unless it is stopped or the GPU is lost."""
         takings, began = self.store.service.takings, time.monotonic()
         try:
             prebuilt = self._prebuilt(taken)
@@ -95,7 +96,7 @@ class Judging:
         except MachineError as error:
             result: Finished | NoResult | None = self._trouble(error)
         else:
-            result = self._result(taken, prebuilt)
+            result = self._result(taken, prebuilt, stop)
         if result is None:
             return None
         if self._disturbed(result, began):
@@ -139,16 +140,18 @@ class Judging:
             )
         return found
 
-    def _result(self, taken: Taken, prebuilt: Prebuilt | None) -> Finished | NoResult | None:
-        """None where the daemon was stopped, or lost its GPU, before there was a verdict."""
+    def _result(self, taken: Taken, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
+        """None where it was stopped, or the GPU was lost, before there was a verdict."""
         given = given_text(taken.id, taken.text, taken.problem)
-        verify = functools.partial(verify_persistently, prebuilt=prebuilt)
+        verify = functools.partial(verify_persistently, stop=stop, prebuilt=prebuilt)
         try:
             done = verify_given(given, taken.settings, self.engine, verify=verify)
         except UsageError as error:
             return NoResult(str(error), infrastructure=False)
         except MachineError as error:
             return self._trouble(error)
+        except Stopped:
+            return None
         except Exception:
             if self._is_over:  # the engine was closed under it
                 return None

@@ -1,0 +1,79 @@
+"""A daemon and what it holds: a real queue, and work that lasts until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kernelproof import backends
+from kernelproof.choices import Role
+from kernelproof.db.evaluation_records import Taken, Wanted
+from kernelproof.db.store import Store
+from kernelproof.engine.stop import Stop
+from kernelproof.service.daemon import Daemon
+from tests.db.samples import new_store
+from tests.db.test_evaluations import item
+
+LIMIT_S = 60.0
+"""For what takes well under a second."""
+
+
+@dataclass
+class UntilStopped:
+    """Work on an evaluation that ends only when it is asked to."""
+
+    wanted: Wanted = field(default_factory=lambda: Wanted(Role.ALL, tuple(backends.names())))
+    device: str = "cpu"
+    owner: str = "a daemon"
+    gpu: str | None = None
+    bad_gpu: bool = False
+    waits: str | None = None
+    begun: defaultdict[str, threading.Event] = field(default_factory=lambda: defaultdict(threading.Event))
+    """By the evaluation's id."""
+    stopped: defaultdict[str, threading.Event] = field(default_factory=lambda: defaultdict(threading.Event))
+
+    def goes_on(self, *, begun: bool) -> bool:
+        return True
+
+    def do(self, taken: Taken, stop: Stop) -> bool | None:
+        with stop.by(self.stopped[taken.id].set):
+            self.begun[taken.id].set()
+            self.stopped[taken.id].wait()
+        return None
+
+    def close(self) -> None:
+        for each in list(self.stopped.values()):
+            each.set()
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
+    with new_store(tmp_path, empty_database) as opened:
+        yield opened
+
+
+def test_what_is_cancelled_is_stopped_and_its_place_is_free_again(store: Store) -> None:
+    evaluations = store.service.evaluations
+    [first] = evaluations.submit("ana", [item()], most=10)
+    work = UntilStopped()
+    daemon = Daemon(store, work, places=1, lease_s=0.6)
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        assert work.begun[first.id].wait(LIMIT_S)
+        evaluations.cancel(first.id)
+        assert work.stopped[first.id].wait(LIMIT_S), "nobody told the work that its evaluation was cancelled"
+        [second] = evaluations.submit("ana", [item()], most=10)
+        assert work.begun[second.id].wait(LIMIT_S), "the place is not free again"
+    finally:
+        daemon.stop.set()
+        thread.join(LIMIT_S)
+    assert not thread.is_alive()
+    ended, back = evaluations.get(first.id), evaluations.get(second.id)
+    assert ended is not None and ended.state == "cancelled"
+    assert back is not None and back.state == "queued"
