@@ -100,13 +100,13 @@ class Database:
         """Within `change`: nobody else writes until the transaction ends."""
         self._home.take_turn(session.connection())
 
-    def ring(self, bell: str) -> None:
-        """Wakes all who listen for a bell, in whichever process. Call it after the commit. Never fails."""
-        self._home.ring(bell)
+    def notify(self, channel: str) -> None:
+        """Wakes all listeners of a channel, in whichever process. Call it after the commit. Never fails."""
+        self._home.notify(channel)
 
-    def listener(self, bell: str) -> Listener:
-        """A listener for a bell, for one thread. On a file each commit rings every bell."""
-        return self._home.listener(bell)
+    def listener(self, channel: str) -> Listener:
+        """A listener of a channel, for one thread. On a file each commit notifies every channel."""
+        return self._home.listener(channel)
 
     def write_if_free(self, work: Callable[[Session], bool]) -> bool:
         """The answer of `work`, within one transaction. For caches.

@@ -17,7 +17,7 @@ TAKEN: tuple[State, ...] = ("building", "running")
 """A builder or a worker has it, under a lease."""
 OPEN: tuple[State, ...] = (*WAITING, *TAKEN)
 WORK, ENDED = "work", "ended"
-"""Bells: there is something to take; something ended."""
+"""Channels of notifications: there is something to take; something ended."""
 LEASE_S = 30.0
 """A worker that did not renew its lease for so many seconds loses it."""
 

@@ -57,7 +57,7 @@ class Evaluations:
             return [_view(session, row) for row in rows]
 
         added = self._database.write(add)
-        self._database.ring(WORK)
+        self._database.notify(WORK)
         return added
 
     def get(self, number: str, caller: str | None = None) -> StoredEvaluation | None:
@@ -116,7 +116,7 @@ class Evaluations:
             return _view(session, row)
 
         found = self._database.change(cancel)
-        self._database.ring(ENDED)
+        self._database.notify(ENDED)
         return found
 
     def counts(self) -> dict[str, int]:

@@ -37,10 +37,10 @@ class Access(Enum):
 
 
 class Listener(Protocol):
-    """Sleeps until a bell rings. A ring that came between two waits ends the next wait at once."""
+    """Sleeps until a notification comes. One that came between two waits ends the next wait at once."""
 
     def wait(self, seconds: float, stop: threading.Event) -> None:
-        """Returns after a ring, after so many seconds, or soon after `stop` is set."""
+        """Returns after a notification, after so many seconds, or soon after `stop` is set."""
 
     def close(self) -> None:
         """Ends its connection."""
@@ -85,11 +85,11 @@ class Home(Protocol):
     def take_turn(self, connection: Connection) -> None:
         """Within a transaction of CHANGE: from now on it is one of WRITE, and nobody else writes."""
 
-    def ring(self, bell: str) -> None:
-        """Wakes those who listen for a bell, in this process and in others. Never fails, never waits."""
+    def notify(self, channel: str) -> None:
+        """Wakes all listeners of a channel, in this process and in others. Never fails, never waits."""
 
-    def listener(self, bell: str) -> Listener:
-        """A listener for a bell, used by one thread."""
+    def listener(self, channel: str) -> Listener:
+        """A listener of a channel, used by one thread."""
 
     def require(self) -> None:
         """Raises StoreError where what was opened is no longer there."""

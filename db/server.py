@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 
 from kernelproof.db.home import BUSY_MS, PATIENCE_S, Access, Listener, NotFree
-from kernelproof.db.server_bells import Bells, ServerListener
 from kernelproof.db.server_failures import explained, is_away, is_busy
+from kernelproof.db.server_notifications import Notifier, ServerListener
 from kernelproof.errors import MachineError, StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
 
@@ -32,7 +32,7 @@ class Server:
         self.place = place
         self.engine = _engine(place)
         self._reached = False
-        self._bells = Bells(self._connect)
+        self._notifier = Notifier(self._connect)
 
     def explained(self) -> AbstractContextManager[None]:
         """Errors of the server and of the way to it become StoreError."""
@@ -95,13 +95,13 @@ class Server:
         """By the lock of writing transactions."""
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
 
-    def ring(self, bell: str) -> None:
+    def notify(self, channel: str) -> None:
         """By NOTIFY, in a transaction and a thread of its own."""
-        self._bells.ring(bell)
+        self._notifier.notify(channel)
 
-    def listener(self, bell: str) -> Listener:
+    def listener(self, channel: str) -> Listener:
         """By LISTEN, on a connection of its own."""
-        return ServerListener(self._connect, bell)
+        return ServerListener(self._connect, channel)
 
     def _connect(self) -> Any:
         """A driver's connection outside the pool, which begins no transactions."""

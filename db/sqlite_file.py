@@ -78,10 +78,10 @@ class SqliteFile:
     def take_turn(self, connection: Connection) -> None:
         """Nothing: whoever changes a file is alone."""
 
-    def ring(self, bell: str) -> None:
+    def notify(self, channel: str) -> None:
         """Nothing: each commit is seen."""
 
-    def listener(self, bell: str) -> Listener:
+    def listener(self, channel: str) -> Listener:
         """Of every commit, whatever it was for."""
         return _FileListener(self.place)
 

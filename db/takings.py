@@ -125,7 +125,7 @@ class Takings:
             return True
 
         done = self._database.change(finish)
-        self._database.ring(ENDED)
+        self._database.notify(ENDED)
         return done
 
     def built(self, number: str, token: int, artefact: str | None) -> bool:
@@ -144,7 +144,7 @@ class Takings:
             return True
 
         done = self._database.change(built)
-        self._database.ring(WORK)
+        self._database.notify(WORK)
         return done
 
     def build_again(self, number: str, token: int, why: str) -> bool:
@@ -167,8 +167,8 @@ class Takings:
             return True
 
         done = self._database.change(back)
-        self._database.ring(WORK)
-        self._database.ring(ENDED)
+        self._database.notify(WORK)
+        self._database.notify(ENDED)
         return done
 
     def hand_back(self, number: str, token: int) -> None:
@@ -176,7 +176,7 @@ class Takings:
         e = Evaluation
         mine = and_(e.id == number, e.token == token, e.state.in_(TAKEN))
         if self._database.change(lambda session: _back(session, mine)):
-            self._database.ring(WORK)
+            self._database.notify(WORK)
 
     def give_back(self, owner: str, *, bad_gpu: bool = False) -> int:
         """Puts what a daemon has back into the queue; how many there were.
@@ -199,9 +199,9 @@ class Takings:
 
         back = self._database.change(give_back)
         if bad_gpu:
-            self._database.ring(ENDED)
+            self._database.notify(ENDED)
         if back:
-            self._database.ring(WORK)
+            self._database.notify(WORK)
         return back
 
     def recover(self) -> int:
@@ -231,9 +231,9 @@ class Takings:
             return 0
         back, late = self._database.change(recover)
         if back:
-            self._database.ring(WORK)
+            self._database.notify(WORK)
         if late:
-            self._database.ring(ENDED)
+            self._database.notify(ENDED)
         return back + late
 
 

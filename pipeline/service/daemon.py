@@ -17,7 +17,7 @@ from kernelproof.db.store import Store
 from kernelproof.engine.stop import Stop
 
 LOOK_S = 1.0
-"""Seconds between two looks into the queue where no bell rang, and between two looks for lost leases."""
+"""Seconds between two looks into the queue without a notification, and between two looks for lost leases."""
 STOP_S = 0.2
 """Seconds after which a daemon without a free place notices that it has to stop."""
 _LOG = logging.getLogger("kernelproof.service")

@@ -23,10 +23,10 @@ from kernelproof.runs.stream import places as usual_places
 from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
 from kernelproof.service.builder import Building, buildable
 from kernelproof.service.daemon import Daemon, Work
+from kernelproof.service.held_gpu import HeldGpu
 from kernelproof.service.judging import judged_gpus, keep_judges
 from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
 from kernelproof.service.launchers.model import Wanted
-from kernelproof.service.seat import Seat
 from kernelproof.service.worker import Judging, backends_here
 from kernelproof.types import VerifySettings
 from kernelproof.wording import counted
@@ -128,22 +128,22 @@ def work(
         keep_judges(wanted, role, stop)
         return
     with open_store(place.database) as store:
-        seat = Seat(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
+        held_gpu = HeldGpu(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
         try:
-            while not stop.is_set() and (seat is None or seat.enter(stop, say)):
+            while not stop.is_set() and (held_gpu is None or held_gpu.enter(stop, say)):
                 with Engine(unsafe=unsafe, many=True) as engine:
-                    task = _task(role, store, engine, published, stop, seat)
-                    _daemon(task, store, places, stop, seat).run()
+                    task = _task(role, store, engine, published, stop, held_gpu)
+                    _daemon(task, store, places, stop, held_gpu).run()
         finally:
-            if seat is not None:
-                seat.leave()
+            if held_gpu is not None:
+                held_gpu.leave()
 
 
-def _daemon(task: Work, store: Store, places: int, stop: threading.Event, seat: Seat | None) -> Daemon:
+def _daemon(task: Work, store: Store, places: int, stop: threading.Event, held_gpu: HeldGpu | None) -> Daemon:
     role = task.wanted.role
     daemon = Daemon(store, task, places or _places(role), stop=stop)
     who = {Role.ALL: "worker", Role.BUILD: "builder", Role.JUDGE: "judge"}[role]
-    on = f" on {seat.gpu}" if seat is not None else ""
+    on = f" on {held_gpu.gpu}" if held_gpu is not None else ""
     backends = ", ".join(task.wanted.backends)
     say(f"{who} for {backends} with {counted(daemon.places, 'place')}{on}; Ctrl-C ends it")
     return daemon
@@ -155,7 +155,7 @@ def _task(
     engine: Engine,
     published: ArtefactStore | None,
     stop: threading.Event,
-    seat: Seat | None,
+    held_gpu: HeldGpu | None,
 ) -> Work:
     """Raises MachineError where this machine cannot do such work."""
     if role is Role.BUILD:
@@ -167,7 +167,7 @@ def _task(
     found = backends_here()
     if not found:
         raise MachineError("this machine can run no backend; see kernelproof doctor")
-    return Judging(store, engine, found, seat, published, stop, role)
+    return Judging(store, engine, found, held_gpu, published, stop, role)
 
 
 def _places(role: Role) -> int:

@@ -27,7 +27,7 @@ from kernelproof.runs.single import run_of, verify_given
 from kernelproof.runs.stream import verify_persistently
 from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore, StoreAway
 from kernelproof.service.artefacts import fetch
-from kernelproof.service.seat import Seat
+from kernelproof.service.held_gpu import HeldGpu
 from kernelproof.types import Status
 
 STORE_PATIENCE_S = 120.0
@@ -49,7 +49,7 @@ class Judging:
     store: Store
     engine: Engine
     backends: tuple[str, ...]
-    seat: Seat | None
+    held_gpu: HeldGpu | None
     """The GPU that it measures on, which it holds."""
     artefacts: ArtefactStore | None
     stop: threading.Event
@@ -58,27 +58,27 @@ class Judging:
     def __post_init__(self) -> None:
         self.wanted = Wanted(self.role, self.backends)
         self.device = ", ".join(sorted({device_for(name) or "" for name in self.backends}))
-        self.owner = self.seat.owner if self.seat is not None else new_owner()
+        self.owner = self.held_gpu.owner if self.held_gpu is not None else new_owner()
         self._over = threading.Event()
 
     def goes_on(self, *, begun: bool) -> bool:
-        """Whether it still has its GPU; it needs none where it has no seat."""
-        return self.seat is None or self.seat.look(begun=begun)
+        """Whether it still has its GPU; it needs none where it holds none."""
+        return self.held_gpu is None or self.held_gpu.look(begun=begun)
 
     @property
     def waits(self) -> str | None:
         """Why it takes no evaluations now."""
-        return None if self.seat is None else self.seat.waits
+        return None if self.held_gpu is None else self.held_gpu.waits
 
     @property
     def gpu(self) -> str | None:
         """The UUID of its GPU."""
-        return None if self.seat is None else self.seat.gpu.uuid
+        return None if self.held_gpu is None else self.held_gpu.gpu.uuid
 
     @property
     def bad_gpu(self) -> bool:
         """Whether its GPU was set aside."""
-        return self.seat is not None and self.seat.bad
+        return self.held_gpu is not None and self.held_gpu.bad
 
     def close(self) -> None:
         """Ends referees, and with them every verification."""
@@ -102,22 +102,26 @@ class Judging:
         if self._disturbed(result, began):
             _LOG.warning("kernelproof: %s was timed beside a foreign process; it is judged again", taken.id)
             return None
-        gpu = None if self.seat is None else self.seat.lease
-        if self.seat is not None and gpu is None:
+        gpu = None if self.held_gpu is None else self.held_gpu.lease
+        if self.held_gpu is not None and gpu is None:
             return None
         return takings.finish(taken.id, taken.token, result, gpu)
 
     def _disturbed(self, result: Finished | NoResult, began: float) -> bool:
         """Whether it was timed on a GPU on which a foreign process computed meanwhile."""
-        if self.seat is None or isinstance(result, NoResult) or result.verification is None:
+        if self.held_gpu is None or isinstance(result, NoResult) or result.verification is None:
             return False
         on_gpu = backends.backend(result.verification.settings.backend).on_gpu
-        return on_gpu and result.verification.measurement is not None and self.seat.disturbed_since(began)
+        return on_gpu and result.verification.measurement is not None and self.held_gpu.disturbed_since(began)
 
     @property
     def _is_over(self) -> bool:
         """Whether failures now come from the daemon's end, or from its GPU."""
-        return self._over.is_set() or self.stop.is_set() or (self.seat is not None and not self.seat.is_fit)
+        return (
+            self._over.is_set()
+            or self.stop.is_set()
+            or (self.held_gpu is not None and not self.held_gpu.is_fit)
+        )
 
     def _prebuilt(self, taken: Taken) -> Prebuilt | None:
         """What builders published. Raises ArtefactLost, MachineError."""

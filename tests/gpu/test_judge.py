@@ -15,10 +15,10 @@ import pytest
 from kernelproof.db.store import Store
 from kernelproof.devices import discovery, locks, quarantine
 from kernelproof.devices.gpu_watch import GpuWatch
-from kernelproof.service.seat import Seat
+from kernelproof.service.held_gpu import HeldGpu
 from tests.db.samples import new_store
 from tests.gpu.test_guard import USE_THE_GPU
-from tests.service.test_seat import entered
+from tests.service.test_held_gpu import entered
 
 pytestmark = pytest.mark.gpu
 
@@ -71,14 +71,14 @@ def test_after_it_was_put_back_the_canary_passes_and_the_record_goes(
     monkeypatch.setenv(locks.DIRECTORY_VARIABLE, str(tmp_path / "locks"))
     monkeypatch.setattr(discovery, "_set_aside", {})
     gpu = discovery.require_gpu()
-    seat = Seat(store, gpu)
+    held_gpu = HeldGpu(store, gpu)
     assert quarantine.impose(gpu.uuid, "a test") is None
-    assert entered(seat) == "it is set aside: a test"
+    assert entered(held_gpu) == "it is set aside: a test"
     assert store.service.gpus.put_back(gpu.uuid)
-    assert entered(seat) is None
+    assert entered(held_gpu) is None
     try:
-        assert seat.look(begun=True) and seat.is_fit and quarantine.find(gpu.uuid) is None
+        assert held_gpu.look(begun=True) and held_gpu.is_fit and quarantine.find(gpu.uuid) is None
         [known] = store.service.gpus.all()
         assert (known.state, known.unproven, known.name) == ("held", False, gpu.name)
     finally:
-        seat.leave()
+        held_gpu.leave()

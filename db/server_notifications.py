@@ -1,8 +1,9 @@
-"""Bells of a PostgreSQL server: NOTIFY wakes whoever waits in LISTEN, on whichever machine.
+"""Notifications of a PostgreSQL server: NOTIFY wakes whoever waits in LISTEN, on whichever machine.
 
-A transaction that notifies takes a lock of the whole server while it commits. So a ring is a transaction of
-its own, sent by a thread of its own after the commit that it tells of; rings that come meanwhile are one.
-A ring may be lost with its process or its connection: whoever waits looks now and then without one.
+A transaction that notifies takes a lock of the whole server while it commits. So a notification is a
+transaction of its own, sent by a thread of its own after the commit that it tells of. Those that come
+meanwhile are one.
+It may be lost with its process or its connection: a listener's caller looks now and then without one.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ AGAIN_S = 1.0
 Connect = Callable[[], Any]
 
 
-class Bells:
-    """Rings bells. Thread-safe; the thread that sends starts with the first ring."""
+class Notifier:
+    """Sends notifications. Thread-safe; the thread that sends starts with the first one."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._lock = threading.Lock()
-        self._rung: set[str] = set()
+        self._pending: set[str] = set()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def ring(self, bell: str) -> None:
-        """Returns at once; the ring is sent soon."""
+    def notify(self, channel: str) -> None:
+        """Returns at once; the notification is sent soon."""
         with self._lock:
-            self._rung.add(bell)
+            self._pending.add(channel)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._send, name="bells", daemon=True)
+                self._thread = threading.Thread(target=self._send, name="notifications", daemon=True)
                 self._thread.start()
         self._wake.set()
 
@@ -48,32 +49,32 @@ class Bells:
         while self._wake.wait():
             self._wake.clear()
             with self._lock:
-                rung, self._rung = self._rung, set()
+                pending, self._pending = self._pending, set()
             try:
                 connection = connection or self._connect()
-                for bell in rung:
-                    connection.execute(f"NOTIFY {PREFIX}{bell}")
+                for channel in pending:
+                    connection.execute(f"NOTIFY {PREFIX}{channel}")
             except psycopg.Error:
                 connection = None
                 time.sleep(AGAIN_S)
 
 
 class ServerListener:
-    """Waits for a bell. A server that is away is looked for again."""
+    """Waits for a channel's notifications. A server that is away is looked for again."""
 
-    def __init__(self, connect: Connect, bell: str) -> None:
-        self._connect, self._bell = connect, bell
+    def __init__(self, connect: Connect, channel: str) -> None:
+        self._connect, self._channel = connect, channel
         self._connection: Any = None
 
     def wait(self, seconds: float, stop: threading.Event) -> None:
-        """Also returns where the connection was lost or made: rings may have been missed."""
+        """Also returns where the connection was lost or made: notifications may have been missed."""
         import psycopg
 
         ends = time.monotonic() + seconds
         try:
             if self._connection is None:
                 self._connection = self._connect()
-                self._connection.execute(f"LISTEN {PREFIX}{self._bell}")
+                self._connection.execute(f"LISTEN {PREFIX}{self._channel}")
                 return
             while not stop.is_set() and (left := ends - time.monotonic()) > 0:
                 if [*self._connection.notifies(timeout=min(LOOK_S, left), stop_after=1)]:

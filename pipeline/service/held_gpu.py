@@ -24,8 +24,8 @@ LOOK_S = 1.0
 """Seconds between two looks at the GPU."""
 
 
-class Seat:
-    """A judge's place at its GPU. Used by one thread, but for `disturbed_since` and `is_fit`."""
+class HeldGpu:
+    """The GPU that a judge holds or waits for. Used by one thread, but for `disturbed_since` and `is_fit`."""
 
     def __init__(self, store: Store, gpu: Gpu, lease_s: float = LEASE_S) -> None:
         self.gpu, self.owner = gpu, new_owner()
