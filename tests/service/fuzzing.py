@@ -10,7 +10,8 @@ from pathlib import Path
 
 import uvicorn
 
-from kernelproof.db.evaluation_records import NoResult
+from kernelproof.choices import Role
+from kernelproof.db.evaluation_records import NoResult, Wanted
 from kernelproof.db.store import Store
 from kernelproof.problems import open_suite
 from kernelproof.service.app import make_app
@@ -48,9 +49,9 @@ def serving_here(store: Store, suite: Path, *, open_to_all: bool = True, most: i
 
 def _end_all(store: Store, over: threading.Event) -> None:
     """A worker: every second evaluation is a failure of the service."""
-    ended = 0
+    takings, wanted, ended = store.service.takings, Wanted(Role.ALL, BACKENDS), 0
     while not over.wait(0.01):
-        for each in store.service.evaluations.take("a worker", 100, BACKENDS):
+        for each in takings.take("a worker", 100, wanted):
             ended += 1
             result = NoResult("nothing is judged here", infrastructure=ended % 2 == 0)
-            store.service.evaluations.finish(each.id, each.token, result)
+            takings.finish(each.id, each.token, result)

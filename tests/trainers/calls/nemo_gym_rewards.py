@@ -48,6 +48,7 @@ def rollout(answer: str, task: int) -> dict[str, Any]:
         "response": response.model_dump(),
         "verifier_metadata": {"problem": asked["problem"]},
         "_ng_task_index": task,
+        "_ng_rollout_index": 0,
     }
 
 
