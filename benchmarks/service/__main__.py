@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import benchmarks.service
-from benchmarks.service import memory, overhead, paired, queue
+from benchmarks.service import kills, memory, overhead, paired, queue
 from kernelproof import backends
 from kernelproof.devices.discovery import default_backend
 
@@ -45,6 +45,10 @@ def main() -> None:
     for_memory.add_argument("--in-flight", type=int, default=512)
     for_memory.add_argument("--count", type=int, default=4096)
     for_memory.add_argument("--silent", type=int, default=8, help="connections that never read")
+    for_kills = which.add_parser("kills", description=kills.__doc__)
+    for_kills.add_argument("--output", type=Path, default=Path("generated/benchmarks/service-kills.json"))
+    for_kills.add_argument("--kills", type=int, default=1000)
+    for_kills.add_argument("--seed", type=int, default=1, help="of the moments at which they come")
     _run(parser.parse_args())
 
 
@@ -53,6 +57,8 @@ def _run(options: argparse.Namespace) -> None:
         paired.run(options.backend, options.rounds, options.count, options.output)
     elif options.which == "queue":
         queue.run(options.backend, options.length, options.seconds, options.output)
+    elif options.which == "kills":
+        kills.run(options.kills, options.seed, options.output)
     elif options.which == "memory":
         memory.run(options.backend, options.in_flight, options.count, options.silent, options.output)
     else:
