@@ -59,7 +59,9 @@ def test_a_job_is_submitted_queued_again_and_cancelled(shared: Program, suite: P
             said(shared, "scancel", "--signal=USR2", job)  # as before its time ends
             until(lambda: "Restarts=1" in said(shared, "scontrol", "show", "job", job), "not queued again")
             until(lambda: "PENDING" in said(shared, "scontrol", "show", "job", job), "it does not end")
-            said(shared, "scontrol", "update", f"JobId={job}", "StartTime=now")
+            # A start in the second of its end is refused. By itself Slurm waits two minutes.
+            said(shared, "scontrol", "update", f"JobId={job}", "StartTime=now+10")
+            until(lambda: job_of(shared) == job, "it does not run again")
             again = client.evaluate_many([Candidate(f"{NO_PROGRAM} {n}", "relu") for n in range(4, 8)])
             assert [each.status for each in again] == ["no_code"] * 4
         assert job_of(shared) == job
