@@ -1,4 +1,4 @@
-"""What builders published: equal work is not built again, and a build that timed out is not tried by all."""
+"""Published builds: equal work is not built again, and a build that timed out is not tried by all."""
 
 from __future__ import annotations
 

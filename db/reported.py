@@ -139,6 +139,6 @@ def newest(session: Session, attempts: Collection[int]) -> dict[int, Reported]:
 
 
 def of_row(row: Reported, texts: Library) -> ReportedResult:
-    """What a row says."""
+    """A stored row."""
     facts = {name: getattr(row, name) for name in _COLUMNS if name != "raw_sha256"}
     return ReportedResult(**facts, raw=texts.get_json(row.raw_sha256, "claim", None))

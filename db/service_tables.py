@@ -82,7 +82,7 @@ class Evaluation(Base):
 
 
 class Artefact(Base):
-    """What builders published, by what it was built from: equal work is not built again."""
+    """Published builds, by the hash of their inputs: equal work is not built again."""
 
     __tablename__ = "artefacts"
     __table_args__ = (Index("ix_artefacts_sha256", "sha256"),)

@@ -46,7 +46,7 @@ MAX_REBUILDS = 5
 
 
 class Takings:
-    """What daemons do with the evaluations of a database. Every method is one transaction."""
+    """The operations of daemons on the evaluations of a database. Every method is one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""What the evaluation service costs beside its engine: ``python -m benchmarks.service overhead``.
+"""The cost of the evaluation service beside its engine: ``python -m benchmarks.service overhead``.
 
 `overhead` compares the service with its engine called directly, `paired` compares candidates an hour,
 `queue` fills the queue with a hundred thousand evaluations, `memory` watches the processes. They print

@@ -17,7 +17,7 @@ from kernelproof.types import Problem, Verification, VerifySettings
 
 
 class Verifies(Protocol):
-    """What a worker asks of an engine."""
+    """The methods of an engine that a worker calls."""
 
     def verify(
         self, source: str, problem: Problem, settings: VerifySettings, *more: Any, **named: Any

@@ -55,7 +55,7 @@ class Parts:
 
     @property
     def overhead(self) -> float:
-        """What is neither the engine's nor a wait for a place."""
+        """The rest beside the engine's time and the wait for a place."""
         return self.before + self.after
 
 
@@ -94,7 +94,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True)
 class Load:
-    """What is measured."""
+    """One measurement's settings."""
 
     backend: str
     count: int

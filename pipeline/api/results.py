@@ -1,4 +1,4 @@
-"""What a `Verifier` is handed, and what it gives back."""
+"""The records that a `Verifier` takes and gives back."""
 
 from __future__ import annotations
 

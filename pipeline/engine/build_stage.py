@@ -43,7 +43,7 @@ class BuildStage:
 
     @property
     def toolchain(self) -> Toolchain:
-        """What this machine compiles with. Raises MachineError."""
+        """The compilers of this machine. Raises MachineError."""
         self.require_cache()
         return self.builder.toolchain
 

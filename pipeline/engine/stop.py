@@ -27,7 +27,7 @@ class Stop:
         return self._asked
 
     def ask(self) -> None:
-        """Returns at once. What the end takes, such as killing compilers, is done in a thread."""
+        """Returns at once. The work of ending, such as killing compilers, is done in a thread."""
         with self._lock:
             if self._asked:
                 return

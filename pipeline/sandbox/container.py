@@ -15,7 +15,7 @@ _MARKS = {
     "var/run/secrets/kubernetes.io": "Kubernetes",
 }
 _NAMES = {"podman": "Podman", "docker": "Docker", "lxc": "LXC"}
-"""What engines write into the variable `container`."""
+"""Values of the variable `container`, and the engines that write them."""
 _FILTERING = "2"
 """`Seccomp` in /proc/PID/status where a filter is loaded."""
 
@@ -40,7 +40,7 @@ class Container:
     """The setting of the host that refuses user namespaces to ordinary users; empty: none."""
 
     def remedies(self, tier: Tier | None, *, bubblewrap: bool) -> list[str]:
-        """What would give a stronger tier than `tier` (None: none works), one thing after the other."""
+        """Options that would give a stronger tier than `tier` (None: none works), one after the other."""
         if tier is Tier.A or (tier is Tier.B and not self.root):
             return []
         return list(self._remedies(bubblewrap))

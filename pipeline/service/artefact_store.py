@@ -23,7 +23,7 @@ _SECRET = re.compile(r"(?<=://)[^/@]*@|\?.*")
 
 
 class ArtefactLost(KernelproofError):
-    """What should be in the store is not there, or is not what was put there."""
+    """An entry of the store is missing, or its bytes have changed."""
 
 
 class StoreAway(MachineError):
@@ -37,7 +37,7 @@ class ArtefactStore(Protocol):
         """Stores bytes in one step, unless they are there; their SHA-256. Raises StoreAway."""
 
     def get(self, sha256: str, most: int) -> bytes:
-        """The bytes with this hash, `most` at most. What is spoiled is removed.
+        """The bytes with this hash, `most` at most. A spoiled entry is removed.
 
         Raises ArtefactLost, StoreAway.
         """

@@ -33,7 +33,7 @@ class TooLarge(Exception):
 
 
 class Target(FrozenRecord):
-    """What a build is for: libraries for another torch, GPU or Python cannot be loaded."""
+    """The torch, Python and GPU that a build is for: others cannot load its libraries."""
 
     torch: tuple[str | None, ...]
     suffix: str

@@ -1,6 +1,6 @@
 """The work of builders: candidates are compiled and published, so that judges need only measure.
 
-A builder gives no verdict. What fails to build is published as well, and a judge says what it means.
+A builder gives no verdict. A failed build is published as well, and a judge says what it means.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Building:
         return self.store.service.takings.built(taken.id, taken.token, artefact)
 
     def _artefact(self, taken: Taken, stop: Stop) -> str | None:
-        """What a judge is to fetch; None where it fetches nothing. Raises as `made_for_others` does."""
+        """The hash of the judge's artefact; None where none is fetched. Raises as `made_for_others` does."""
         candidate = given_text(taken.id, taken.text, taken.problem).extraction.candidate
         if candidate is None:
             return None

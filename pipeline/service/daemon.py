@@ -24,7 +24,7 @@ _LOG = logging.getLogger("kernelproof.service")
 
 
 class Work(Protocol):
-    """What a daemon does with the evaluations that it takes. `do` is called from several threads."""
+    """The work on evaluations that a daemon takes. `do` is called from several threads."""
 
     wanted: Wanted
     device: str

@@ -1,4 +1,4 @@
-"""What stands before all routes: under which name it is called, who calls, and how large a request may be.
+"""The checks before all routes: the name that is called, the caller, and the size of the request.
 
 Every guard is an ASGI application around the next one. So a route cannot forget them, and a route that is not
 there tells a stranger as little as one that is.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -51,7 +52,7 @@ class Refused(Exception):
 
 
 class Mistake(BaseModel):
-    """What is wrong."""
+    """The error."""
 
     code: str = Field(description="A word for programs.")
     message: str = Field(description="A sentence for people.")
@@ -97,14 +98,14 @@ def away(error: StoreError) -> JSONResponse:
 
 @dataclass(frozen=True)
 class Known:
-    """Who calls."""
+    """A caller."""
 
     name: str
     quota: int | None
     """Most evaluations that may wait or run; None: no limit."""
 
 
-class _Guard:
+class _Guard(ABC):
     """An application behind a check of each request."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -129,9 +130,9 @@ class _Guard:
                 return
             await self._app(scope, receive, send)
 
+    @abstractmethod
     async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
-        """What the application receives by. `over` ends with the request. Raises Refused, StoreError."""
-        raise NotImplementedError
+        """The application's way to receive. `over` ends with the request. Raises Refused, StoreError."""
 
 
 class Named(_Guard):

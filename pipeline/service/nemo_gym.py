@@ -43,7 +43,7 @@ class VerifyRequest(BaseModel):
 
 
 class Verified(BaseModel):
-    """What is looked at in an answer of `/verify`."""
+    """The fields of an answer of `/verify` that count."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -146,7 +146,7 @@ def _caller(request: Request, _: Annotated[Any, Security(_SCHEME)]) -> Known:
 
 TheService = Annotated[Service, Depends(_service)]
 Caller = Annotated[Known, Depends(_caller)]
-"""Who calls. The door asked for the token before any route."""
+"""The caller. The door asked for the token before any route."""
 
 
 def read(model: type[Model], raw: bytes) -> Model:

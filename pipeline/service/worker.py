@@ -124,7 +124,7 @@ class Judging:
         )
 
     def _prebuilt(self, taken: Taken) -> Prebuilt | None:
-        """What builders published. Raises ArtefactLost, MachineError."""
+        """The published build. Raises ArtefactLost, MachineError."""
         if taken.artefact is None or self.artefacts is None:
             return None
         ends = time.monotonic() + STORE_PATIENCE_S

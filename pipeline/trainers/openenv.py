@@ -21,7 +21,7 @@ class KernelAction(Action):  # type: ignore[misc]  # its package may be missing
 
 
 class KernelObservation(Observation):  # type: ignore[misc]
-    """What was found; `reward` is None where the service failed."""
+    """The result; `reward` is None where the service failed."""
 
     status: str | None = None
     score: float | None = None

@@ -27,7 +27,7 @@ NOTHING = Submission("no program", "relu")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, Any]:
-    """What a verifier of these tests is made with."""
+    """The settings of a verifier in these tests."""
     suite = material.problems(tmp_path_factory.mktemp("tickets") / "problems")
     return {"suite": suite, "cache": cache, "backend": "cpp", "measure": False, "trials": 1}
 

@@ -31,7 +31,7 @@ ENDLESS = 100_000_000
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, Any]:
-    """What a verifier of these tests is made with."""
+    """The settings of a verifier in these tests."""
     root = tmp_path_factory.mktemp("verifier")
     return {"suite": material.problems(root / "problems"), "cache": cache, **QUICK}
 

@@ -68,7 +68,7 @@ def test_a_taker_passes_over_what_another_is_taking(store: Store) -> None:
 
 
 def test_daemons_take_and_renew_while_another_stores_attempts(store: Store) -> None:
-    """Who stores attempts holds the lock of writing transactions; who waited for it would not come back."""
+    """A process that stores attempts holds the lock of writers; a caller that waited for it would hang."""
     [number] = sent(store, 1)
     queue = store.service.takings
     with another(store) as other:

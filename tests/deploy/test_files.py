@@ -100,7 +100,7 @@ def test_what_the_image_copies_is_there_and_is_not_ignored() -> None:
     assert all((ROOT / name).exists() for name in allowed)
     copied = re.findall(r"^COPY (?!--from)(\S+) ", DOCKERFILE, re.M)
     assert {name for name in copied if name != "."} <= allowed
-    # What the package links to, and what its metadata names, is part of the wheel.
+    # The package's links, and the files that its metadata names, are part of the wheel.
     links = {"pipeline", "db", "prompts", "reference_models", "src", "pyproject.toml", "README.md", "LICENSE"}
     assert links <= allowed
 

@@ -26,7 +26,7 @@ class FakeGpus:
         self._write()
 
     def environment(self, visible: str | None = None) -> dict[str, str]:
-        """What a process needs to see these GPUs, or the one that is `visible`."""
+        """The environment of a process that sees these GPUs, or the one that is `visible`."""
         chosen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
         return {"PYTHONPATH": f"{FOLDER}:{ROOT / 'src'}", STATE: str(self.file), **chosen}
 

@@ -1,4 +1,4 @@
-"""What a judge sees of its GPU through NVML: foreign processes, and faults; `pynvml` is replaced."""
+"""A judge's view of its GPU through NVML: foreign processes, and faults; `pynvml` is replaced."""
 
 from __future__ import annotations
 

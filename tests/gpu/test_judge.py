@@ -1,4 +1,4 @@
-"""What tests/devices/test_gpu_watch.py and tests/service/test_judges.py try with a driver of their own, on a
+"""The cases of tests/devices/test_gpu_watch.py and tests/service/test_judges.py, whose driver is a fake, on a
 real GPU."""
 
 from __future__ import annotations

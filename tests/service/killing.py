@@ -45,7 +45,7 @@ _MADE: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 @dataclass(frozen=True)
 class Killed:
-    """What was seen."""
+    """The figures."""
 
     kills: dict[str, int]
     """By kind."""

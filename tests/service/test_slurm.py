@@ -29,7 +29,7 @@ def shared(program: Program, postgres: PostgresServer) -> Iterator[Program]:
 
 
 def said(program: Program, *command: str) -> str:
-    """What a command of Slurm prints."""
+    """The output of a command of Slurm."""
     done = subprocess.run(command, env=program.environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

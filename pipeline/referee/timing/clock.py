@@ -112,7 +112,7 @@ def outer_call_ms(r: Round) -> float:
 
     Waiting for a core stretches a block by a share of its length, and so the difference of two blocks too.
     The baseline's call is a median without waits. So what a shorter block saves is brought to the same
-    measure: it is divided by `stretch`. What a longer block takes more is not. By its error the result may be
+    measure: it is divided by `stretch`. The surplus of a longer block is not. By its error the result may be
     below zero, where calls are short.
     """
     longer = (r.host_ms - r.baseline_host_ms) / len(r.baseline)

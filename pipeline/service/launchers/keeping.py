@@ -50,7 +50,7 @@ class Child:
 
 
 def options_of(wanted: Wanted, role: Role) -> list[str]:
-    """What a worker has on its command line, which everybody on the machine sees."""
+    """The options on a worker's command line, which everybody on the machine sees."""
     words = [] if role is Role.ALL else ["--role", role]
     words += ["--places", str(wanted.places)] if wanted.places else []
     words += ["--artefacts", wanted.artefacts] if wanted.artefacts else []
@@ -58,7 +58,7 @@ def options_of(wanted: Wanted, role: Role) -> list[str]:
 
 
 def environment_of(wanted: Wanted) -> dict[str, str]:
-    """What a worker has in its environment on any machine: where the database is."""
+    """The variables of a worker on any machine: they say where the database is."""
     return {
         DATABASE_VARIABLE: address(wanted.place.database),
         WORKSPACE_VARIABLE: str(wanted.place.root),

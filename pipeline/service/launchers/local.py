@@ -33,7 +33,7 @@ _SLACK_S = 20.0
 
 
 class Local:
-    """The launcher of this machine. What it keeps stands in `generated/workers/` of the workspace."""
+    """The launcher of this machine. Its records stand in `generated/workers/` of the workspace."""
 
     def __init__(self, wanted: Wanted) -> None:
         shared = None if wanted.builders == 0 else str(cache_directory() / "artefacts")

@@ -1,4 +1,4 @@
-"""What launchers have in common: what is to run, how it stands, and the three things a launcher does."""
+"""The common part of launchers: the wanted workers, their state, and the three operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Daemon:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user wants to run."""
+    """The workers that a user wants."""
 
     place: Workspace
     builders: int | None = None
@@ -79,7 +79,7 @@ class Standing:
     device: str = ""
     """The UUID of its GPU."""
     note: str = ""
-    """What it said last, where it failed."""
+    """Its last message, where it failed."""
 
     def __str__(self) -> str:
         words = (f"{self.name:<12} {self.state:<8}", self.where, self.device, self.note)
@@ -96,4 +96,4 @@ class Launcher(Protocol):
         """How the workers of this database stand, whoever started them."""
 
     def stop(self) -> Sequence[Standing]:
-        """Ends them. What they had goes back into the queue. How they stood before."""
+        """Ends them, and returns their state before. Their evaluations go back into the queue."""

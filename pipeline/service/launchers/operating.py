@@ -1,4 +1,4 @@
-"""What a person asks of a launcher, and what is said."""
+"""A launcher's commands for a person, and their messages."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Ray:
         return self.status()
 
     def status(self) -> Sequence[Standing]:
-        """What the actors say; one that says nothing in ANSWER_S seconds waits for a place."""
+        """The answers of the actors; one that says nothing in ANSWER_S seconds waits for a place."""
         asked = {name: self._actor(name).standing.remote() for name in self._names()}
         self._ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWER_S) if asked else None
         return [self._answer(name, answer) for name, answer in asked.items()]

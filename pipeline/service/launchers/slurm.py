@@ -27,7 +27,7 @@ _ENDED = {"COMPLETED", "COMPLETING", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAI
 
 @dataclass(frozen=True)
 class Job:
-    """What runs in a job. Where the database is comes in the job's environment: this is written to a file."""
+    """The program of a job. The job's environment names the database: this is written to a file."""
 
     name: str
     options: tuple[str, ...]
@@ -44,7 +44,7 @@ class Job:
             keeper.end()
 
     def checkpoint(self) -> Any:
-        """What is queued again: the same. What the worker had is in the queue of the database."""
+        """The same job, to be queued again. The worker's evaluations are in the queue of the database."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
@@ -125,7 +125,7 @@ class Slurm:
 
 
 def _said(*command: str) -> str:
-    """What a command of Slurm prints. Raises MachineError with its complaint."""
+    """The output of a command of Slurm. Raises MachineError with its complaint."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise MachineError(f"{command[0]} fails: {' '.join(done.stderr.split())[:300]}")

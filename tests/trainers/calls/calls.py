@@ -1,4 +1,4 @@
-"""What the calls share: their arguments, a tokenizer that knows every text, and how they tell their end."""
+"""The common part of the calls: arguments, a tokenizer that knows every text, and how they tell their end."""
 
 from __future__ import annotations
 

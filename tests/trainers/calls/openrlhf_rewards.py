@@ -34,7 +34,7 @@ class Engine:
 
 
 async def reward(answer: str, problem: str) -> dict[str, Any]:
-    """What a sample gets."""
+    """A sample's reward."""
     sampling = SimpleNamespace(max_tokens=1000, logprobs=None)
     found = await executor.execute("Write a kernel.", problem, sampling, 100_000, words, Engine(answer))
     return {name: found[name] for name in ("reward", "scores", "extra_logs")}
