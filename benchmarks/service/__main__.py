@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import benchmarks.service
-from benchmarks.service import kills, memory, overhead, paired, queue
+from benchmarks.service import kills, memory, overhead, paired, queue, scaling
 from kernelproof import backends
 from kernelproof.devices.discovery import default_backend
 
@@ -38,6 +38,10 @@ def main() -> None:
     for_paired = one("paired", paired)
     for_paired.add_argument("--rounds", type=int, default=4)
     for_paired.add_argument("--count", type=int, default=24, help="candidates of a round")
+    for_scaling = one("scaling", scaling)
+    for_scaling.add_argument("--judges", type=int, nargs="+", default=[1, 2], help="of each turn")
+    for_scaling.add_argument("--count", type=int, default=24, help="candidates for each judge")
+    for_scaling.add_argument("--cores", type=int, default=1, help="CPU cores for each judge")
     for_queue = one("queue", queue)
     for_queue.add_argument("--length", type=int, default=100_000)
     for_queue.add_argument("--seconds", type=float, default=20.0, help="for which a worker takes from it")
@@ -55,6 +59,8 @@ def main() -> None:
 def _run(options: argparse.Namespace) -> None:
     if options.which == "paired":
         paired.run(options.backend, options.rounds, options.count, options.output)
+    elif options.which == "scaling":
+        scaling.run(options.backend, options.judges, options.count, options.cores, options.output)
     elif options.which == "queue":
         queue.run(options.backend, options.length, options.seconds, options.output)
     elif options.which == "kills":

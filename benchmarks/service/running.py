@@ -65,6 +65,27 @@ def working(
 
 
 @contextmanager
+def launched(
+    running: Running, judges: int, cores: Sequence[int], more: Mapping[str, str]
+) -> Iterator[psutil.Process]:
+    """`kernelproof workers --local` of so many judges, which build too and have these CPU cores together."""
+    command = [
+        "taskset",
+        "-c",
+        ",".join(map(str, cores)),
+        sys.executable,
+        "-m",
+        "kernelproof",
+        "workers",
+        "--local",
+    ]
+    command += ["--judges", str(judges), "--builders", "0", "--workspace", str(running.folder)]
+    with _process(command, more) as (process, line):
+        assert " on this machine" in line, line
+        yield process
+
+
+@contextmanager
 def _process(command: Sequence[str], more: Mapping[str, str]) -> Iterator[tuple[psutil.Process, str]]:
     """A process and the first line that it printed; it is told to end with the block."""
     environment = {name: value for name, value in os.environ.items() if name != "KERNELPROOF_DB"}
