@@ -50,9 +50,9 @@ VIEWS_INTRODUCTION = """\
 ## Views
 
 For `sqlite3`, pandas, DuckDB, datasette and whatever else speaks SQL. They follow
-[the rules of the leaderboard](../guide/leaderboard.md#what-counts), with one difference: an attempt that
-reached no device counts on the device of most attempts of its run, also where its sample's other turns ran on
-another. The policy that is current is that of the newest verification. The views of scores need SQLite 3.35
+[the rules of the leaderboard](../guide/leaderboard.md#attempts-that-count), with one difference: an attempt
+that reached no device counts on the device of most attempts of its run, also where its sample's other turns
+ran on another. The current policy is that of the newest verification. The views of scores need SQLite 3.35
 or later with its mathematical functions, as the `sqlite3` of Python and of Debian have them.
 
 ```console

@@ -20,14 +20,14 @@ def test_the_table_is_the_enumeration() -> None:
 
 
 def test_every_status_has_an_example() -> None:
-    examples = PAGE.read_text().partition("## What causes each")[2]
+    examples = PAGE.read_text().partition("## Causes")[2]
     rows = re.findall(r"^\| `(\w+)` \| .+ \|$", examples, re.MULTILINE)
 
     assert rows == [status.value for status in Status]
 
 
 def test_every_flag_and_error_class_is_explained() -> None:
-    section = PAGE.read_text().partition("## What is said of a correct candidate")[2].partition("\n## ")[0]
+    section = PAGE.read_text().partition("## Facts about a correct candidate")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([\w-]+)` \| (.+) \|$", section, re.MULTILINE)
 
     assert [word for word, _ in rows] == [*Flag, *ErrorClass]

@@ -10,7 +10,7 @@ from kernelproof.report.export.lines import ATTEMPT, PAIR
 from kernelproof.report.export.rewards import REWARDS
 
 _HEAD = """\
-# What exports hold
+# Contents of exports
 
 `kernelproof export FORMAT -o PATH` ([guide](../guide/export.md)). Columns and keys may be added; their
 names and meanings stay. All JSON is ASCII and strict: infinities and NaN are null, and half of a character
