@@ -39,7 +39,7 @@ class Stranger:
 class GpuWatch:
     """Looks at one GPU. Not thread-safe.
 
-    What the driver does not tell (in virtual machines, without permission) counts as good.
+    Where the driver does not answer (in virtual machines, without permission), the GPU counts as good.
     """
 
     def __init__(self, uuid: str) -> None:
