@@ -29,6 +29,7 @@ from kernelproof.db.evaluation_records import (
     Taken,
     Wanted,
 )
+from kernelproof.db.fair_share import fair_share
 from kernelproof.db.finished import Finished, add_finished
 from kernelproof.db.gpus import GpuLease, is_held
 from kernelproof.db.home import Listener
@@ -64,7 +65,8 @@ class Takings:
         return bool(self._database.read(lambda session: session.scalar(select(or_(*there)))))
 
     def take(self, owner: str, most: int, wanted: Wanted, lease_s: float = LEASE_S) -> list[Taken]:
-        """Gives a daemon as many evaluations as it has places: the greatest priority first, then the oldest.
+        """Gives a daemon as many evaluations as it has places, but no more than its fair share: the greatest
+        priority first, then the oldest.
 
         It may have been another daemon's, who lost it; then the token is greater. Those past their deadline
         are left out.
@@ -73,13 +75,14 @@ class Takings:
 
         def take(session: Session) -> list[Taken]:
             now = clock(session)
-            rows = [row for place in wanted.waiting for row in _waiting(session, *place, most, now)]
+            few = fair_share(session, owner, most, wanted, now)
+            rows = [row for place in wanted.waiting for row in _waiting(session, *place, few, now)]
             rows.sort(key=lambda row: (-row.priority, row.submitted, row.id))
-            for row in rows[:most]:
+            for row in rows[:few]:
                 row.state, row.owner, row.token = state, owner, row.token + 1
                 row.leased = now + lease_s
                 row.started = now if state == "running" else None
-            return [_taken(session, row) for row in rows[:most]]
+            return [_taken(session, row) for row in rows[:few]]
 
         return self._database.change(take)
 

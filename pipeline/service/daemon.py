@@ -102,8 +102,10 @@ class Daemon:
                 self._recover()
                 if len(self._held) >= self.places or self.work.waits is not None:
                     self._moved.wait(STOP_S)
-                elif not self._take():
+                elif not takings.has_work(self.work.wanted):
                     listener.wait(min(LOOK_S, self.lease_s / 6), self.stop)
+                elif not self._take():  # the rest is the part of others
+                    self._moved.wait(STOP_S)
         finally:
             listener.close()
             self.work.close()
@@ -112,11 +114,9 @@ class Daemon:
             workers.end(self.owner)
 
     def _take(self) -> bool:
-        """Whether there was anything to take."""
-        takings, free = self.store.service.takings, self.places - len(self._held)
-        if not takings.has_work(self.work.wanted):
-            return False
-        taken = takings.take(self.owner, free, self.work.wanted, self.lease_s)
+        """Whether there was anything for it to take."""
+        free = self.places - len(self._held)
+        taken = self.store.service.takings.take(self.owner, free, self.work.wanted, self.lease_s)
         for each in taken:
             self._begun = True
             stop = Stop()
