@@ -28,9 +28,11 @@ from kernelproof.types.roofline import Ceilings
 METHOD = 2
 """Counted up when ceilings are measured in another way: kept ceilings are then measured again."""
 AA_HOURS = 24
-AA_LARGE, AA_TRIES = 0.03, 3
+AA_LARGE, AA_TRIES, AA_LARGE_MINUTES = 0.03, 3, 10
 """An A/A spread above this fraction is measured again for the next candidates, so many times in all. The
-smallest counts: other programs beside the measurement, such as a compiler, only make it larger."""
+smallest counts: other programs beside the measurement, such as a compiler, only make it larger. After so many
+minutes a large spread is forgotten, since the other programs may have ended: it would take every claim of a
+whole day away."""
 GPU_BYTES, CPU_BYTES = 1 << 30, 1 << 28
 """Buffers far larger than the last-level cache of a GPU (60 MB on an H200), and of most processors."""
 GPU_SIDE, CPU_SIDE = 8192, 1024
@@ -70,8 +72,8 @@ def known(
     """The ceilings of a device, measured once for each environment and then read from below `cache`.
 
     `aa` measures how far two processes that run the same are apart, as a fraction. It is called when that was
-    not done within 24 hours, and when all that was found since is large and may be measured again. Without it
-    `aa_spread` is what is known of the last 24 hours, else 0. A file that cannot be read is measured again;
+    not done within 24 hours (ten minutes where what was found is large), and when it is large and may be
+    measured again. Without it `aa_spread` is what is known of that time, else 0. A file that cannot be read is measured again;
     one that cannot be written costs the next process a second.
     """
     path = cache / "ceilings" / f"{_fingerprint(environment)}.json"
@@ -96,8 +98,11 @@ class _Spread:
     tries: int = 1
 
     def is_of(self, now: datetime) -> bool:
-        """Not older than AA_HOURS, nor from the future: then a clock was set."""
-        return timedelta() <= now - self.measured <= timedelta(hours=AA_HOURS)
+        """Not older than AA_HOURS, or AA_LARGE_MINUTES where it is large, nor from the future: then a clock
+        was set."""
+        large = self.smallest > AA_LARGE
+        longest = timedelta(minutes=AA_LARGE_MINUTES) if large else timedelta(hours=AA_HOURS)
+        return timedelta() <= now - self.measured <= longest
 
     def may_be_smaller(self) -> bool:
         return self.smallest > AA_LARGE and self.tries < AA_TRIES

@@ -103,14 +103,22 @@ def test_a_large_spread_is_measured_again_until_it_is_small(tmp_path: Path) -> N
     assert known(tmp_path, never)[0] == second
 
 
-def test_the_smallest_of_three_large_spreads_counts_for_the_day(tmp_path: Path) -> None:
+def test_the_smallest_of_three_large_spreads_counts_for_ten_minutes(tmp_path: Path) -> None:
     seen = [known(tmp_path, lambda spread=spread: spread)[0].aa_spread for spread in (0.12, 0.05, 0.2)]
     assert seen == [0.12, 0.05, 0.05]
     found, data = known(tmp_path, never)
     assert found.aa_spread == 0.05 and data["aa_tries"] == 3
-    data["aa_measured"] = (datetime.now(UTC) - timedelta(hours=25)).isoformat()
+    data["aa_measured"] = (datetime.now(UTC) - timedelta(minutes=11)).isoformat()
     only_file(tmp_path).write_text(json.dumps(data))
-    assert known(tmp_path, lambda: 0.2)[0].aa_spread == 0.2  # of another day
+    assert known(tmp_path)[0].aa_spread == 0.0
+    assert known(tmp_path, lambda: 0.02)[0].aa_spread == 0.02  # the machine is quiet now
+
+
+def test_a_small_spread_counts_for_the_day(tmp_path: Path) -> None:
+    _, data = known(tmp_path, lambda: 0.02)
+    data["aa_measured"] = (datetime.now(UTC) - timedelta(hours=23)).isoformat()
+    only_file(tmp_path).write_text(json.dumps(data))
+    assert known(tmp_path, never)[0].aa_spread == 0.02
 
 
 def test_a_large_spread_of_a_file_that_counts_no_tries_is_measured_again(tmp_path: Path) -> None:
