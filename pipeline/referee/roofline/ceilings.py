@@ -73,8 +73,8 @@ def known(
 
     `aa` measures how far two processes that run the same are apart, as a fraction. It is called when that was
     not done within 24 hours (ten minutes where what was found is large), and when it is large and may be
-    measured again. Without it `aa_spread` is what is known of that time, else 0. A file that cannot be read is measured again;
-    one that cannot be written costs the next process a second.
+    measured again. Without it `aa_spread` is what is known of that time, else 0. A file that cannot be read
+    is measured again; one that cannot be written costs the next process a second.
     """
     path = cache / "ceilings" / f"{_fingerprint(environment)}.json"
     now = datetime.now(UTC)
