@@ -1,8 +1,7 @@
 """How long `kernelproof report` takes over many attempts, how large its page is, and how soon Chromium shows
 it: ``python -m benchmarks.report``.
 
-The attempts are those of `benchmarks.leaderboard`: synthetic ones, as wide as real ones. Measures; asserts
-nothing.
+The attempts are those of `benchmarks.synthetic_attempts`, as wide as real ones. Measures; asserts nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.leaderboard import ORIGINALS, fill, multiply
 from benchmarks.measuring import Timing, kernelproof, print_timings, time_process, write_result
+from benchmarks.synthetic_attempts import ORIGINALS, fill, multiply
 from kernelproof.db.connection import open_database
 from tests.report.html import browser
 
@@ -29,8 +28,8 @@ def measure(attempts: int, kernels: int, runs: int, folder: Path) -> tuple[list[
     """The timings over a database of so many attempts, and the page's figures."""
     path = folder / "db" / "attempts.sqlite"
     database = open_database(path, create=True)
-    fill(database, min(attempts, ORIGINALS), random.Random(0))
-    multiply(database, attempts, narrow=False)
+    fill(database, min(attempts, ORIGINALS), 1, random.Random(0))
+    multiply(database, attempts, 1, narrow=False)
     database.close()
     page = folder / "report.html"
     command = kernelproof("report", "--workspace", str(folder), "-o", str(page), "--kernels", str(kernels))
