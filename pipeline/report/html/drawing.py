@@ -7,7 +7,8 @@ style replaces them by its own.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
@@ -82,26 +83,46 @@ def require() -> None:
         ) from None
 
 
-def draw(spec: dict[str, Any], title: str) -> Markup:
-    """The SVG of a Vega-Lite chart. `title`: what a screen reader says of it, in a sentence."""
+class Point(NamedTuple):
+    """What a point of a chart stands for."""
+
+    says: str
+    """In words: shown beside the pointer, and read to those who do not see the point."""
+    href: str | None
+    """Where a link leads from it."""
+
+
+def point_name(number: int) -> str:
+    """How a specification names the point `number`, in the channel `description`."""
+    return f"point {number}"
+
+
+def draw(spec: dict[str, Any], title: str, points: Sequence[Point] = ()) -> Markup:
+    """The SVG of a Vega-Lite chart. `title`: what a screen reader says of it, in a sentence.
+
+    `points`: what the points with a `point_name` stand for.
+    """
     import vl_convert
 
     whole = {"background": NONE, "width": WIDTH, "height": HEIGHT, "config": CONFIG, **spec}
     text = vl_convert.vegalite_to_svg(whole, allowed_base_urls=[])
     root = ElementTree.fromstring(text)
     box = re.sub(r"[^\d. -]", "", root.get("viewBox", ""))
-    inside = "".join(_written(child) for child in root)
-    return Markup('<svg role="img" viewBox="{}" width="{}" aria-label="{}">{}</svg>').format(
-        box, box.split()[2], visible(title), Markup(inside)
+    named = {point_name(number): point for number, point in enumerate(points)}
+    inside = "".join(_written(child, named) for child in root)
+    role = "group" if named else "img"  # an image has no parts that are reached one by one
+    return Markup('<svg role="{}" viewBox="{}" width="{}" aria-label="{}">{}</svg>').format(
+        role, box, box.split()[2], visible(title), Markup(inside)
     )
 
 
-def _written(element: ElementTree.Element) -> str:
+def _written(element: ElementTree.Element, named: dict[str, Point]) -> str:
     """An element, if a chart may hold it, with all that is within."""
     name = element.tag.removeprefix(_NAMESPACE)
     if name not in _ELEMENTS or element.get("display") == "none":
         return ""
-    inside = _dots(element) or "".join(map(_written, element)) or escape(element.text or "")
+    within = "" if named else _dots(element)
+    inside = within or "".join(_written(child, named) for child in element) or escape(element.text or "")
     if (name == "g" and not inside.strip()) or element.get("d") == _NOTHING:
         return ""
     kept = "".join(
@@ -111,7 +132,20 @@ def _written(element: ElementTree.Element) -> str:
     )
     fill = ' fill="none"' if element.get("fill") in ("none", NONE) else ""
     kept = kept.replace(f' fill="{NONE}"', "")
-    return f"<{name}{kept}{fill}>{inside}</{name}>" if inside else f"<{name}{kept}{fill}/>"
+    if named and "role-axis" in element.get("class", "").split():
+        kept += ' aria-hidden="true"'
+    written = f"<{name}{kept}{fill}>{inside}</{name}>" if inside else f"<{name}{kept}{fill}/>"
+    point = named.get(element.get("aria-label", ""))
+    return written if point is None else _explained(written, point)
+
+
+def _explained(written: str, point: Point) -> str:
+    """A point with its words, within its link."""
+    says = escape(visible(point.says))
+    words = f"<title>{says}</title>{written}"
+    if point.href is None:
+        return f'<g role="img" aria-label="{says}">{words}</g>'
+    return f'<a href="{escape(point.href)}" aria-label="{says}">{words}</a>'
 
 
 def _dots(group: ElementTree.Element) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelproof.report.html.axes import Spec, around, coloured, dashed, log_axis, shaped
-from kernelproof.report.html.drawing import FAINT, INK
+from kernelproof.report.html.drawing import FAINT, INK, Point, point_name
 from kernelproof.types import Measurement, Roofline
 
 MOST_CALLS = 300
@@ -24,6 +24,7 @@ class Placed:
     series: int
     candidate_ms: float
     roofline: Roofline
+    point: Point
 
     @property
     def least_ms(self) -> float:
@@ -48,18 +49,18 @@ def roofline(kernels: Sequence[Placed], count: int) -> Spec | None:
     None where no kernel's operations are counted. The roof is the median of the kernels' ceilings. `count`:
     the series that there are.
     """
-    shown = [kernel for kernel in kernels if kernel.intensity > 0]
+    shown = {number: kernel for number, kernel in enumerate(kernels) if kernel.intensity > 0}
     if not shown:
         return None
-    bandwidth = statistics.median(kernel.roofline.ceilings.bytes_per_s for kernel in shown)
-    peak = statistics.median(kernel.roofline.ceilings.operations_per_s for kernel in shown)
+    bandwidth = statistics.median(kernel.roofline.ceilings.bytes_per_s for kernel in shown.values())
+    peak = statistics.median(kernel.roofline.ceilings.operations_per_s for kernel in shown.values())
     ridge = peak / bandwidth
-    across = around([*(kernel.intensity for kernel in shown), ridge / 3, ridge * 3])
-    up = around([*(kernel.operations_per_s for kernel in shown), peak])
+    across = around([*(kernel.intensity for kernel in shown.values()), ridge / 3, ridge * 3])
+    up = around([*(kernel.operations_per_s for kernel in shown.values()), peak])
     roof = [
         {"x": x, "y": min(peak, x * bandwidth)} for x in (max(across[0], up[0] / bandwidth), ridge, across[1])
     ]
-    dots = [{"series": k.series, "x": k.intensity, "y": k.operations_per_s} for k in shown]
+    dots = [_dot(number, k, k.intensity, k.operations_per_s) for number, k in shown.items()]
     return _below(
         roof,
         dots,
@@ -71,12 +72,12 @@ def roofline(kernels: Sequence[Placed], count: int) -> Spec | None:
 
 def beside_roofline(kernels: Sequence[Placed], count: int) -> Spec | None:
     """Each kernel's time over the time that its roofline allows; on the line they are equal."""
-    shown = [kernel for kernel in kernels if kernel.least_ms > 0]
+    shown = {number: kernel for number, kernel in enumerate(kernels) if kernel.least_ms > 0}
     if not shown:
         return None
-    both = around(time for kernel in shown for time in (kernel.least_ms, kernel.candidate_ms))
+    both = around(time for kernel in shown.values() for time in (kernel.least_ms, kernel.candidate_ms))
     line = [{"x": end, "y": end} for end in both]
-    dots = [{"series": k.series, "x": k.least_ms, "y": k.candidate_ms} for k in shown]
+    dots = [_dot(number, k, k.least_ms, k.candidate_ms) for number, k in shown.items()]
     return _below(
         line,
         dots,
@@ -84,6 +85,10 @@ def beside_roofline(kernels: Sequence[Placed], count: int) -> Spec | None:
         log_axis("y", "the kernel's time (ms)", both, "~g"),
         count,
     )
+
+
+def _dot(number: int, kernel: Placed, x: float, y: float) -> Spec:
+    return {"series": kernel.series, "x": x, "y": y, "point": point_name(number)}
 
 
 def _below(line: list[Any], dots: list[Any], x: Spec, y: Spec, count: int) -> Spec:
@@ -95,7 +100,7 @@ def _below(line: list[Any], dots: list[Any], x: Spec, y: Spec, count: int) -> Sp
             {
                 "data": {"values": dots},
                 "mark": {"type": "point", "filled": True, "size": 50, "opacity": 0.85},
-                "encoding": shaped(count),
+                "encoding": {**shaped(count), "description": {"field": "point", "type": "nominal"}},
             },
         ],
     }

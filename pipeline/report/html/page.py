@@ -61,7 +61,7 @@ def board_facts(report: Report, href: Callable[[int], str | None] | None = None)
     shown = {found.attempt.id: f"#kernel-{found.attempt.id}" for found in report.kernels}
     return {
         "report": report,
-        "pictures": [board_pictures(board) for board in report.boards],
+        "pictures": [board_pictures(board, href or shown.get) for board in report.boards],
         "href": href or shown.get,
     }
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from kernelproof.db.scores.records import Kernel, ProblemScores
 from kernelproof.report.html import charts, kernel_charts
 from kernelproof.report.html.attempts import AttemptPage
 from kernelproof.report.html.axes import Spec
-from kernelproof.report.html.drawing import draw
+from kernelproof.report.html.drawing import Point, draw
 from kernelproof.report.html.gathering import Board
 from kernelproof.report.html.kernel_charts import Placed
+from kernelproof.report.layout import percent, ratio
 from kernelproof.wording import counted
 
 
@@ -32,8 +35,8 @@ class Pictures:
     cost: list[Picture]
 
 
-def board_pictures(board: Board) -> Pictures:
-    """All charts of one board."""
+def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
+    """All charts of one board. `href`: attempt to where its page is, if anywhere."""
     models, curves = board.models, board.curves
     of = f"{counted(len(charts.charted(models)), 'model')}; the table of models has the figures"
     measured = any(found.speedups for found in curves.values())
@@ -51,7 +54,7 @@ def board_pictures(board: Board) -> Pictures:
                 "Speedups of the correct samples that were timed; those beyond 0.01 or 100 at the edge.",
             ),
         ),
-        roofline=_roofline(board),
+        roofline=_roofline(board, href),
         cost=_drawn(
             (
                 charts.tokens(models),
@@ -80,13 +83,19 @@ def board_pictures(board: Board) -> Pictures:
     )
 
 
-def _roofline(board: Board) -> list[Picture]:
+def _roofline(board: Board, href: Callable[[int], str | None]) -> list[Picture]:
     places = {scores.model: series for series, scores in enumerate(charts.charted(board.models))}
     kernels = [
-        Placed(places[best.model], best.candidate_ms, board.rooflines[best.verification_id])
-        for best in (problem.best for problem in board.problems)
+        Placed(
+            places[best.model],
+            best.candidate_ms,
+            board.rooflines[best.verification_id],
+            Point(_words(problem, best), href(best.attempt_id)),
+        )
+        for problem, best in ((problem, problem.best) for problem in board.problems)
         if best is not None and best.model in places and best.verification_id in board.rooflines
     ]
+    points = [kernel.point for kernel in kernels]
     of = f"{counted(len(kernels), 'kernel')}; the table of problems has the fraction of the roofline"
     return _drawn(
         (
@@ -101,6 +110,16 @@ def _roofline(board: Board) -> list[Picture]:
             "The time of each best kernel, against the least time in which its data can be moved and its "
             "operations be done. On the line both are equal; ten times as high is a tenth of the roofline.",
         ),
+        points=points,
+    )
+
+
+def _words(problem: ProblemScores, best: Kernel) -> str:
+    """What a point of the roofline charts stands for."""
+    part = f", {percent(best.roofline_fraction)} of the roofline" if best.roofline_fraction else ""
+    return (
+        f"{problem.problem_id} {problem.problem}: {best.candidate_ms:.4g} ms{part}, speedup "
+        f"{ratio(best.speedup)} ({best.pace}), by {best.model}, attempt #{best.attempt_id}"
     )
 
 
@@ -125,6 +144,9 @@ def rounds_picture(found: AttemptPage) -> Picture | None:
     return picture
 
 
-def _drawn(*wanted: tuple[Spec | None, str, str]) -> list[Picture]:
-    """A picture for each chart that there is: what is drawn, what a screen reader says, the caption."""
-    return [Picture(draw(spec, said), caption) for spec, said, caption in wanted if spec is not None]
+def _drawn(*wanted: tuple[Spec | None, str, str], points: Sequence[Point] = ()) -> list[Picture]:
+    """A picture for each chart that there is: what is drawn, what a screen reader says, the caption.
+
+    `points`: what its named points stand for.
+    """
+    return [Picture(draw(spec, said, points), caption) for spec, said, caption in wanted if spec is not None]

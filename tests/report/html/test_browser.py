@@ -89,6 +89,29 @@ def test_a_link_opens_its_kernel(tab: Tab, place: Path) -> None:
     assert tab.complaints == []
 
 
+def test_a_dot_of_the_roofline_plot_names_its_kernel_and_leads_to_it(tab: Tab, place: Path) -> None:
+    tab.open(place / "good.html")
+    dots = "[...document.querySelectorAll('figure svg a')]"
+    says = "level1/5 softmax: 0.6667 ms, 50 % of the roofline"
+    titles = tab.ask(f"{dots}.map(a => a.querySelector('title').textContent)")
+    assert titles
+    assert all(title.startswith(says) for title in titles), titles
+    tab.ask(f"{dots}[0].scrollIntoView({{block: 'center'}})")
+    tab.ask("document.querySelectorAll('summary, a').forEach(e => e.blur())")
+    tab.ask(
+        f"[...document.querySelectorAll('a, button, [tabindex=\"0\"]')].findLast(e =>"
+        f" e.compareDocumentPosition({dots}[0]) & 4).focus()"
+    )
+    tab.press("Tab")
+    assert tab.ask("document.activeElement.getAttribute('aria-label')") == titles[0]
+    tab.press("Enter")
+    tab.until("document.querySelector('details.kernel:target')?.open")
+    assert tab.ask("document.querySelector('details.kernel:target summary').textContent").startswith(
+        "level1/5"
+    )
+    assert tab.complaints == []
+
+
 def test_a_person_without_a_mouse_filters_and_opens_a_kernel(tab: Tab, place: Path) -> None:
     def forward(until: str) -> None:
         for _ in range(60):

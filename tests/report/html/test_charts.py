@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.report.html.axes import around, ends, log_axis
-from kernelproof.report.html.drawing import draw
+from kernelproof.report.html.drawing import Point, draw
 from kernelproof.report.html.kernel_charts import Placed, beside_roofline, roofline, rounds
 from tests.db import samples
 
@@ -25,7 +27,7 @@ def points(spec: dict[str, Any] | None, layer: int) -> list[tuple[float, float]]
 def placed(fraction: float, operations: int = 100_000) -> Placed:
     """A kernel that reaches this fraction of its roofline."""
     found = samples.roofline(fraction, operations)
-    return Placed(0, max(found.memory_ms, found.compute_ms) / fraction, found)
+    return Placed(0, max(found.memory_ms, found.compute_ms) / fraction, found, Point("said", None))
 
 
 @pytest.mark.parametrize("operations", [1_000, 100_000], ids=["bound by memory", "bound by operations"])
@@ -44,6 +46,25 @@ def test_the_roof_rises_with_the_bandwidth_to_the_peak() -> None:
     assert begin[1] / begin[0] == pytest.approx(1.2e5)
     assert ridge == pytest.approx((5e8 / 1.2e5, 5e8))
     assert end[0] > ridge[0] and end[1] == 5e8
+
+
+def test_a_point_has_the_words_and_the_link_of_its_own_kernel() -> None:
+    """Kernels that a chart leaves out do not shift the words of the others."""
+    kernels = [
+        replace(placed(0.5, operations), point=Point(f"<{operations}>", href))
+        for operations, href in ((0, "#none"), (1_000, "#kernel-1"), (100_000, None))
+    ]
+    spec = roofline(kernels, 1)
+    assert spec is not None
+    drawn = draw(spec, "kernels", [kernel.point for kernel in kernels])
+    assert re.findall(
+        r'<(?:a href="([^"]*)"|g role="img") aria-label="([^"]*)"><title>([^<]*)</title>', drawn
+    ) == [
+        ("#kernel-1", "&lt;1000&gt;", "&lt;1000&gt;"),
+        ("", "&lt;100000&gt;", "&lt;100000&gt;"),
+    ]
+    assert drawn.startswith('<svg role="group"') and "#none" not in drawn
+    assert draw(spec, "kernels").startswith('<svg role="img"')
 
 
 def test_without_operations_there_is_no_roofline_plot() -> None:

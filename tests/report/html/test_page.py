@@ -49,6 +49,12 @@ def test_fewer_kernels_are_said(filled: Store) -> None:
     assert "3 more kernels left out" in Parsed(found).text
 
 
+def test_dots_of_kernels_without_a_page_have_words_but_no_link(filled: Store) -> None:
+    found = page(gather(filled, Filters(), 0), "2026-01-31")
+    assert '<g role="img" aria-label="level1/5 ' in found
+    assert '<a href="#kernel' not in found
+
+
 def test_an_audit_is_said(empty_database: Path, tmp_path: Path) -> None:
     path = tmp_path / "attempts.sqlite"
     shutil.copy(empty_database, path)
