@@ -7,6 +7,8 @@ import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
+import grimp
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 PACKAGE = r"`((?:kernelproof\.)?\w+)`"
@@ -32,6 +34,27 @@ def test_every_module_of_the_package_is_named() -> None:
     }
     beside = {"kernelproof.prompts", "kernelproof.reference_models"}  # texts, no code
     assert there - {"kernelproof.__init__", "kernelproof.__main__"} - beside == packages()
+
+
+def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
+    graph = grimp.build_graph("kernelproof")
+    starts = {
+        "orchestrator": "kernelproof.cli.app",
+        "referee": "kernelproof.referee.__main__",
+        "contestant": "kernelproof.contestant.main",
+        "canary": "kernelproof.canary.__main__",
+    }
+    imported = {
+        process: {".".join(module.split(".")[:2]) for module in {start, *graph.find_upstream_modules(start)}}
+        for process, start in starts.items()
+    }
+    table = PAGE.partition("## Packages")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`kernelproof.+?) \| (.+?) \|", table, re.MULTILINE)
+    assert rows
+    for packages_of_row, said in rows:
+        for package in re.findall(PACKAGE, packages_of_row):
+            there = [process for process, modules in imported.items() if package in modules]
+            assert [word for word in said.split(", ") if word in starts] == there, package
 
 
 def test_every_package_of_the_referee_is_named() -> None:
