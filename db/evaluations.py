@@ -6,11 +6,13 @@ All times are of the database's clock, so that machines whose clocks differ agre
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import JSON, Select, String, and_, bindparam, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import records
@@ -27,8 +29,8 @@ from kernelproof.db.evaluation_records import (
     StoredEvaluation,
     Submitted,
 )
+from kernelproof.db.home import Listener
 from kernelproof.db.models import Problem as ProblemRow
-from kernelproof.db.portions import portions
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.texts import keep
 
@@ -93,16 +95,18 @@ class Evaluations:
         return self._database.read(found)
 
     def ended(self, numbers: Sequence[str]) -> set[str]:
-        """Which of these are open no more."""
-        e = Evaluation
+        """Which of these are open no more. One statement, however many are asked for."""
+        values = {"numbers": json.dumps(list(numbers))}
 
         def found(session: Session) -> set[str]:
-            ended: set[str] = set()
-            for chosen in portions(numbers):
-                ended |= set(session.scalars(select(e.id).where(e.id.in_(chosen), e.state.not_in(OPEN))))
-            return ended
+            dialect = session.get_bind().dialect.name
+            return set(session.connection().execute(_ended(dialect), values).scalars())
 
         return self._database.read(found)
+
+    def listener(self) -> Listener:
+        """Wakes whoever waits for an end."""
+        return self._database.listener(ENDED)
 
     def cancel(self, number: str) -> StoredEvaluation | None:
         """Cancels an evaluation that is open. A worker that has it will be told, and its verdict refused."""
@@ -161,6 +165,18 @@ class Evaluations:
         # These words are those of a small index.
         total = select(func.sum(column)).where(or_(e.late_verdicts > 0, e.late_builds > 0))
         return int(self._database.read(lambda session: session.scalar(total)) or 0)
+
+
+@cache
+def _ended(dialect: str) -> Select[Any]:
+    """Which evaluations of a list, the JSON text `numbers`, are open no more. Made once for a dialect."""
+    numbers = bindparam("numbers", type_=String)
+    if dialect == "sqlite":
+        asked = select(func.json_each(numbers).table_valued("value").c.value)
+    else:
+        asked = select(func.json_array_elements_text(cast(numbers, JSON)).column_valued("number"))
+    e = Evaluation
+    return select(e.id).where(e.id.in_(asked), e.state.not_in(OPEN))
 
 
 def _known(session: Session, caller: str, item: Submitted) -> Evaluation | None:

@@ -18,7 +18,7 @@ from kernelproof.errors import NothingStored, StoreError
 
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""
-LOOK_S = 0.01
+LOOK_S = 0.005
 """Seconds between two looks of a listener, which take some microseconds each."""
 
 

@@ -91,11 +91,10 @@ class Takings:
         e = Evaluation
 
         def renew(session: Session) -> set[str]:
-            until, kept = clock(session) + lease_s, set()
-            for number, token in sorted(held.items()):
-                mine = and_(e.id == number, e.token == token, e.owner == owner, e.state.in_(TAKEN))
-                if _changed(session, update(e).where(mine).values(leased=until)):
-                    kept.add(number)
+            mine = select(e.id, e.token).where(e.owner == owner, e.state.in_(TAKEN), e.id.in_(sorted(held)))
+            rows = session.execute(mine.order_by(e.id).with_for_update())  # locked in one order
+            kept = {number for number, token in rows if held[number] == token}
+            _changed(session, update(e).where(e.id.in_(sorted(kept))).values(leased=clock(session) + lease_s))
             return set(held) - kept
 
         return self._database.change(renew) if held else set()

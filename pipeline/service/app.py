@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -17,6 +18,9 @@ from kernelproof.service.guard import LIVE, REFUSALS, Bounded, Door, Named, Refu
 from kernelproof.service.live import LivePages
 from kernelproof.service.state import Service, described
 from kernelproof.version import __version__
+
+THREADS = 8
+"""Requests at which the process works at once. More would take turns on one core, and all would end late."""
 
 
 def make_app(
@@ -30,10 +34,9 @@ def make_app(
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         async with anyio.create_task_group() as group:
+            anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
             group.start_soon(service.watch.run)
             yield
-            if live is not None:
-                live.end()
             group.cancel_scope.cancel()
 
     app = FastAPI(title="kernelproof", version=__version__, lifespan=alive, docs_url=None, redoc_url=None)

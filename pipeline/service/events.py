@@ -18,7 +18,7 @@ LOOK_S = 1.0
 
 
 async def events(watch: Watch, ask: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
-    """One event for each state that is seen; the last one holds the result."""
+    """One event for each state that is seen; the last one holds the result. Ends with the service, too."""
     state, silent = None, 0.0
     while True:
         said = await anyio.to_thread.run_sync(ask)
@@ -28,7 +28,7 @@ async def events(watch: Watch, ask: Callable[[], dict[str, Any]]) -> AsyncIterat
         elif silent >= SILENCE_S:
             silent = 0.0
             yield ": waiting\n\n"
-        if state not in OPEN:
+        if state not in OPEN or watch.over:
             return
         await watch.ended(said["id"], LOOK_S)
         silent += LOOK_S

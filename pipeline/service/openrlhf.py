@@ -72,7 +72,7 @@ async def _submitted(
         try:
             return await anyio.to_thread.run_sync(service.submit_once, caller, asked)
         except Refused as error:
-            if error.status != 429:
+            if error.status != 429 or service.watch.over:
                 raise
         await anyio.sleep(PAUSE_S)
 

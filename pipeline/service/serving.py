@@ -58,11 +58,10 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
 
     Raises UsageError where it would be open to everybody, MachineError where the address cannot be had.
     """
-    import uvicorn
-
     from kernelproof.service.app import make_app
     from kernelproof.service.live import are_possible, live_pages
     from kernelproof.service.requests import Reader
+    from kernelproof.service.server import Server
     from kernelproof.service.state import Service
     from kernelproof.service.waiting import Watch
 
@@ -84,14 +83,14 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
             shown = in_url(host)
             names = [*LOOPBACK, host, *names]
             app = make_app(service, hosts=names, open_to_all=open_to_all, live=live)
-            config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+            server = Server(app, service.watch, live)
             # uvicorn raises the signal that ended it once more, when the worker is still to be ended.
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: None)
             with _workers(serving) if worker else nullcontext():
                 who = "everybody on this machine" if open_to_all else "callers with a token"
                 say(f"http://{shown}:{at} serves evaluations to {who}; Ctrl-C ends it")
-                uvicorn.Server(config).run(sockets=[listening])
+                server.run(sockets=[listening])
 
 
 def work(

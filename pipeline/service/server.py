@@ -1,0 +1,32 @@
+"""The HTTP server of the service: it ends in order while callers wait."""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+import uvicorn
+from fastapi import FastAPI
+
+from kernelproof.service.live import LivePages
+from kernelproof.service.waiting import Watch
+
+GRACE_S = 2
+"""Seconds that answers which are under way have when the server ends."""
+
+
+class Server(uvicorn.Server):
+    """Answers all who wait, with what is known by then, before it waits for the ends of answers."""
+
+    def __init__(self, app: FastAPI, watch: Watch, live: LivePages | None) -> None:
+        super().__init__(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S))
+        self._watch, self._live = watch, live
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the long polls, the events and the pages that go on by themselves; then as uvicorn does."""
+        self._watch.end()
+        if self._live is not None:
+            self._live.end()
+        # It tells at length of each answer that is cut off because its caller does not read.
+        logging.getLogger("uvicorn.error").disabled = True
+        await super().shutdown(sockets)
