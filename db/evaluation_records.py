@@ -20,6 +20,11 @@ WORK, ENDED = "work", "ended"
 """Channels of notifications: there is something to take; something ended."""
 LEASE_S = 30.0
 """A worker that did not renew its lease for so many seconds loses it."""
+TOGETHER = 2
+"""An evaluation that was lost so often is taken alone: so it is clear which one ends its daemons."""
+MOST_LOSSES = 5
+"""An evaluation that was lost so often ends without a result. The first TOGETHER losses may be another's
+doing. The others are its own, or machines failed: that they do so three times within one is not likely."""
 
 
 class QueueFull(Exception):
@@ -75,6 +80,7 @@ class StoredEvaluation(FrozenRecord):
     built: float | None
     rebuilds: int
     late_builds: int
+    losses: int
 
     @property
     def queue_seconds(self) -> float | None:
@@ -94,6 +100,8 @@ class Taken:
     label: str | None
     artefact: str | None = None
     """SHA-256 of what a builder published for it."""
+    alone: bool = False
+    """Whether its daemon takes no other one meanwhile."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from kernelproof.db.clock import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluation_records import (
     ENDED,
+    MOST_LOSSES,
     OPEN,
     TAKEN,
     WAITING,
@@ -42,11 +43,18 @@ class Evaluations:
         self._database = database
 
     def submit(
-        self, caller: str, items: Sequence[Submitted], *, most: int, quota: int | None = None
+        self,
+        caller: str,
+        items: Sequence[Submitted],
+        *,
+        most: int,
+        quota: int | None = None,
+        most_losses: int = MOST_LOSSES,
     ) -> list[StoredEvaluation]:
         """Stores all, or none. The same caller's idempotency key gets what it got before.
 
-        `most`: evaluations that may be open in all. Raises QueueFull, KeyTaken.
+        `most`: evaluations that may be open in all. `most_losses`: an evaluation whose daemons were lost so
+        often ends without a result. Raises QueueFull, KeyTaken.
         """
 
         def add(session: Session) -> list[StoredEvaluation]:
@@ -55,7 +63,8 @@ class Evaluations:
             _require_room(session, caller, known.count(None), most, quota)
             for item, row in zip(items, known, strict=True):
                 # A key may come twice in a batch: then the row of the first is known by now.
-                rows.append(row or _known(session, caller, item) or _add(session, caller, item, now))
+                row = row or _known(session, caller, item)
+                rows.append(row or _add(session, caller, item, now, most_losses))
             return [_view(session, row) for row in rows]
 
         added = self._database.write(add)
@@ -202,7 +211,7 @@ def _require_room(session: Session, caller: str, new: int, most: int, quota: int
             raise QueueFull(own, quota, quota=True)
 
 
-def _add(session: Session, caller: str, item: Submitted, now: float) -> Evaluation:
+def _add(session: Session, caller: str, item: Submitted, now: float, most_losses: int) -> Evaluation:
     row = Evaluation(
         id=uuid.uuid4().hex,
         caller=caller,
@@ -224,6 +233,8 @@ def _add(session: Session, caller: str, item: Submitted, now: float) -> Evaluati
         rebuilds=0,
         late_builds=0,
         bad_gpus=0,
+        losses=0,
+        most_losses=most_losses,
     )
     equal = _equal(session, item.request_sha256) if item.reuse else None
     if equal is not None:

@@ -79,6 +79,8 @@ class Evaluation(Base):
     built: Mapped[float | None] = number("Unix time when a builder was done with it.")
     rebuilds: Mapped[int] = count("Times that its artefact was lost or spoiled, so that it was built again.")
     late_builds: Mapped[int] = count("Builds that came after the lease was lost, and were refused.")
+    losses: Mapped[int] = count("Leases on it that were lost: its daemon was killed, or silent for too long.")
+    most_losses: Mapped[int] = count("After so many losses it ends without a result.")
 
 
 class Artefact(Base):

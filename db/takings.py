@@ -8,9 +8,23 @@ All times are of the database's clock, so that daemons whose clocks differ agree
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Update, and_, case, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    Update,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from kernelproof.choices import Role
@@ -22,6 +36,7 @@ from kernelproof.db.evaluation_records import (
     ENDED,
     LEASE_S,
     TAKEN,
+    TOGETHER,
     WAITING,
     WORK,
     NoResult,
@@ -64,12 +79,15 @@ class Takings:
             return False
         return bool(self._database.read(lambda session: session.scalar(select(or_(*there)))))
 
-    def take(self, owner: str, most: int, wanted: Wanted, lease_s: float = LEASE_S) -> list[Taken]:
+    def take(
+        self, owner: str, most: int, wanted: Wanted, lease_s: float = LEASE_S, *, busy: bool = False
+    ) -> list[Taken]:
         """Gives a daemon as many evaluations as it has places, but no more than its fair share: the greatest
         priority first, then the oldest.
 
-        It may have been another daemon's, who lost it; then the token is greater. Those past their deadline
-        are left out.
+        It may have been another daemon's, who lost it; then the token is greater. One that was lost TOGETHER
+        times comes alone: a daemon that is `busy` gets nothing while it is the next. Those past their
+        deadline are left out.
         """
         state: State = "building" if wanted.role is Role.BUILD else "running"
 
@@ -78,11 +96,12 @@ class Takings:
             few = fair_share(session, owner, most, wanted, now)
             rows = [row for place in wanted.waiting for row in _waiting(session, *place, few, now)]
             rows.sort(key=lambda row: (-row.priority, row.submitted, row.id))
-            for row in rows[:few]:
+            chosen = _together(rows[:few], busy)
+            for row in chosen:
                 row.state, row.owner, row.token = state, owner, row.token + 1
                 row.leased = now + lease_s
                 row.started = now if state == "running" else None
-            return [_taken(session, row) for row in rows[:few]]
+            return [_taken(session, row) for row in chosen]
 
         return self._database.change(take)
 
@@ -208,7 +227,7 @@ class Takings:
 
     def recover(self) -> int:
         """Puts back what daemons lost: their leases ended, or they were processes of this machine that are
-        gone. Ends what is past its deadline. How many there were of both.
+        gone. Ends what was lost too often, and what is past its deadline. How many there were of all.
 
         Writes nothing where there is nothing to do, so that every daemon may call it often.
         """
@@ -226,7 +245,7 @@ class Takings:
             why = "its deadline passed before a worker was free"
             ended = {"state": "expired", "finished": now, "error": why}
             late = _changed(session, update(e).where(_is_late(now)).values(**ended))
-            return _back(session, _is_lost(now, gone)), late
+            return _lose(session, _is_lost(now, gone), now), late
 
         some, gone = self._database.read(found)
         if not some:
@@ -234,8 +253,7 @@ class Takings:
         back, late = self._database.change(recover)
         if back:
             self._database.notify(WORK)
-        if late:
-            self._database.notify(ENDED)
+        self._database.notify(ENDED)
         return back + late
 
 
@@ -255,6 +273,13 @@ def _waiting(session: Session, state: State, name: str, most: int, now: float) -
         found += session.scalars(first.limit(left).with_for_update(skip_locked=True))
         priority = session.scalar(select(func.max(e.priority)).where(here, e.priority < priority))
     return found
+
+
+def _together(rows: Sequence[Evaluation], busy: bool) -> Sequence[Evaluation]:
+    """Those of the next ones that a daemon may have at once."""
+    if rows and rows[0].losses >= TOGETHER:
+        return [] if busy else rows[:1]
+    return list(itertools.takewhile(lambda row: row.losses < TOGETHER, rows))
 
 
 def _held(session: Session, number: str, token: int, *, building: bool = False) -> Evaluation | None:
@@ -281,10 +306,31 @@ def _is_late(now: float) -> ColumnElement[bool]:
 
 def _back(session: Session, which: ColumnElement[bool]) -> int:
     """Puts them back to where they were taken from; how many there were."""
+    back = {"state": _origin(), "owner": None, "leased": None, "started": None}
+    return _changed(session, update(Evaluation).where(which).values(**back))
+
+
+def _lose(session: Session, which: ColumnElement[bool], now: float) -> int:
+    """Puts back those whose daemon was lost, and ends those to which that happened too often; how many there
+    were."""
     e = Evaluation
-    was_built = and_(e.state == "running", e.built.is_not(None))
-    back = {"state": case((was_built, "built"), else_="queued"), "owner": None, "leased": None}
-    return _changed(session, update(e).where(which).values(**back, started=None))
+    often = e.losses + 1 >= e.most_losses
+    why = literal("the daemons that had it were lost ") + cast(e.losses + 1, String)
+    why += " times: they were killed, or silent until their leases ended; it may be what ends them"
+    ended = {"finished": case((often, now)), "error": case((often, why))}
+    freed = {"owner": None, "leased": None, "started": case((often, e.started))}
+    lost = {
+        "state": case((often, "failed"), else_=_origin()),
+        "losses": e.losses + 1,
+        "infrastructure": often,
+    }
+    return _changed(session, update(e).where(which).values(**lost, **ended, **freed))
+
+
+def _origin() -> ColumnElement[str]:
+    """The state in which an evaluation was taken."""
+    e = Evaluation
+    return case((and_(e.state == "running", e.built.is_not(None)), "built"), else_="queued")
 
 
 def _changed(session: Session, change: Update) -> int:
@@ -303,4 +349,5 @@ def _taken(session: Session, row: Evaluation) -> Taken:
         settings=VerifySettings.model_validate(row.settings),
         label=row.label,
         artefact=row.artefact,
+        alone=row.losses >= TOGETHER,
     )

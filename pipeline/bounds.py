@@ -119,6 +119,8 @@ KERNELS = Bounds(0, 1000)
 """Kernels that have a section in a report."""
 QUEUE = Bounds(1, 10_000_000)
 """Evaluations that wait or run."""
+LOSSES = Bounds(3, 1_000_000)
+"""Of leases on an evaluation: two may be the doing of others that its daemon had, too."""
 WORKER_PLACES = Bounds(0, 10_000)
 """Evaluations that a worker has at once."""
 WORKERS = Bounds(0, 10_000)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kernelproof.bounds import PORT, QUEUE, WORKER_PLACES
+from kernelproof.bounds import LOSSES, PORT, QUEUE, WORKER_PLACES
 from kernelproof.choices import Role
 from kernelproof.cli.launching import LauncherOptions
 from kernelproof.cli.options import (
@@ -32,6 +32,12 @@ def serve_api(
         bool, typer.Option(help="Start a worker on this machine; without, start some with workers.")
     ] = True,
     max_queue: Annotated[int, number(QUEUE, "Evaluations that may wait or run at once.")] = 10_000,
+    max_losses: Annotated[
+        int,
+        number(
+            LOSSES, "An evaluation whose workers were killed so often, or fell silent, ends as a failure."
+        ),
+    ] = 5,
     accept_references: Annotated[
         bool,
         typer.Option(
@@ -67,6 +73,7 @@ def serve_api(
         suite=suite,
         settings=options.settings([]),
         most=max_queue,
+        most_losses=max_losses,
         references=accept_references,
         live=live,
     )

@@ -100,7 +100,7 @@ class Daemon:
                 self._collect()
                 self._renew()
                 self._recover()
-                if len(self._held) >= self.places or self.work.waits is not None:
+                if self._is_full or self.work.waits is not None:
                     self._moved.wait(STOP_S)
                 elif not takings.has_work(self.work.wanted):
                     listener.wait(min(LOOK_S, self.lease_s / 6), self.stop)
@@ -113,10 +113,14 @@ class Daemon:
             takings.give_back(self.owner, bad_gpu=self.work.bad_gpu)
             workers.end(self.owner)
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._held) >= self.places or any(each.taken.alone for each in self._held.values())
+
     def _take(self) -> bool:
         """Whether there was anything for it to take."""
-        free = self.places - len(self._held)
-        taken = self.store.service.takings.take(self.owner, free, self.work.wanted, self.lease_s)
+        takings, free = self.store.service.takings, self.places - len(self._held)
+        taken = takings.take(self.owner, free, self.work.wanted, self.lease_s, busy=bool(self._held))
         for each in taken:
             self._begun = True
             stop = Stop()

@@ -46,6 +46,8 @@ class Serving:
     """The defaults of requests."""
     most: int
     """Evaluations that may wait or run at once."""
+    most_losses: int
+    """An evaluation whose daemons were lost so often ends."""
     references: bool
     """Whether callers may send problems."""
     live: bool | None = None
@@ -75,7 +77,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
         reader = Reader(
             open_suite(serving.suite), serving.settings, serving.references, lock=threading.Lock()
         )
-        service = Service(store, reader, Watch(store), serving.most)
+        service = Service(store, reader, Watch(store), serving.most, serving.most_losses)
         shows = (open_to_all and are_possible()) if serving.live is None else serving.live
         with listening_at(host, port) as listening, ExitStack() as stack:
             live = stack.enter_context(live_pages(serving.place.database)) if shows else None

@@ -11,7 +11,14 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kernelproof.client import Evaluated
-from kernelproof.db.evaluation_records import OPEN, KeyTaken, QueueFull, StoredEvaluation, Submitted
+from kernelproof.db.evaluation_records import (
+    MOST_LOSSES,
+    OPEN,
+    KeyTaken,
+    QueueFull,
+    StoredEvaluation,
+    Submitted,
+)
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.service.answers import answer
@@ -37,6 +44,8 @@ class Service:
     watch: Watch
     most: int
     """Evaluations that may wait or run at once."""
+    most_losses: int = MOST_LOSSES
+    """An evaluation whose daemons were lost so often ends."""
 
     def submit(self, caller: Known, asked: list[EvaluationRequest]) -> list[StoredEvaluation]:
         """Puts all of them into the queue, or none. Raises Refused."""
@@ -64,7 +73,7 @@ class Service:
         try:
             self._require_deadlines(caller, items)
             return self.store.service.evaluations.submit(
-                caller.name, items, most=self.most, quota=caller.quota
+                caller.name, items, most=self.most, quota=caller.quota, most_losses=self.most_losses
             )
         except QueueFull as error:
             whose = "the caller's quota" if error.quota else "the queue"

@@ -22,7 +22,16 @@ from sqlalchemy import delete
 
 from kernelproof import backends
 from kernelproof.choices import Role
-from kernelproof.db.evaluation_records import OPEN, KeyTaken, NoResult, Submitted, Taken, Wanted
+from kernelproof.db.evaluation_records import (
+    MOST_LOSSES,
+    OPEN,
+    TOGETHER,
+    KeyTaken,
+    NoResult,
+    Submitted,
+    Taken,
+    Wanted,
+)
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.store import Store
 from kernelproof.db.takings import MAX_REBUILDS, Takings
@@ -32,6 +41,7 @@ from tests.db.conftest import BOTH
 
 STORES = BOTH
 MOST = 1000
+LOSSES = 3
 
 
 def item(**more: object) -> Submitted:
@@ -164,10 +174,45 @@ def test_a_worker_that_ends_gives_back_what_it_has(store: Store) -> None:
     assert [each.token for each in queue.take("v", 2, WORKER)] == [2, 2]
 
 
+def test_what_ends_its_daemons_ends_itself_and_what_they_had_beside_it_does_not(store: Store) -> None:
+    sent_to, queue = store.service.evaluations, store.service.takings
+    sent = [each.id for each in sent_to.submit("c", [item(), item()], most=MOST)]
+    for number in range(TOGETHER):
+        taken = queue.take(str(number), 5, WORKER, lease_s=-1)
+        assert {each.id for each in taken} == set(sent) and not taken[0].alone
+        assert queue.recover() == 2
+    [killer] = queue.take("w", 5, WORKER, lease_s=-1)
+    assert killer.alone and queue.take("busy", 5, WORKER, busy=True) == []
+    for _ in range(MOST_LOSSES - TOGETHER - 1):
+        assert queue.recover() == 1
+        [again] = queue.take("w", 5, WORKER, lease_s=-1)
+        assert again.id == killer.id
+    assert queue.recover() == 1 and queue.recover() == 0
+    ended = sent_to.get(killer.id)
+    assert ended is not None and (ended.state, ended.infrastructure) == ("failed", True)
+    assert ended.losses == MOST_LOSSES and f"lost {MOST_LOSSES} times" in (ended.error or "")
+    assert not no_result(queue, killer.id, again.token), "it ended before"
+    [other] = queue.take("w", 5, WORKER)
+    assert other.id != killer.id and no_result(queue, other.id, other.token)
+
+
+def test_what_is_given_back_in_order_is_no_loss(store: Store) -> None:
+    sent_to, queue = store.service.evaluations, store.service.takings
+    [sent] = sent_to.submit("c", [item()], most=MOST, most_losses=3)
+    for _ in range(5):
+        [taken] = queue.take("w", 1, WORKER)
+        assert queue.give_back("w") == 1
+        [taken] = queue.take("w", 1, WORKER)
+        queue.hand_back(taken.id, taken.token)
+    found = sent_to.get(sent.id)
+    assert found is not None and (found.state, found.losses) == ("queued", 0)
+
+
 class Queue(RuleBasedStateMachine):
     """Builders, judges and workers take, lose, bring and give back in any order.
 
-    Whatever happens, each evaluation ends once, and only by the newest token.
+    Whatever happens, each evaluation ends once, and only by the newest token. It ends by losses when there
+    were LOSSES, and one that was lost TOGETHER times is taken alone.
     """
 
     stores: Iterator[Store]
@@ -177,29 +222,39 @@ class Queue(RuleBasedStateMachine):
         self.store = next(self.stores)
         self.sent_to, self.queue = self.store.service.evaluations, self.store.service.takings
         self.newest, self.ends = dict[str, int](), Counter[str]()
-        self.late = Counter[str]()
+        self.late, self.losses = Counter[str](), Counter[str]()
 
     sent = Bundle("sent")
     leases = Bundle("leases")
 
     @rule(target=sent, priority=st.integers(-2, 2))
     def submit(self, priority: int) -> str:
-        [one] = self.sent_to.submit("c", [item(priority=priority)], most=MOST)
+        [one] = self.sent_to.submit("c", [item(priority=priority)], most=MOST, most_losses=LOSSES)
         self.newest[one.id] = 0
         return one.id
 
-    @rule(target=leases, wanted=st.sampled_from([WORKER, BUILDER, JUDGE]), most=st.integers(1, 3))
-    def take(self, wanted: Wanted, most: int) -> MultipleResults[Taken]:
-        taken = self.queue.take(str(wanted.role), most, wanted, lease_s=3600)
+    @rule(
+        target=leases,
+        wanted=st.sampled_from([WORKER, BUILDER, JUDGE]),
+        most=st.integers(1, 3),
+        busy=st.booleans(),
+    )
+    def take(self, wanted: Wanted, most: int, busy: bool) -> MultipleResults[Taken]:
+        taken = self.queue.take(str(wanted.role), most, wanted, lease_s=3600, busy=busy)
         for each in taken:
+            assert each.alone == (self.losses[each.id] >= TOGETHER)
+            assert not each.alone or (len(taken) == 1 and not busy)
             self.newest[each.id] += 1
             assert each.token == self.newest[each.id], "a token that was given before"
         return multiple(*taken)
 
     @rule(lease=leases, role=st.sampled_from(Role))
     def lose(self, lease: Taken, role: Role) -> None:
-        self.queue.renew(str(role), {lease.id: lease.token}, lease_s=-1)
-        self.queue.recover()
+        lost = self.queue.renew(str(role), {lease.id: lease.token}, lease_s=-1) == set()
+        assert self.queue.recover() == lost
+        self.losses[lease.id] += lost
+        self.ends[lease.id] += lost and self.losses[lease.id] == LOSSES
+        assert self.ended(lease.id) == self.ends[lease.id]
 
     @rule(role=st.sampled_from(Role))
     def give_back(self, role: Role) -> None:
@@ -240,11 +295,19 @@ class Queue(RuleBasedStateMachine):
         assert self.sent_to.late_builds() == self.late["builds"]
         for role in Role:
             self.queue.give_back(str(role))
-        for each in self.queue.take("b", MOST, BUILDER):
-            assert self.queue.built(each.id, each.token, None)
-        for each in self.queue.take("j", MOST, JUDGE):
-            self.ends[each.id] += no_result(self.queue, each.id, each.token)
+        while taken := self.queue.take("b", MOST, BUILDER):
+            for each in taken:
+                assert self.queue.built(each.id, each.token, None)
+        while taken := self.queue.take("j", MOST, JUDGE):
+            for each in taken:
+                self.ends[each.id] += no_result(self.queue, each.id, each.token)
+        for number in self.newest:
+            found = self.sent_to.get(number)
+            assert found is not None and found.losses == self.losses[number]
         assert all(self.ends[number] == 1 for number in self.newest), "lost"
+
+    def ended(self, number: str) -> bool:
+        return self.state(number) not in OPEN
 
     def state(self, number: str) -> str:
         found = self.sent_to.get(number)
