@@ -15,7 +15,7 @@ PAGE = (GUIDE / "capacity.md").read_text()
 def rows() -> dict[str, tuple[str, list[str]]]:
     """The rate of each row, and the pages that its source links to."""
     found = {}
-    for line in re.findall(r"^\| [A-H] \| .*$", PAGE.split("## Redo it")[0], re.M):
+    for line in re.findall(r"^\| [A-H] \| .*$", PAGE.split("## A million a day")[0], re.M):
         letter, _, _, rate, source = (cell.strip() for cell in line.strip("|").split("|"))
         found[letter] = rate, re.findall(r"\]\(([^)#]+)", source)
     return found

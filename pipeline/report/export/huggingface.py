@@ -104,9 +104,9 @@ eager mode on the same device, with 95 % intervals. Results of different setting
 {left_out}
 ## Licence
 
-`{licence}`, as whoever made this export said. Three parties may have rights: the authors of the problems
+`{licence}`, as the maker of this export said. Three parties may have rights: the authors of the problems
 (column `reference`, and parts of `messages`), the providers of the models (their terms say what their
-answers may be used for, training among it), and whoever asked. kernelproof claims none.
+answers may be used for, training among it), and the person who asked. kernelproof claims none.
 
 ## Columns
 
