@@ -1,10 +1,10 @@
 # problem: level1/1
-# expected: cheating|wrong_output
-# caught by: host_clock|timed_outputs
+# expected: cheating|wrong_output|mutated_input
+# caught by: host_clock|timed_outputs|timed_inputs
 # devices: cuda
 """Mechanism: replies as soon as everything is launched; the device goes on while the process is stopped.
 
-Surface: a block that is over when the reply comes.
+Surface: a block that is over when the reply comes. The inputs may still change when they are compared.
 """
 import torch
 from torch import nn

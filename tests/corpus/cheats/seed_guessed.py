@@ -1,6 +1,7 @@
 # problem: level1/1
 # expected: wrong_output
 # caught by: values: drawn
+# settings: {"size": "small"}
 """Mechanism: answers with what it computed ahead for well-known seeds, else with zeros.
 
 Surface: seeds such as 42.

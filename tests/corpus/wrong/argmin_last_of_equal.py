@@ -1,8 +1,9 @@
 # problem: level1/5
 # expected: wrong_output
 # caught by: values
-"""Mechanism: the last of equal minima. Surface: normal draws hardly ever hold equal minima: of half a million
-on a GPU one or none, of the few on a CPU none, so it takes the planted ties or what is alike by rounding."""
+# settings: {"size": "small"}
+"""Mechanism: the last of equal minima. Surface: normal draws hardly ever hold equal minima: of a few
+thousand none, so it takes the planted ties or what is alike by rounding."""
 import torch
 from torch import nn
 
