@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from kernelproof.db.store import open_store
 from kernelproof.devices.locks import DIRECTORY_VARIABLE
+from tests import tidy
 from tests.postgres import PostgresServer, server
 from tests.referee.corpus import Confusion
 from tests.referee.table import TABLE, Table
@@ -28,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """The table is made here, since the process that prints collects no tests itself."""
     config.stash[TABLE] = Table()
     config.pluginmanager.register(config.stash[TABLE], "corpus-table")
+    tidy.pytest_configure(config)
 
 
 @pytest.fixture(scope="session")
