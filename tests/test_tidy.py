@@ -24,7 +24,9 @@ def test_a_file_that_is_left_in_the_root_fails_the_run(
     (tmp_path / "test_it.py").write_text(LEAVES.format(name))
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -q -p no:cacheprovider -p xdist.plugin\n")
     (tmp_path / ".gitignore").write_text("/*.log\n__pycache__/\n")
-    places = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])}
+    places = {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    }
     environment = {**os.environ, **places, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-p", "tests.tidy", "-n", workers]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

@@ -203,7 +203,7 @@ def test_without_a_gpu_it_is_interpreted_and_never_timed(source: str, engine: En
         (programs.NO_LAUNCH, Status.NO_CUSTOM_KERNEL, "no kernel of its own ran"),
         _ci(programs.DECOY, Status.NO_CUSTOM_KERNEL, "replace nothing"),
         _ci(programs.UNDEFINED, Status.BUILD_ERROR, "has no attribute 'rectified'"),
-        (programs.INLINE_PTX, Status.BUILT_NOT_RUN, "inline_asm not supported in interpreter mode"),
+        _ci(programs.INLINE_PTX, Status.BUILT_NOT_RUN, "inline_asm not supported in interpreter mode"),
         _ci(programs.LIBDEVICE, Status.BUILT_NOT_RUN, "libdevice.fdim not supported in interpreter mode"),
     ],
     ids=["wrong", "no launch", "decoy", "undefined", "inline PTX", "libdevice"],

@@ -117,6 +117,7 @@ def test_a_candidate_is_tried_again_on_the_next_gpu(
         assert verdict(engine).reason == "seen on GPU-c1 as cuda:0"
 
 
+@pytest.mark.ci
 def test_one_candidate_does_not_cost_every_gpu(referees: Callable[..., None], cache: Path) -> None:
     referees("GPU-a1", "GPU-b1")
     with Engine(cache) as engine:
@@ -126,6 +127,7 @@ def test_one_candidate_does_not_cost_every_gpu(referees: Callable[..., None], ca
     assert discovery.require_gpu() == GPUS[2]
 
 
+@pytest.mark.ci
 def test_with_no_gpu_left_the_run_ends(
     referees: Callable[..., None], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,10 +96,12 @@ def test_an_error_of_the_driver_is_what_was_seen() -> None:
     )
 
 
+@pytest.mark.ci
 def test_a_fresh_process_says_healthy() -> None:
     assert gpu_health.check("cpu") is None
 
 
+@pytest.mark.ci
 def test_one_in_reserve_answers_once(place: Path, reserve: gpu_health.Reserve) -> None:
     reserve.refill("cpu", MINE[:1])
     waiting = reserve._waiting
@@ -145,6 +147,7 @@ def test_one_in_reserve_that_is_not_content_is_ended(
     assert waiting.poll() is not None and not reserve.content("cpu")
 
 
+@pytest.mark.ci
 def test_where_the_one_in_reserve_fails_another_is_asked(
     monkeypatch: pytest.MonkeyPatch, place: Path, reserve: gpu_health.Reserve
 ) -> None:
@@ -155,6 +158,7 @@ def test_where_the_one_in_reserve_fails_another_is_asked(
     assert quarantine.find(UUID) is None
 
 
+@pytest.mark.ci
 def test_one_in_reserve_that_has_ended_is_not_asked(place: Path, reserve: gpu_health.Reserve) -> None:
     reserve.refill("cpu")
     assert reserve._waiting is not None
@@ -230,6 +234,7 @@ def test_of_a_cpu_nothing_is_asked(place: Path) -> None:
     assert not place.exists()
 
 
+@pytest.mark.ci
 def test_a_quarantine_that_cannot_be_written_is_said(place: Path) -> None:
     place.write_text("not a directory")
     with pytest.raises(DeviceUnfit, match="the quarantine could not be written down"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import re
 from pathlib import Path
 from types import ModuleType
@@ -49,4 +51,18 @@ def test_every_command_has_a_block() -> None:
 def test_the_help_is_what_the_program_prints(command: str) -> None:
     shown = BLOCKS[command].partition("--help\n")[2].removesuffix("```\n")
 
-    assert words(shown) == words(cli_docs.help_of(command)), "run: python scripts/cli_docs.py"
+    assert words(shown) == words(help_here(command)), "run: python scripts/cli_docs.py"
+
+
+def test_a_process_prints_the_same() -> None:
+    assert cli_docs.help_of("problems list") == help_here("problems list")
+
+
+def help_here(command: str) -> str:
+    """What `cli_docs.help_of` gives, without a process."""
+    shown = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(shown):
+        patch.setenv("COLUMNS", "80")
+        patch.setenv("NO_COLOR", "1")
+        app([*command.split(), "--help"], prog_name="kernelproof", standalone_mode=False)
+    return shown.getvalue().rstrip()

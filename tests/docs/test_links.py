@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -16,17 +18,23 @@ PAGES = [
 ]
 
 
+@cache
+def parsed(page: Path) -> list[Token]:
+    return MarkdownIt().enable("table").parse(page.read_text())
+
+
 def links(page: Path) -> list[str]:
     """The targets of a page's links, but for those into the web."""
-    tokens = MarkdownIt().enable("table").parse(page.read_text())
+    tokens = parsed(page)
     inline = [child for token in tokens for child in token.children or ()]
     found = [str(token.attrs["href"]) for token in inline if token.type == "link_open"]
     return [target for target in found if not re.match(r"\w+:", target)]
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The names that a page's headings have on the web: lower case, blanks as hyphens, no punctuation."""
-    tokens = MarkdownIt().enable("table").parse(page.read_text())
+    tokens = parsed(page)
     titles = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 

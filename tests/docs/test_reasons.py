@@ -30,14 +30,16 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def functions(tree: ast.Module) -> dict[ast.AST, ast.FunctionDef]:
+    """For every node in a function the innermost one around it; a function is within itself."""
+    outer_first = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    return {node: function for function in outer_first for node in ast.walk(function)}
+
+
 def enclosing(tree: ast.Module, node: ast.AST) -> ast.FunctionDef | None:
     """The innermost function around a node."""
-    around = [
-        function
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef) and node in set(ast.walk(function))
-    ]
-    return min(around, key=lambda function: len(list(ast.walk(function))), default=None)
+    return functions(tree).get(node)
 
 
 def texts(tree: ast.Module, node: ast.expr, seen: frozenset[str] = frozenset()) -> Iterator[tuple[str, ...]]:
@@ -94,6 +96,8 @@ def given(
 
 
 def calls(path: Path, *names: str) -> Iterator[ast.Call]:
+    if not any(f"{name}(" in path.read_text() for name in names):
+        return
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call):
             function = node.func
@@ -102,6 +106,7 @@ def calls(path: Path, *names: str) -> Iterator[ast.Call]:
                 yield node
 
 
+@cache
 def failing_checks() -> dict[str, str]:
     """The fixed beginning of the name of every check that can fail, and where that is."""
     found: dict[str, str] = {}
@@ -116,6 +121,7 @@ def failing_checks() -> dict[str, str]:
     return found
 
 
+@cache
 def fragments() -> dict[str, str]:
     """The longest fixed part of every reason that is given without a check, and where."""
     found: dict[str, str] = {}

@@ -18,6 +18,7 @@ MINE = sorted(os.sched_getaffinity(0))
 RIGHT = next(member for member in members("cpu") if member.id == "honest/relu_where")
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(len(MINE) < 2, reason="one core is no choice")
 def test_a_referee_keeps_to_its_own_cores_while_it_judges(cache: Path) -> None:
     untimed = RIGHT.settings.model_copy(update={"measure": False})

@@ -60,7 +60,8 @@ def chosen() -> list[Any]:
     """All members, those marked that only `make test-ci` or `make test-slow` judges."""
     found = members("cpu")
     first = first_of_each_status(found) - set(LONG) - set(IN_FULL)
-    some = (first_of_each_way(found) | some_of_each_kind(found) | set(IN_FULL)) - set(LONG)
+    some = first_of_each_kind_and_status(found) | first_of_each_way(found) | some_of_each_kind(found)
+    some = (some | set(IN_FULL)) - set(LONG)
 
     def marks(member: Member) -> list[pytest.MarkDecorator]:
         if member.id in first:
@@ -78,6 +79,15 @@ def first_of_each_way(found: list[Member]) -> set[str]:
 
 
 def first_of_each_status(found: list[Member]) -> set[str]:
+    """The first member of each kind, and the first for each status that is expected."""
+    first: dict[str, str] = {}
+    for member in found:
+        first.setdefault(member.kind, member.id)
+        first.setdefault(member.expected[0], member.id)
+    return set(first.values())
+
+
+def first_of_each_kind_and_status(found: list[Member]) -> set[str]:
     """The first member of each kind for each status that is expected."""
     first: dict[tuple[str, str], str] = {}
     for member in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -24,8 +25,22 @@ from tests.db import samples
 WRONG = "it, or a row of it in builds, findings, checks, measurements, was edited after it was stored"
 
 
+@pytest.fixture(scope="module")
+def filled_file(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Path:
+    """The database of `filled`, made once."""
+    with samples.new_store(tmp_path_factory.mktemp("filled"), empty_database) as store:
+        fill(store)
+        return store.path
+
+
 @pytest.fixture
-def filled(store: Store) -> Store:
+def filled(tmp_path: Path, filled_file: Path) -> Iterator[Store]:
+    """A store of one's own with what `fill` writes."""
+    with samples.new_store(tmp_path, filled_file) as opened:
+        yield opened
+
+
+def fill(store: Store) -> None:
     """Attempts 1 to 3 with verifications 1 to 4, one of them retracted; an import; a tag; an audit."""
     run = samples.settings()
     for number, speedup in ((1, 2.0), (2, 1.5)):
@@ -38,7 +53,6 @@ def filled(store: Store) -> Store:
     )
     store.tags.add([1], ["paper"])
     store.audits.record("2026-01-01T00:00:00.000+00:00", None, 1, samples.reproduction(1))
-    return store
 
 
 def checked(path: Path, anchor: str | None = None) -> tuple[Checked, dict[str, str]]:
