@@ -97,7 +97,7 @@ class ScoreQueries:
         return self._asked(lambda c: stale_attempts(c, filters or Filters()))
 
     def _asked(self, ask: Callable[[Connection], T]) -> T:
-        """The answer, within one read transaction. What changed since the last question is packed before.
+        """The answer, within one read transaction. Changed rows are packed before.
 
         Where the file cannot be written now, nothing is packed, and the question reads the tables instead.
         """

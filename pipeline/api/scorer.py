@@ -58,7 +58,7 @@ class Scorer:
 
     The program is text for the process that calls: it is built and run in the sandbox alone. Every result is
     kept in the workspace, as an attempt of the run. A program with a kept result is not verified again.
-    What the scorer starts ends with `close`, with the `with` block, or with the process.
+    Processes of the scorer end with `close`, with the `with` block, or with the caller's process.
     """
 
     def __init__(

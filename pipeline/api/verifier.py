@@ -165,7 +165,7 @@ def verify(
         verification = verify(Path("relu.py"), "level1/1", backend="cpp", size="small")
         verification.status, verification.measurement.speedup
 
-    What the candidate does wrong is `verification.status`, `no_code` where the text holds no program. Raises
+    A candidate's mistake is `verification.status`, `no_code` where the text holds no program. Raises
     UsageError for what the caller must change, MachineError for what this machine lacks.
     """
     rules = Rules(suite, unsafe, settings)

@@ -30,10 +30,10 @@ def audit(
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
-    """Verify again what leads the leaderboard: all of it, or a sample.
+    """Verify the leaders of the leaderboard again: all of them, or a sample.
 
-    What is found is kept, and the leaderboard shows it. Exit code 1 where a result does not hold, 3 where
-    none does not and one cannot be compared on this machine.
+    The findings are kept, and the leaderboard shows them. Exit code 1 where a result does not hold, 3 where
+    all others hold and one cannot be compared on this machine.
     """
     from kernelproof.db.store import open_store
     from kernelproof.engine.engine import Engine

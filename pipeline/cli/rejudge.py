@@ -46,7 +46,7 @@ def rejudge(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Verify a run's stored answers again, and ask nothing. What is not given stays as the run had it."""
+    """Verify a run's stored answers again, and ask nothing. Other settings stay as the run had them."""
     from kernelproof.errors import UsageError
 
     given = given_options(options, context)

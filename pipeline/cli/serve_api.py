@@ -110,7 +110,7 @@ def workers(
     launcher: LauncherOptions,
     storage: StorageOptions,
 ) -> None:
-    """Build and judge what the evaluation service has in its queue, until it is interrupted.
+    """Build and judge the queue of the evaluation service, until it is interrupted.
 
     With --local, --ray or --slurm: start workers there.
     """

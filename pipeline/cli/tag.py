@@ -20,7 +20,7 @@ def tag(
     *,
     storage: StorageOptions,
 ) -> None:
-    """Put tags on a run, for leaderboard --tag; nothing of what was judged changes."""
+    """Put tags on a run, for leaderboard --tag; no verdict changes."""
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
     from kernelproof.report.plain import say

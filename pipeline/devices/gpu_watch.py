@@ -175,7 +175,7 @@ def _strangers(pids: Collection[int], alone: bool) -> Iterator[Stranger]:
     same = bool(ours) or _numbers_are_ours()
     for pid in pids:
         if alone and not _numbers_are_ours():
-            yield Stranger(pid, "")  # whoever has that number here is another process
+            yield Stranger(pid, "")  # the process with that number here is another one
         elif pid not in ours:
             name = _name(pid)
             if name is not None and (same or _has_gpu_open(pid)):

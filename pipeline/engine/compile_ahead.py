@@ -1,9 +1,9 @@
 """The build stage where kernels are compiled when they are first called: the compile-only turn.
 
 The candidate is imported and called in a sandbox without a GPU, on tensors without memory. A driver that
-launches nothing stands in for CUDA's, so its kernels are compiled for this machine's GPU while that has
-another candidate. What the compiler leaves is kept by the source's content, and handed to the process that is
-judged. No other source ever gets it: a candidate that writes something else there deceives itself alone.
+launches nothing stands in for CUDA's, so its kernels are compiled for this machine's GPU while another
+candidate is on it. The compiler's output is kept by the source's content, and handed to the process that is
+judged. No other source ever gets it: a candidate that writes other things there harms only itself.
 """
 
 from __future__ import annotations

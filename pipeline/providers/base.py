@@ -58,7 +58,7 @@ class Question:
     tell: OnAsk = field(default=no_events, compare=False, repr=False)
     """Hears what becomes of the question before its answer comes."""
     room: Callable[[], Awaitable[None]] = field(default=always_room, compare=False, repr=False)
-    """Returns when whoever asks can take the answer. A provider to which many answers come at once awaits it
+    """Returns when the asker can take the answer. A provider to which many answers come at once awaits it
     before it reads each, so that they are not all in memory."""
 
     more_to_come: Callable[[], bool] = field(default=nothing_more, compare=False, repr=False)

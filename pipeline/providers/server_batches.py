@@ -252,7 +252,7 @@ class ServerBatches:
         pause = FIRST_POLL_S
 
         def say(how_far: str, wait_s: float, more: str) -> None:
-            # What matters most stands first: a screen may be narrow.
+            # The most important words stand first: a screen may be narrow.
             times = f"{_handed_over(batch)}, next look {at(time.time() + wait_s)} UTC"
             note = f"{how_far}{times}, {more}: {batch.id}"
             question.tell(AskEvent("batched", note=note, batch=batch.id))

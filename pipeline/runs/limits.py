@@ -107,7 +107,7 @@ class Budget:
 
     def _so_far(self) -> tuple[int, int, float]:
         if self._clock() - self._at >= REFRESH_S:
-            # What was answered since the last look is in the store by now.
+            # Answers since the last look are in the store by now.
             self._stored, self._since, self._at = self._read(), Spent(), self._clock()
         a, b = self._stored, self._since
         return a.answers + b.answers, a.tokens + b.tokens, a.cost_usd + b.cost_usd

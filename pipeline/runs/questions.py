@@ -10,7 +10,7 @@ def question_key(settings: RunSettings, key: AttemptKey, prompt: Prompt) -> str:
     """SHA-256 over the run's name, the model with its server and parameters, the prompt, sample and turn.
 
     How answers are judged is no part of it: other settings of the verification ask nothing again. The run's
-    name is: whoever gives another name wants fresh answers.
+    name is: another name means fresh answers.
     """
     return sha256_json(
         {

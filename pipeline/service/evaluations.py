@@ -60,7 +60,7 @@ async def follow(number: str, service: TheService, caller: Caller) -> StreamingR
 
 @router.delete("/{number}")
 def cancel(number: str, service: TheService, caller: Caller) -> dict[str, Any]:
-    """Cancels it, unless it has ended. What a worker has of it comes to nothing."""
+    """Cancels it, unless it has ended. A verdict that a worker still gives is refused."""
     service.mine(caller, number)
     service.store.service.evaluations.cancel(number)
     return service.answer(caller, number)

@@ -290,7 +290,7 @@ class Queue(RuleBasedStateMachine):
         self.ends[number] += was_open
 
     def teardown(self) -> None:
-        """Whatever is left is built and judged."""
+        """All that is left is built and judged."""
         assert self.sent_to.late_verdicts() == self.late["verdicts"]
         assert self.sent_to.late_builds() == self.late["builds"]
         for role in Role:

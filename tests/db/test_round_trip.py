@@ -1,4 +1,4 @@
-"""Whatever a noun holds comes back equal: odd Unicode, infinities, huge seeds, empty fields."""
+"""All that a record holds comes back equal: odd Unicode, infinities, huge seeds, empty fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who came first is served first, by a plain queue and by the cores; who gives up is no obstacle."""
+"""The first to come is served first, by a plain queue and by the cores; one that gives up is no obstacle."""
 
 from __future__ import annotations
 

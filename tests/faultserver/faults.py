@@ -211,7 +211,7 @@ async def headers_for_ever(writer: asyncio.StreamWriter, asked: Asked) -> None:
         await asyncio.sleep(0.02)
 
 
-# What follows is odd, and an answer all the same.
+# The following is odd, and an answer all the same.
 
 
 @fault

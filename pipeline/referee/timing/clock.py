@@ -47,7 +47,7 @@ class Round:
     baseline: list[float]
     candidate: list[float]
     host_ms: float
-    """The outer clock around the candidate's block. What the referee does meanwhile is taken off."""
+    """The outer clock around the candidate's block, without the referee's own work."""
     baseline_host_ms: float
     """The same around the baseline's."""
     session: int = 0
@@ -81,8 +81,8 @@ def call_ms(times: Sequence[float]) -> float:
 
     The first comes right after the process was let go on, with its caches cold, and takes longer to launch:
     by 0.03 to 0.16 ms on an H200 where nothing hides that. Where blocks hold few calls it would be much of
-    the median, and the ratio of the two sides depend on how many there are. What a candidate does in it for
-    the calls that follow is in the outer clock's time.
+    the median, and the ratio of the two sides would depend on their number. A candidate may do work in it
+    for the calls that follow: the outer clock's time holds that work.
     """
     return median(_settled(times))
 

@@ -52,8 +52,8 @@ class TimedOutputs:
     def wrong_beside(self, slot: SharedSlot, place: SharedSlot, seed: int) -> ErrorStatistics | None:
         """The same for a slot whose inputs both sides have had: the baseline has computed the answer.
 
-        What that finds wrong is held against the truth: a native result that errs itself says too little of
-        how far off one element may be.
+        An output that seems wrong is held against the truth: the native result has an error of its own, so it
+        does not tell how far off one element may be.
         """
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
             return self.wrong(place, slot.values(), seed)

@@ -26,7 +26,7 @@ class StoredImport:
 
 
 def store_import(store: Store, found: Found, settings: RunSettings) -> StoredImport:
-    """Stores all, or nothing. What the run has already stays as it is; a new claim about it is appended."""
+    """Stores all, or nothing. Programs that the run has already stay as they are; a new claim is appended."""
     items = [
         Imported(one.problem, one.response, one.extraction, one.reported or ReportedResult(source=one.id))
         for one in found.given

@@ -144,7 +144,7 @@ def compare_with_views(path: Path, board: Any) -> None:
 def test_packed_rows_follow_every_change(
     empty_database: Path, tmp_path: Path, made: list[Turn], data: st.DataObject
 ) -> None:
-    """Whatever is stored after the rows were packed is seen, as if nothing had been packed."""
+    """Rows that are stored after the packing are seen, as if nothing had been packed."""
     views = ("model", "problem", "kernel")
     with fresh(empty_database, tmp_path) as store:
         numbers = fill(store, RUN, made)

@@ -260,7 +260,7 @@ def test_an_empty_database_is_right(store: Store) -> None:
 @given(st.data())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_number_that_is_edited_is_found(filled: Store, data: st.DataObject) -> None:
-    """Whichever column of whichever row of evidence it is."""
+    """For each column of each row of evidence."""
     tables = sorted(set(APPEND_ONLY) - {"hash_chain", "findings"})
     with closing(sqlite3.connect(filled.path, isolation_level=None)) as connection:
         table = data.draw(st.sampled_from(tables))

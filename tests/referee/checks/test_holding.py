@@ -1,4 +1,4 @@
-"""Whoever runs while it is held has cheated, whatever let it go on; whoever only sleeps has not."""
+"""A process that runs while it is held has cheated, whatever let it go on; one that only sleeps has not."""
 
 from __future__ import annotations
 

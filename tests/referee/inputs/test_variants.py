@@ -167,7 +167,7 @@ def test_spikes_for_roots_and_logarithms_have_the_sign_of_what_is_drawn(
 
 
 def test_spikes_escape_a_sample_of_any_fixed_size() -> None:
-    """Who looks at one element in a hundred often sees none, and is wrong in many places in other calls."""
+    """A look at one element in a hundred often misses all, and in other calls hits many wrong places."""
     drawn, seen, counts = torch.rand(1000, 1000), 0, []
     for seed in range(60):
         changed = named("spikes").apply([drawn], seed)

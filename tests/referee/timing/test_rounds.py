@@ -76,7 +76,7 @@ def test_a_process_whose_first_call_takes_long_has_blocks_no_shorter(court: Cour
 
 
 def test_each_side_is_first_in_one_of_two_rounds(court: Court, tmp_path: Path) -> None:
-    """Who comes second has a warmer device, and other neighbours in time."""
+    """The second side has a warmer device, and other neighbours in time."""
     order = measured(PROBLEM.replace("0.5", "0"), 0.5, court, tmp_path).order
     pairs = list(zip(order[::2], order[1::2], strict=True))
     assert len(pairs) >= 2
