@@ -32,7 +32,15 @@ def main() -> None:
     for_overhead.add_argument(
         "--places", type=int, default=18, help="evaluations that the worker has at once"
     )
-    for_overhead.add_argument("--seconds", type=float, default=1.0, help="of the stand-in for an evaluation")
+    for_overhead.add_argument(
+        "--slots",
+        type=int,
+        default=16,
+        help="calls that the engine has at once; the worker's other places wait",
+    )
+    for_overhead.add_argument(
+        "--seconds", type=float, default=4.0, help="of the stand-in for an evaluation, on average"
+    )
     for_overhead.add_argument("--real", action="store_true", help="the real engine in place of the stand-in")
     for_overhead.add_argument("--together", action="store_true", help="all callers begin at the same moment")
     for_paired = one("paired", paired)
@@ -69,7 +77,7 @@ def _run(options: argparse.Namespace) -> None:
         memory.run(options.backend, options.in_flight, options.count, options.silent, options.output)
     else:
         seconds = None if options.real else options.seconds
-        more = options.places, seconds, options.together
+        more = options.places, options.slots, seconds, options.together
         loads = [overhead.Load(options.backend, options.count, number, *more) for number in options.in_flight]
         overhead.run(loads, options.output)
 

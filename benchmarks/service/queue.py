@@ -19,7 +19,8 @@ from typing import Any
 from benchmarks.candidates import Work, candidates, distinct
 from benchmarks.evidence import table
 from benchmarks.service.load import Connection
-from benchmarks.service.overhead import percentile, recorded_verdict
+from benchmarks.service.overhead import recorded_verdict
+from benchmarks.service.parts import percentile
 from benchmarks.service.running import Running, service, working
 from kernelproof.runs.sizes import choose_size
 

@@ -125,9 +125,12 @@ def test_the_service_says_when_to_come_again(service: Running) -> None:
     first, second = (at for method, _, at in way.requests if method == "POST")
     assert second - first >= 0.6
     late = Refusal(503, {"Retry_After": "100"})
-    with faulty(service, late) as way, Client(way.url, patience_s=5) as client:
-        with pytest.raises(MachineError, match="answers 503: not now"):
-            client.evaluate(Candidate(NO_PROGRAM, "relu"))
+    with (
+        faulty(service, late) as way,
+        Client(way.url, patience_s=5) as client,
+        pytest.raises(MachineError, match="answers 503: not now"),
+    ):
+        client.evaluate(Candidate(NO_PROGRAM, "relu"))
     assert len(way.requests) == 1
 
 
@@ -141,7 +144,10 @@ def test_a_batch_that_the_queue_has_no_place_for_is_sent_in_parts(service: Runni
 
 
 def test_a_failure_of_the_service_itself_is_not_asked_for_again(service: Running) -> None:
-    with faulty(service, Refusal(500)) as way, Client(way.url) as client:
-        with pytest.raises(MachineError, match="answers 500: not now"):
-            client.evaluate(Candidate(NO_PROGRAM, "relu"))
+    with (
+        faulty(service, Refusal(500)) as way,
+        Client(way.url) as client,
+        pytest.raises(MachineError, match="answers 500: not now"),
+    ):
+        client.evaluate(Candidate(NO_PROGRAM, "relu"))
     assert len(way.requests) == 1
