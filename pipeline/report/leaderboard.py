@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from kernelproof.db.scores.filters import CURRENT, Filters
@@ -54,7 +55,7 @@ def print_leaderboard(board: Leaderboard, console: Console) -> None:
         ):
             _print_scores([s for s in scores if place_of(s) == place], owners, console)
     for line in remarks(board):
-        console.print(line, soft_wrap=True)
+        console.print(line, soft_wrap=not console.is_terminal)
 
 
 def place_of(row: Scores | ProblemScores | KernelScores) -> Place:
@@ -93,10 +94,11 @@ def remarks(board: Leaderboard) -> list[str]:
     counts, said = board.counts, []
     if board.kernels and len(board.kernels) < counts.kernels:
         said.append(f"{len(board.kernels)} of {counts.kernels} kernels shown; --top shows more.")
-    unresolved = sum(scores.unresolved for scores in board.models)
-    if unresolved:
+    if unresolved := _unresolved(board):
         said.append(
-            f"{counted(unresolved, 'correct sample')} of unresolved pace: counted with 1 as speedup at most."
+            f"{unresolved} of unresolved pace: the times vary too much for a claim, so the speedup counts as "
+            "1 at most. On a quieter machine, kernelproof rejudge RUN --again measures again; --seconds 20 "
+            "takes more time for it."
         )
     if counts.unfinished:
         unfinished = counted(counts.unfinished, "attempt")
@@ -114,6 +116,16 @@ def remarks(board: Leaderboard) -> list[str]:
             + ("; --policy any shows them." if board.filters.policy == CURRENT else ".")
         )
     return said
+
+
+def _unresolved(board: Leaderboard) -> str:
+    """How many results of unresolved pace the tables count; empty for none."""
+    samples = sum(s.unresolved for s in (board.models or board.runs or board.templates or board.strategies))
+    if samples:
+        return counted(samples, "correct sample")
+    shown = [kernel.kernel for kernel in board.kernels] or [problem.best for problem in board.problems]
+    kernels = sum(best is not None and best.pace is Pace.UNRESOLVED for best in shown)
+    return counted(kernels, "kernel") if kernels else ""
 
 
 def nothing(board: Leaderboard, deed: str) -> str:
@@ -171,7 +183,13 @@ def _print_problems(results: list[ProblemScores], console: Console) -> None:
         # An edited problem is another problem.
         rows = [_problem_row(result, edited=versions[result.problem_id] > 1) for result in results]
         columns = (_NAME, *_KERNEL_TABLE, Column("correct", spare=4), *_KERNEL_END)
-        console.print(fitting(columns, rows, console))
+        _print_table(fitting(columns, rows, console), console)
+
+
+def _print_table(table: Table, console: Console) -> None:
+    """A table, and a line below it that is empty."""
+    console.print(table)
+    console.print()
 
 
 def _problem_row(result: ProblemScores, *, edited: bool) -> Row:
@@ -206,7 +224,7 @@ def _print_kernels(results: list[KernelScores], console: Console) -> None:
         rows: list[Row] = [
             [Text(clean(r.problem_id)), *_kernel_times(r.kernel), *_kernel_end(r.kernel)] for r in results
         ]
-        console.print(fitting((_NAME, *_KERNEL_TABLE, *_KERNEL_END), rows, console))
+        _print_table(fitting((_NAME, *_KERNEL_TABLE, *_KERNEL_END), rows, console), console)
 
 
 def _name(title: str, get: Callable[[Scores], str | None]) -> tuple[Column, Callable[[Scores], Text]]:
@@ -246,7 +264,7 @@ _FUNNEL = (
     Column("built", spare=1),
     Column("tokens/correct", spare=2, optional=True),
     Column("$/correct", spare=3, optional=True),
-    Column("statuses of samples", number=False, name=True),
+    Column("statuses of samples", number=False, name=True, listed=True),
 )
 Owners = Sequence[tuple[Column, Callable[[Scores], Text]]]
 
@@ -257,7 +275,7 @@ def _print_scores(results: list[Scores], owners: Owners, console: Console) -> No
         columns = [column for column, _ in owners]
         for more, cells in ((_FIGURES, _figures), (_FUNNEL, _funnel)):
             rows = [[*(name(scores) for _, name in owners), *cells(scores)] for scores in results]
-            console.print(fitting((*columns, *more), rows, console))
+            _print_table(fitting((*columns, *more), rows, console), console)
 
 
 def _figures(s: Scores) -> Row:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -46,6 +47,8 @@ class Column:
     """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
     optional: bool = False
     """Left out where no row has anything in it."""
+    listed: bool = False
+    """Entries with `, ` between them: folded between entries, not within one."""
 
 
 Rows = Sequence[Sequence[Text | str]]
@@ -65,8 +68,31 @@ def fitting(columns: Sequence[Column], rows: Rows, console: Console) -> Table:
         chosen = [columns[i] for i in kept]
         cells = [[row[i] for i in kept] for row in rows]
         if not spare or width_of(table_of(chosen, cells, NAME_WIDTH), console) <= console.width:
-            return table_of(chosen, cells, console.width)
+            return table_of(chosen, _folded(chosen, cells, console), console.width)
         kept.remove(spare.pop(0))
+
+
+def _folded(columns: Sequence[Column], rows: Rows, console: Console) -> Rows:
+    """The rows with line ends between the entries of listed columns, where one line has no room for all."""
+    for place, column in enumerate(columns):
+        if column.listed:
+            bare = [[*row[:place], "", *row[place + 1 :]] for row in rows]
+            others = width_of(table_of(columns, bare, console.width), console) - cell_len(column.title)
+            room = console.width - others
+            rows = [[*row[:place], _lines(str(row[place]), room), *row[place + 1 :]] for row in rows]
+    return rows
+
+
+def _lines(entries: str, room: int) -> str:
+    """Entries in lines of up to `room` characters; a longer entry has a line of its own."""
+    lines = [""]
+    for entry in entries.split(", "):
+        longer = f"{lines[-1]}, {entry}" if lines[-1] else entry
+        if lines[-1] and cell_len(longer) >= room:  # the last character is a comma's
+            lines.append(entry)
+        else:
+            lines[-1] = longer
+    return ",\n".join(lines)
 
 
 def table_of(columns: Sequence[Column], rows: Rows, longest_name: int | None = None) -> Table:

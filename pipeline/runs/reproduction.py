@@ -124,11 +124,14 @@ def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
         return Finding.SAME, f"{now.status} both times"
     if then.settings.threads != now.settings.threads:
         threads = f"threads {then.settings.threads} then, {now.settings.threads} now"
-        return Finding.NOT_COMPARABLE, f"correct both times; {threads}"
+        return Finding.NOT_COMPARABLE, f"correct both times, but the times are not compared: {threads}"
     decisive = [*DECISIVE, *(() if backend(now.settings.backend).on_gpu else DECISIVE_CPU)]
     changed = [name for name in environment_differences(then, now) if name in decisive]
     if changed:
-        return Finding.NOT_COMPARABLE, f"correct both times; other {', '.join(changed)}"
+        return (
+            Finding.NOT_COMPARABLE,
+            f"correct both times, but the times are not compared: other {', '.join(changed)}",
+        )
     return _compare_times(then.measurement, now.measurement, *_elsewhere(then, now))
 
 

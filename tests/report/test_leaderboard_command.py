@@ -17,7 +17,7 @@ from kernelproof.db.store import Store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.board_columns import FIELDS
 from kernelproof.report.leaderboard import print_leaderboard
-from kernelproof.types import ErrorClass, Flag, Status, VerifySettings
+from kernelproof.types import ErrorClass, Flag, Pace, Status, VerifySettings
 from tests.db import samples
 from tests.report.conftest import Command
 
@@ -207,9 +207,25 @@ def test_80_columns_hold_what_matters_unbroken(store: Store) -> None:
         "replay:demo",
         "#1",
     ]
-    below = " ".join(" ".join(lines).split())
     for status in (Status.CORRECT, *failures):
-        assert f"1 {status}" in below
+        assert any(f"1 {status}" in line for line in lines), "a count stands beside its status"
+    heads_at = [place - 1 for place, line in enumerate(lines) if set(line) == {"─"}]
+    assert [lines[place - 1] for place in heads_at[1:]] == ["", ""], "tables stand apart"
+
+
+def test_unresolved_results_say_what_to_do_whatever_is_asked_for(store: Store, command: Command) -> None:
+    unresolved = samples.measurement(1.5).model_copy(update={"pace": Pace.UNRESOLVED})
+    judged = samples.verification(samples.problem(1), speedup=1.5)
+    attempt = samples.begin(store, samples.problem(1), samples.settings())
+    store.record_response(attempt, samples.response())
+    store.record_extraction(attempt, samples.extraction())
+    store.record_verification(attempt, judged.model_copy(update={"measurement": unresolved}))
+    store.finish_attempt(attempt, Status.CORRECT)
+    for view, counted in (("model", "correct sample"), ("run", "correct sample"), ("kernel", "kernel")):
+        printed = command("leaderboard", "--by", view)
+        assert f"1 {counted} of unresolved pace" in printed and "rejudge RUN --again" in printed
+    samples.judge(store, samples.problem(1), samples.settings(), speedup=2.0, sample=1)
+    assert "unresolved pace" not in command("leaderboard", "--by", "problem"), "the best is resolved"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])

@@ -66,9 +66,10 @@ def _lacking(settings: VerifySettings) -> str | None:
     """Says what the candidate's backend needs and this machine has not; None where nothing is missing."""
     if settings.backend not in BACKENDS:
         there = ", ".join(names())
-        return f"it was judged with the backend {settings.backend!r:.60}, and there are {there}"
+        judged = f"it was judged with the backend {settings.backend!r:.60}"
+        return f"{judged}, and there are {there}: nothing was run"
     if device_for(settings.backend) is None:
-        return f"the backend {settings.backend} needs a GPU, and this machine has none"
+        return f"the backend {settings.backend} needs a GPU, and this machine has none: nothing was run"
     return None
 
 

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, models, records
-from kernelproof.db.store import Store
+from kernelproof.db.store import Store, open_store
 from kernelproof.types import Interval, Measurement, Pace, RunSettings, Status
 from tests.db import samples
 from tests.db.scores.reference import Turn
 
 STATUSES = ("correct", "correct", "correct", "wrong_output", "build_error", "infrastructure_error", "no_code")
 MOMENT = "2026-01-01T00:00:00.000+00:00"
+
+
+@contextmanager
+def fresh(empty: Path, folder: Path) -> Iterator[Store]:
+    """A store in a file that is there for one example."""
+    path = folder / "example.sqlite"
+    for file in folder.glob("example.sqlite*"):
+        file.unlink()
+    shutil.copy(empty, path)
+    with open_store(path, create=False) as store:
+        yield store
+
+
+def words(turn: Turn) -> str:
+    """Words of an attempt's own, in its question and its answer."""
+    return f"{turn.problem}, sample {turn.sample}, turn {turn.turn}"
 
 
 def turns(problems: int = 4, samples_each: int = 6, most_turns: int = 3) -> st.SearchStrategy[list[Turn]]:
@@ -57,10 +76,12 @@ def _fill(session: Session, run: RunSettings, made: Sequence[Turn], more: dict[s
         number = records.problem_row(session, problem)
         row = models.Attempt(run_id=run_id, problem=number, sample=turn.sample, turn=turn.turn)
         row.status, row.created = turn.status, MOMENT
+        row.prompt = records.prompt_row(session, samples.prompt(f"Question on {words(turn)}"))
         session.add(row)
         session.flush()
         numbers.append(row.id)
-        attempts.append(session, row.id, records.response_row(session, samples.response()))
+        answer = samples.response(f"Answer on {words(turn)}")
+        attempts.append(session, row.id, records.response_row(session, answer))
         if turn.status != "no_code":
             judged = samples.verification(problem, Status(turn.status), verify=run.verify, **more)
             measured = judged.model_copy(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kernelproof.db.scores.records import Scores
-from kernelproof.db.store import Store, open_store
 from kernelproof.types import Status
 from tests.db import samples
 from tests.db.scores import reference
-from tests.db.scores.filling import fill, turns
+from tests.db.scores.filling import fill, fresh, turns
 from tests.db.scores.reference import Turn
 
 RUN = samples.settings()
@@ -30,17 +27,6 @@ ALIKE = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
-
-@contextmanager
-def fresh(empty: Path, folder: Path) -> Iterator[Store]:
-    """A store in a file that is there for one example."""
-    path = folder / "example.sqlite"
-    for file in folder.glob("example.sqlite*"):
-        file.unlink()
-    shutil.copy(empty, path)
-    with open_store(path, create=False) as store:
-        yield store
 
 
 def near(expected: float | None) -> Any:
