@@ -1,46 +1,41 @@
 """A cluster on one machine whose daemons are killed while they work.
 
-An API, builders and judges run as processes, and small candidates are sent all the time. The kinds are killed
-in turn by SIGKILL: a builder or judge only while it has an evaluation, and each kill waits until something
-was built or ended since the one before. A daemon that was killed is started again.
+APIs, builders and judges run as processes, several of each kind, and candidates are sent all the time. The
+kinds are killed in turn by SIGKILL: a builder or judge only while it has an evaluation, at a random moment
+after that was seen. One that was killed is started again at once. Some are stopped instead (SIGSTOP) until
+their leases have passed to others, and go on then: what they bring has to be refused.
 """
 
 from __future__ import annotations
 
+import os
 import random
-import re
+import signal
+import socket
 import sqlite3
-import subprocess
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
-from kernelproof.client import Candidate, Client, Evaluated
-from kernelproof.errors import MachineError
-from tests.cli import material
-from tests.cli.program import Program, kill
+from kernelproof.problems import open_suite
+from kernelproof.types import VerifySettings
+from tests.cli.program import Program
+from tests.service import mortal
+from tests.service.history import History
+from tests.service.senders import KNOWN, Senders, wait
 
-DAEMONS = {"api": 1, "builder": 2, "judge": 2}
-"""How many of each kind run."""
-SENDERS, BATCH = 2, 6
-"""Callers, each of which sends so many and waits for all of them before it sends more."""
-LIMIT_S = 240.0
-"""So long nothing may happen before the run is given up."""
-LATEST_S = 0.6
-"""A kill comes at a random moment until so long after the event that it waited for."""
-_LOOK_S = 0.02
-_MADE: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("wrong_output", material.wrong),
-    ("no_code", lambda name: f"an answer that holds no program: {name}"),
-    ("correct", material.right),
-    ("build_error", material.uncompilable),
-)
+KINDS = ("api", "builder", "judge")
+REAL = {"api": 3, "builder": 1, "judge": 1}
+"""How many of each kind run as users have them."""
+STAND_INS = {"api": 0, "builder": 2, "judge": 3}
+LATEST_S = 0.3
+"""A kill comes at a random moment until so long after its daemon was seen to have work."""
+STOPS = 20
+"""After so many kills a daemon is stopped."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +44,21 @@ class Killed:
 
     kills: dict[str, int]
     """By kind."""
+    real: int
+    """Kills of daemons without a stand-in."""
     evaluations: int
-    unexpected: list[str]
-    """Evaluations that did not end as they should: what came in place of what."""
-    stored: int
-    """Attempts in the database."""
-    distinct: int
-    """Attempts that are some evaluation's result."""
-    takings: int
+    changes: dict[str, int]
+    """Changes of states in the queue, as the database noted them."""
+    wrong: list[str]
+    """What must not be."""
+    stopped: int
+    """Daemons that were stopped until their leases had passed to others."""
+    brought_late: int
+    """How many of these brought something afterwards, which was refused."""
     late_verdicts: int
     late_builds: int
-    rebuilds: int
+    stored: int
+    """Attempts in the database."""
     check: str
     """The first line that `kernelproof db check` wrote; it exited with 0."""
     seconds: float
@@ -67,7 +66,7 @@ class Killed:
     @property
     def is_sound(self) -> bool:
         """Whether nothing was lost, and nothing is stored twice."""
-        return not self.unexpected and self.evaluations == self.stored == self.distinct
+        return not self.wrong and self.evaluations == self.stored
 
 
 def killing(
@@ -75,168 +74,263 @@ def killing(
 ) -> Killed:
     """Kills so many daemons of a cluster in the program's workspace, until all that was sent has ended.
 
-    Raises AssertionError where nothing happens for LIMIT_S, or `kernelproof db check` finds something.
+    Ctrl-C ends the killing, and what was sent still ends. Raises AssertionError where nothing happens for
+    LIMIT_S, or `kernelproof db check` finds something.
     """
-    began, chance = time.monotonic(), random.Random(seed)
-    with _cluster(program, suite) as cluster, closing(cluster.books()) as books:
-        senders = Senders(cluster)
-        try:
-            done = Counter[str]()
-            for number in range(kills):
-                kind = list(DAEMONS)[number % len(DAEMONS)]
-                _kill_one(cluster, books, kind, chance, senders)
-                done[kind] += 1
-                if (number + 1) % 10 == 0:
-                    say(f"{number + 1} kills after {time.monotonic() - began:.0f} s: {_states(books)}")
-        finally:
+    began, chance, done = time.monotonic(), random.Random(seed), Counter[str]()
+    cluster = Cluster(program, suite)
+    try:
+        cluster.begin()
+        history = History(cluster.database)
+        history.begin()
+        with closing(cluster.books()) as books:
+            senders = Senders(cluster.urls)
+            stops = Stops(cluster, books)
+            try:
+                for number in range(kills):
+                    kind = KINDS[number % len(KINDS)]
+                    daemon = _kill_one(cluster, books, kind, chance, senders)
+                    done[kind] += 1
+                    done["real"] += daemon.is_real
+                    stops.look()
+                    if number % STOPS == STOPS // 2:
+                        stops.stop_one(chance)
+                    if (number + 1) % 25 == 0:
+                        load = f"load {os.getloadavg()[0]:.1f}"
+                        passed = f"{time.monotonic() - began:.0f} s"
+                        say(f"{number + 1} kills after {passed}, {load}: {_states(books)}")
+            except KeyboardInterrupt:
+                say("interrupted; what was sent still ends")
+            stops.finish()
             ended = senders.ended()
-        figures = _figures(books)
-    check = program.run("db", "check").stdout.partition("\n")[0]
-    unexpected = [f"{found} for {wanted}" for wanted, found in ended if wanted != found]
-    seconds = round(time.monotonic() - began, 1)
-    return Killed(dict(done), len(ended), unexpected, check=check, seconds=seconds, **figures)
+            late = books.execute("SELECT sum(late_verdicts), sum(late_builds) FROM evaluations").fetchone()
+            stored = books.execute("SELECT count(*) FROM attempts").fetchone()[0]
+    finally:
+        cluster.end()
+    changes, wrong = history.end()
+    wrong += [f"{found} for {wanted}" for wanted, found in ended if wanted != found]
+    return Killed(
+        kills={kind: done[kind] for kind in KINDS},
+        real=done["real"],
+        evaluations=len(ended),
+        changes=dict(changes),
+        wrong=wrong,
+        stopped=stops.stopped,
+        brought_late=stops.brought_late,
+        late_verdicts=late[0],
+        late_builds=late[1],
+        stored=stored,
+        check=program.run("db", "check").stdout.partition("\n")[0],
+        seconds=round(time.monotonic() - began, 1),
+    )
+
+
+@dataclass
+class Daemon:
+    """One process of the cluster."""
+
+    kind: str
+    process: BaseProcess
+    is_real: bool
+    port: int = 0
+    """Of an API."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self.process.pid is not None
+        return self.process.pid
+
+    @property
+    def answers(self) -> bool:
+        """Whether something listens at its port."""
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
 
 
 class Cluster:
-    """The daemons of one machine, by kind. `url` is where the API is now."""
+    """The daemons of one machine."""
 
     def __init__(self, program: Program, suite: Path) -> None:
         self._program, self._suite = program, suite
-        self.url = ""
-        self.running: dict[str, list[subprocess.Popen[str]]] = {kind: [] for kind in DAEMONS}
-        for kind, number in DAEMONS.items():
-            for _ in range(number):
-                self.start(kind)
+        self._forks = mortal.context()
+        self._verdicts = program.workspace / "verdicts.json"
+        self.database = program.workspace / "db" / "attempts.sqlite"
+        self.running: list[Daemon] = []
+        self.urls: list[str] = []
 
-    def start(self, kind: str) -> None:
-        """Starts one more of a kind; an API answers when this returns."""
-        if kind != "api":
-            role = "build" if kind == "builder" else kind
-            self.running[kind].append(
-                self._program.start("workers", "--role", role, "--artefacts", "artefacts")
-            )
-            return
-        usual = ("--suite", self._suite, "--backend", "cpp", "--trials", 1, "--no-measure", "--port", 0)
-        process = self._program.start("serve-api", "--no-worker", *usual)
-        self.running[kind].append(process)
-        assert process.stdout is not None and process.stderr is not None
-        line = process.stdout.readline()
-        found = re.match(r"(http://\S+) serves", line)
-        assert found is not None, line + process.stderr.read()
-        self.url = found[1]
+    def begin(self) -> None:
+        """Starts all; every API answers when this returns."""
+        problem = open_suite(self._suite).find("relu")
+        settings = VerifySettings(backend="cpp", trials=1, measure=False)
+        sources = [source for status, source in KNOWN.items() if status != "no_code"]
+        mortal.record(sources, problem, settings, self._program.cache, self._verdicts)
+        for kind in KINDS:
+            for number in range(REAL[kind] + STAND_INS[kind]):
+                self.start(kind, real=number < REAL[kind], port=_free_port() if kind == "api" else 0)
+            if kind == "api":
+                wait(lambda: all(each.answers for each in self.running), "no API answers")
+        self.urls = [f"http://127.0.0.1:{each.port}" for each in self.running if each.kind == "api"]
 
-    def kill(self, kind: str, process: subprocess.Popen[str]) -> None:
-        """Kills one, and starts another of its kind."""
-        assert process.poll() is None, f"a daemon ended by itself ({kind}): {process.communicate()}"
-        self.running[kind].remove(process)
-        kill(process)
-        self.start(kind)
+    def start(self, kind: str, *, real: bool, port: int = 0) -> None:
+        """Starts one more of a kind."""
+        if kind == "api":
+            usual = ("--suite", self._suite, "--backend", "cpp", "--trials", 1, "--no-measure", "--no-live")
+            words: tuple[object, ...] = ("serve-api", "--no-worker", *usual, "--port", port)
+            words += ("--max-losses", 1_000_000)  # any of them may be lost so often by chance
+        else:
+            words = ("workers", "--role", "build" if kind == "builder" else kind, "--artefacts", "artefacts")
+            words += ("--places", 3)
+        place = self._program.workspace
+        verdicts = None if real else self._verdicts
+        process = mortal.start(self._forks, words, self._program.environment, place, verdicts)
+        self.running.append(Daemon(kind, process, real, port))
+
+    def kill(self, daemon: Daemon) -> None:
+        """Kills one, and starts another like it."""
+        self.remove(daemon)
+        self.start(daemon.kind, real=daemon.is_real, port=daemon.port)
+
+    def remove(self, daemon: Daemon) -> None:
+        """Kills one."""
+        if daemon in self.running:
+            self.running.remove(daemon)
+        daemon.process.kill()
+        daemon.process.join(60)
 
     def end(self) -> None:
         """Kills all."""
-        for process in (each for several in self.running.values() for each in several):
-            kill(process)
+        for daemon in list(self.running):
+            self.remove(daemon)
+
+    def log(self) -> str:
+        """The end of what daemons wrote."""
+        return (self._program.workspace / "daemons.log").read_text()[-2000:]
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether somebody can write into the database now."""
+        with closing(sqlite3.connect(self.database, timeout=1, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                return False
+        return True
 
     def books(self) -> sqlite3.Connection:
         """The database, to read."""
-        place = self._program.workspace / "db" / "attempts.sqlite"
-        return sqlite3.connect(f"file:{place}?mode=ro", uri=True, timeout=60)
+        return sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=60)
 
 
-@contextmanager
-def _cluster(program: Program, suite: Path) -> Iterator[Cluster]:
-    cluster = Cluster(program, suite)
-    try:
-        yield cluster
-    finally:
-        cluster.end()
+@dataclass
+class Stops:
+    """Daemons that are stopped until what they had is another's, and then go on."""
 
+    cluster: Cluster
+    books: sqlite3.Connection
+    stopped: int = 0
+    brought_late: int = 0
+    _waiting: list[tuple[Daemon, dict[str, int]]] = field(default_factory=list)
+    """With the tokens of what it had."""
+    _back: list[tuple[Daemon, list[str], int, float]] = field(default_factory=list)
+    """What it had, the late ones among them when it went on, and the moment."""
 
-class Senders:
-    """Callers in threads of their own, who send until they are told to end."""
+    def stop_one(self, chance: random.Random) -> None:
+        """Stops a stand-in that has work, and starts another in its place."""
+        wait(lambda: self._stop_one(chance), "no stand-in has work")
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster, self._numbers = cluster, count()
-        self._ended: list[tuple[str, str]] = []
-        self._stop, self._lock = threading.Event(), threading.Lock()
-        self.trouble: list[Exception] = []
-        self._threads = [threading.Thread(target=self._send, daemon=True) for _ in range(SENDERS)]
-        for thread in self._threads:
-            thread.start()
+    def _stop_one(self, chance: random.Random) -> bool:
+        """Whether there was one, which had work when it was stopped."""
+        owned = _owned(self.books)
+        found = [each for each in self.cluster.running if each.pid in owned and not each.is_real]
+        if not found:
+            return False
+        daemon = chance.choice(found)
+        os.kill(daemon.pid, signal.SIGSTOP)
+        had = _owned(self.books).get(daemon.pid)
+        if had is None or not self.cluster.is_writable:  # it has the file's lock: nobody could go on
+            os.kill(daemon.pid, signal.SIGCONT)
+            return False
+        self.cluster.running.remove(daemon)
+        self.cluster.start(daemon.kind, real=False)
+        self._waiting.append((daemon, had))
+        return True
 
-    def ended(self) -> list[tuple[str, str]]:
-        """Ends after the batches under way: of each evaluation the status that was expected, and its own."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(LIMIT_S)
-            assert not thread.is_alive(), "evaluations did not end"
-        assert not self.trouble, self.trouble
-        return self._ended
+    def look(self) -> None:
+        """Has those go on whose leases have passed, and ends those that brought something."""
+        for daemon, had in list(self._waiting):
+            if not self._held(daemon, had):
+                self._waiting.remove((daemon, had))
+                self._back.append((daemon, list(had), self._late(had), time.monotonic()))
+                os.kill(daemon.pid, signal.SIGCONT)
+                self.stopped += 1
+        for each in list(self._back):
+            daemon, numbers, before, since = each
+            late = self._late(numbers) > before
+            if late or time.monotonic() > since + mortal.LEASE_S:
+                self._back.remove(each)
+                self.brought_late += late
+                self.cluster.remove(daemon)
 
-    def _send(self) -> None:
-        try:
-            while not self._stop.is_set():
-                made = [self._made() for _ in range(BATCH)]
-                found = self._evaluated([candidate for _, candidate in made])
-                with self._lock:
-                    pairs = zip(made, found, strict=True)
-                    self._ended += [(wanted, one.status or one.state) for (wanted, _), one in pairs]
-        except Exception as error:
-            self.trouble.append(error)
+    def finish(self) -> None:
+        """Until all went on and were ended."""
 
-    def _made(self) -> tuple[str, Candidate]:
-        with self._lock:
-            number = next(self._numbers)
-        wanted, make = _MADE[number % len(_MADE)]
-        return wanted, Candidate(make(f"made_{number}"), "relu")
+        def over() -> bool:
+            self.look()
+            return not self._waiting and not self._back
 
-    def _evaluated(self, candidates: list[Candidate]) -> list[Evaluated]:
-        """Their ends, whichever API answers. Raises MachineError where none does."""
-        last = time.monotonic() + LIMIT_S
-        while True:
-            try:
-                with Client(self._cluster.url, patience_s=0.5) as client:
-                    return client.evaluate_many(candidates)
-            except MachineError:
-                if time.monotonic() > last:
-                    raise
+        wait(over, "what a stopped daemon had is taken by no other")
+
+    def _held(self, daemon: Daemon, had: dict[str, int]) -> bool:
+        """Whether it still has one of those."""
+        return any(_owned(self.books).get(daemon.pid, {}).get(each) == token for each, token in had.items())
+
+    def _late(self, numbers: list[str] | dict[str, int]) -> int:
+        marks = ",".join("?" * len(numbers))
+        late = f"SELECT sum(late_verdicts + late_builds) FROM evaluations WHERE id IN ({marks})"
+        return int(self.books.execute(late, list(numbers)).fetchone()[0] or 0)
 
 
 def _kill_one(
     cluster: Cluster, books: sqlite3.Connection, kind: str, chance: random.Random, senders: Senders
-) -> None:
-    """Waits until something was built or ended, and one of this kind has work; then kills it."""
-    before, last, victims = _progress(books), time.monotonic() + LIMIT_S, list[Any]()
-    while not victims:
+) -> Daemon:
+    """Waits until one of this kind has work, kills it, and says which one it was."""
+    found = list[Daemon]()
+
+    def seen() -> bool:
         assert not senders.trouble, senders.trouble
-        assert time.monotonic() < last, f"nothing happens any more: {_states(books)}"
-        time.sleep(_LOOK_S)
-        if _progress(books) == before:
-            continue
-        time.sleep(chance.uniform(0, LATEST_S))
-        owners = _owners(books)
-        victims = [each for each in cluster.running[kind] if kind == "api" or each.pid in owners]
-    cluster.kill(kind, chance.choice(victims))
+        ended = [each.kind for each in cluster.running if not each.process.is_alive()]
+        assert not ended, f"daemons ended by themselves ({ended}): {cluster.log()}"
+        owned = _owned(books)
+        mine = [each for each in cluster.running if each.kind == kind]
+        found[:] = [each for each in mine if (each.answers if kind == "api" else each.pid in owned)]
+        return bool(found)
+
+    wait(seen, "nothing happens any more")
+    time.sleep(chance.uniform(0, LATEST_S))
+    daemon = chance.choice(found)
+    cluster.kill(daemon)
+    return daemon
 
 
-def _progress(books: sqlite3.Connection) -> tuple[int, int]:
-    """Evaluations that were built, and those that ended."""
-    found: tuple[int, int] = books.execute("SELECT count(built), count(finished) FROM evaluations").fetchone()
+def _owned(books: sqlite3.Connection) -> dict[int, dict[str, int]]:
+    """By process id: what it has, with the tokens."""
+    taken = "SELECT owner, id, token FROM evaluations WHERE state IN ('building', 'running')"
+    found: dict[int, dict[str, int]] = {}
+    for owner, number, token in books.execute(taken):
+        found.setdefault(int(owner.split(":")[1]), {})[number] = token
     return found
-
-
-def _owners(books: sqlite3.Connection) -> set[int]:
-    """Process ids of those that have an evaluation."""
-    rows = books.execute("SELECT DISTINCT owner FROM evaluations WHERE state IN ('building', 'running')")
-    return {int(owner.split(":")[1]) for (owner,) in rows}
 
 
 def _states(books: sqlite3.Connection) -> dict[str, int]:
     return dict(books.execute("SELECT state, count(*) FROM evaluations GROUP BY state"))
 
 
-def _figures(books: sqlite3.Connection) -> dict[str, int]:
-    names = ("takings", "late_verdicts", "late_builds", "rebuilds", "distinct", "stored")
-    sums = "sum(token), sum(late_verdicts), sum(late_builds), sum(rebuilds), count(DISTINCT attempt_id)"
-    row = books.execute(f"SELECT {sums}, (SELECT count(*) FROM attempts) FROM evaluations").fetchone()
-    return dict(zip(names, row, strict=True))
+def _free_port() -> int:
+    """A port of those that no connection gets by itself, so that it is free again after a kill."""
+    for port in random.Random().sample(range(10_000, 30_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
