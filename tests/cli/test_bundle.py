@@ -16,6 +16,7 @@ from kernelproof.types.bundle import Bundled
 from tests.cli import material
 from tests.cli.conftest import working_in
 from tests.cli.program import Program
+from tests.db import samples
 from tests.runs.bundles import forging
 
 
@@ -88,10 +89,10 @@ def test_a_wrong_candidate_that_is_claimed_to_be_right(program: Program, tmp_pat
     assert "  cpu: Test CPU then" in done.stdout
 
 
-def test_what_was_edited_is_named_and_not_run(program: Program, sound: Path, tmp_path: Path) -> None:
+def test_what_was_edited_is_named_and_not_run(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "forged.bundle"
-    members = forging.unzipped(sound.read_bytes())
-    members["attempts/1/candidate.py"] += b"\nprint('ran')\n"
+    members = forging.members(forging.attempt())
+    members["attempts/17/candidate.py"] += b"\nprint('ran')\n"
     path.write_bytes(forging.zipped(members))
     done = program.run("reproduce", path, "--trust-problems", code=1)
     first, second, *named = done.stdout.splitlines()
@@ -99,7 +100,7 @@ def test_what_was_edited_is_named_and_not_run(program: Program, sound: Path, tmp
         f"{path}: tampered",
         "the bundle is not what its manifest says; nothing was run",
     )
-    assert len(named) == 1 and named[0].startswith("  tampered: attempts/1/candidate.py has ")
+    assert len(named) == 1 and named[0].startswith("  tampered: attempts/17/candidate.py has ")
     found = json.loads(program.run("reproduce", path, "--trust-problems", "--json", code=1).stdout)
     assert found["reproductions"] == [] and len(found["tampering"]) == 1
 
@@ -151,6 +152,7 @@ def test_one_of_several_is_chosen(program: Program, tmp_path: Path) -> None:
     assert "has no attempt 4; it has 3, 18" in program.run("reproduce", path, "--attempt", 4, code=2).stderr
 
 
+@pytest.mark.ci
 def test_the_same_attempt_gives_the_same_bytes(
     program: Program, measured: Path, sound: Path, tmp_path: Path
 ) -> None:
@@ -162,8 +164,12 @@ def test_the_same_attempt_gives_the_same_bytes(
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".bundle")] == ["again.bundle"]
 
 
-def test_what_makes_no_bundle(program: Program, stored: Program, measured: Path, tmp_path: Path) -> None:
+def test_what_makes_no_bundle(
+    program: Program, stored: Program, empty_database: Path, tmp_path: Path
+) -> None:
     (tmp_path / "there").mkdir()
+    with samples.new_store(tmp_path / "measured", empty_database) as store:
+        samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
 
     def told(*words: object, code: int = 2) -> str:
         return program.run("bundle", *words, code=code).stderr
@@ -172,7 +178,7 @@ def test_what_makes_no_bundle(program: Program, stored: Program, measured: Path,
     assert "give one attempt, or filters" in told("1", "--level", "1", "-o", tmp_path / "x")
     assert "attempt 1 was never verified" in told("1", "-o", tmp_path / "x")
     assert "no measured result that passes these filters ranks" in told("--all-ranked", "-o", tmp_path / "x")
-    kept = ("1", "--workspace", measured)
+    kept = ("1", "--workspace", tmp_path / "measured")
     assert "is no file" in told(*kept, "-o", tmp_path / "there")
     assert "cannot be written: No such file" in told(*kept, "-o", tmp_path / "no" / "x", code=3)
     assert not (tmp_path / "x").exists()

@@ -86,6 +86,7 @@ def test_nobody_reads_what_becomes_of_files(
     assert program.attempts()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["plain", "json"])
 def test_nobody_reads_a_tuning(program: Program, suite: Path, tmp_path: Path, form: tuple[str, ...]) -> None:
     file = tmp_path / "wrong.py"
@@ -113,7 +114,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", ["generate", pytest.param("generate as JSON", marks=pytest.mark.ci)])
 def test_a_reader_of_a_long_command_goes_away(
     program: Program, suite: Path, tmp_path: Path, name: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,8 @@ HEAVY = {"torch", "sqlalchemy", "alembic", "openai", "pydantic", "anyio", "numpy
 def offered(program: Program, *words: str) -> list[str]:
     """What bash would offer after these words, the last of which is not complete."""
     line = {"COMP_WORDS": " ".join(("kernelproof", *words)), "COMP_CWORD": str(len(words))}
-    done = subprocess.run(
-        [sys.executable, "-m", "kernelproof"],
-        env={**program.environment, **line, "_KERNELPROOF_COMPLETE": "complete_bash"},
-        cwd=program.workspace,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    asked = {**program.extra, **line, "_KERNELPROOF_COMPLETE": "complete_bash"}
+    done = replace(program, extra=asked).run()
     assert done.stderr == ""
     return done.stdout.split()
 

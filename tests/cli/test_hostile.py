@@ -25,6 +25,16 @@ FITS_NOT = CANDIDATE.replace("def forward(self, x):", "def backward(self, x):")
 BACKTICKS = "`" * 1_000_000
 
 
+def test_what_a_folder_of_answers_says(place: Path, program: Program) -> None:
+    suite = ("--suite", place / "suite")
+    done = program.run("verify", place / "given", *suite, *QUICK, code=1)
+    harmless(done.stdout + done.stderr, terminal=False)
+    for command in (("leaderboard", "--by", "run"), ("show", "1"), ("show", STEERS)):
+        code, printed = program.on_terminal(*command)
+        assert code == (2 if STEERS in command else 0)
+        harmless(printed, terminal=True)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`suite`, `given` (files with names), `run` (as KernelBench leaves it)."""
@@ -124,6 +134,7 @@ def at(place: Path, command: tuple[str, ...], tmp_path: Path) -> list[str]:
     return [str(words.get(word, word)) for word in command] + (suite if takes else [])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("command", DOORS, ids=lambda words: ascii(" ".join(words))[:60])
 def test_a_door(filled: Program, place: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     arguments = at(place, command, tmp_path)
@@ -134,6 +145,7 @@ def test_a_door(filled: Program, place: Path, tmp_path: Path, command: tuple[str
     harmless(printed, terminal=True)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("command", EXACT, ids=" ".join)
 def test_a_text_is_exact_in_a_pipe_and_cleaned_on_a_terminal(
     filled: Program, place: Path, tmp_path: Path, command: tuple[str, ...]
@@ -145,6 +157,7 @@ def test_a_text_is_exact_in_a_pipe_and_cleaned_on_a_terminal(
     harmless(printed, terminal=True)
 
 
+@pytest.mark.ci
 def test_every_attempt_is_shown(filled: Program) -> None:
     """Of attempts that differ in their run's name alone, the one whose name is hostile."""
     attempts = filled.attempts()

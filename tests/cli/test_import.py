@@ -81,6 +81,7 @@ def stored(program: Program) -> dict[str, Status | None]:
     return dict(found)
 
 
+@pytest.mark.ci
 def test_a_run_is_judged_and_its_claims_stand_beside(program: Program, suite: Path, run: Path) -> None:
     command = ("import", run, "--suite", suite, "--model", "tiny-model", *QUICK)
     done = program.run(*command)

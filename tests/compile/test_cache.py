@@ -51,12 +51,14 @@ def test_threads_that_ask_at_once_compile_once(fresh: Builder, plain) -> None:
     assert len({build.library_sha256 for build in builds}) == 1
 
 
+@pytest.mark.ci
 def test_processes_that_ask_at_once_compile_once(fresh_cache: Path, plain) -> None:
     children = [start_child(fresh_cache, plain(SLOW_SOURCE)) for _ in range(3)]
     printed = sorted(child.communicate(timeout=120)[0].strip() for child in children)
     assert printed == ["ok False", "ok True", "ok True"]
 
 
+@pytest.mark.ci
 def test_a_builder_killed_mid_compile_leaves_nothing_in_the_way(
     fresh_cache: Path, toolchain: Toolchain, plain
 ) -> None:

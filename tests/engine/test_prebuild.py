@@ -66,6 +66,7 @@ def test_what_is_asked_for_whatever_happens_and_does_not_compile_is_said_at_once
     assert found.raised == "Error building extension 'one'"
 
 
+@pytest.mark.ci
 def test_what_may_not_be_asked_for_and_does_not_compile_is_what_an_import_says(new_cache: Path) -> None:
     """A build that fails may be one that is never asked for: what the candidate does then decides."""
     builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
@@ -108,7 +109,8 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("backend", "first", "device"), [("cuda", "with_a_gpu", "cuda"), ("cpp", "without", "cpu")]
+    ("backend", "first", "device"),
+    [pytest.param("cuda", "with_a_gpu", "cuda", marks=pytest.mark.ci), ("cpp", "without", "cpu")],
 )
 def test_what_is_built_by_its_device_or_when_it_is_called_is_found_by_a_rehearsal(
     backend: Literal["cuda", "cpp"], first: str, device: str, new_cache: Path

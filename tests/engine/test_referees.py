@@ -38,6 +38,7 @@ def judged_on(engine: Engine, count: int) -> list[str]:
     return sorted(found.reason.split()[2] for found in verdicts)
 
 
+@pytest.mark.ci
 def test_each_gpu_has_a_candidate_at_the_same_time(
     referees: Callable[..., None], cache: Path, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_thread_that_builds_keeps_off_the_cores_of_measurements(
     assert os.sched_getaffinity(0) == set(mine)
 
 
+@pytest.mark.ci
 def test_a_gpu_that_fails_leaves_its_work_to_the_others(referees: Callable[..., None], cache: Path) -> None:
     referees("GPU-b1")
     with Engine(cache) as engine:
@@ -170,6 +172,7 @@ def test_a_referee_gets_ready_once_before_it_is_given_out(only_one: Referees) ->
     assert order == ["ready", "taken", "taken"] and len(readied) == 1
 
 
+@pytest.mark.ci
 def test_what_is_measured_once_is_asked_for_while_the_build_runs(
     referees: Callable[..., None], cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

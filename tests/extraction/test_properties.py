@@ -53,6 +53,9 @@ PIECES = [
 ]
 MESSY = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=12).map("".join)
 
+DEAR = (1, 3, 5, 8, 16)
+"""The numbers of the difficult texts that take a second or more."""
+
 
 @given(MESSY | st.text())
 @settings(max_examples=400, deadline=None)
@@ -91,7 +94,13 @@ def test_a_fenced_program_comes_back_exactly(lines: list[str]) -> None:
     assert (extraction.method, extraction.warnings) == ("fence", ())
 
 
-@pytest.mark.parametrize("unit", DIFFICULT, ids=range(len(DIFFICULT)))
+@pytest.mark.parametrize(
+    "unit",
+    [
+        pytest.param(unit, id=str(number), marks=pytest.mark.ci if number in DEAR else [])
+        for number, unit in enumerate(DIFFICULT)
+    ],
+)
 def test_a_megabyte_of_anything_takes_seconds_of_a_core(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
     start = time.process_time()

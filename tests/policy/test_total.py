@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ def test_a_program_with_lines_missing_is_reviewed(data: st.DataObject) -> None:
     review("\n".join(line for number, line in enumerate(lines) if number not in gone), PROBLEM, "cuda")
 
 
+@pytest.mark.ci
 def test_long_sources_take_seconds_of_a_core() -> None:
     strings = "s0 = '/* (' * 3 + '{{ \\'\n'" + "".join(f"\ns{i + 1} = s{i} + s{i}" for i in range(60))
     comments = (

@@ -56,7 +56,7 @@ def test_check_is_content_with_a_fit_problem() -> None:
     assert "1 of 1 problem fit" in result.stdout
 
 
-@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("as_json", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_check_ends_with_1_for_an_unfit_problem(as_json: bool) -> None:
     result = run("check", str(BAD / "dropout.py"), *(["--json"] if as_json else []))
     assert result.exit_code == 1
@@ -75,6 +75,7 @@ def test_check_refuses_a_size_that_no_problem_has(tmp_path: Path) -> None:
     assert " full " in run("check", str(without)).stdout  # asked for small, as it is by default
 
 
+@pytest.mark.ci
 def test_check_of_a_whole_suite_fails_for_a_broken_file(tmp_path: Path) -> None:
     write(tmp_path / "mine" / "bad.py", "x = 1\n")
     write(tmp_path / "mine" / "good.py")

@@ -142,7 +142,14 @@ def converse(frames: list[bytes], patch: pytest.MonkeyPatch) -> Counter[str]:
     return seen
 
 
-@pytest.mark.parametrize("wanted", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        200,
+        pytest.param(1_000, marks=pytest.mark.ci),
+        pytest.param(10_000, marks=pytest.mark.slow),
+    ],
+)
 def test_thousands_of_malformed_messages_are_read_or_refused(
     wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,16 +257,21 @@ def is_sound(verdict: Verification) -> bool:
 
 
 @pytest.mark.parametrize(
-    "measure", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["tried", "timed"]
+    ("measure", "count"),
+    [
+        pytest.param(False, 20, id="some tried"),
+        pytest.param(False, 120, id="tried", marks=pytest.mark.ci),
+        pytest.param(True, 10, id="timed", marks=pytest.mark.slow),
+    ],
 )
 def test_bent_answers_cost_no_more_than_the_verdict(
-    measure: bool, tools: Tools, monkeypatch: pytest.MonkeyPatch
+    measure: bool, count: int, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = (HERE / "honest.py").read_text()
     request = request_for("problem.py", source, measure=measure, call_seconds=0.5 if measure else 0.4)
     seen: Counter[Status] = Counter()
 
-    @examples(10 if measure else 120)
+    @examples(count)
     @given(st.lists(ways, min_size=1, max_size=6))
     @example([leaving])
     @example([impossible])
@@ -276,10 +288,13 @@ def test_bent_answers_cost_no_more_than_the_verdict(
     assert len(seen) > 2, seen
 
 
-def test_no_answer_makes_a_wrong_result_right(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [15, pytest.param(80, marks=pytest.mark.ci)])
+def test_no_answer_makes_a_wrong_result_right(
+    count: int, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     request = request_for("problem.py", (HERE / "wrong.py").read_text())
 
-    @examples(80)
+    @examples(count)
     @given(st.lists(ways, min_size=1, max_size=6))
     def verifications(chosen: list[Way]) -> None:
         verdict = judged(Plan(chosen), request, tools, monkeypatch)

@@ -53,11 +53,11 @@ def test_show_steers_no_terminal(hostile_store: Store, number: int) -> None:
     harmless(printed(console), terminal=True)
 
 
-def test_a_leaderboard_steers_no_terminal(board: Leaderboard) -> None:
-    for width in (60, 200):
-        console = on_terminal(width)
-        print_leaderboard(board, console)
-        harmless(printed(console), terminal=True)
+@pytest.mark.parametrize("width", [60, pytest.param(200, marks=pytest.mark.ci)])
+def test_a_leaderboard_steers_no_terminal(board: Leaderboard, width: int) -> None:
+    console = on_terminal(width)
+    print_leaderboard(board, console)
+    harmless(printed(console), terminal=True)
 
 
 def test_json_is_ascii_and_exact(board: Leaderboard) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -48,9 +49,12 @@ def same(a: Records, b: Records) -> bool:
     )
 
 
-@settings(max_examples=40)
-@given(st.lists(columns(), max_size=3), st.booleans())
-def test_unpacked_is_what_was_packed(cells: list[Records], plain: bool) -> None:
+@pytest.mark.parametrize("count", [5, pytest.param(40, marks=pytest.mark.ci)])
+def test_unpacked_is_what_was_packed(count: int) -> None:
+    settings(max_examples=count)(given(st.lists(columns(), max_size=3), st.booleans())(unpacked))()
+
+
+def unpacked(cells: list[Records], plain: bool) -> None:
     found = PackedRecords(
         [cell.tobytes() if plain and number % 2 else pack(cell) for number, cell in enumerate(cells)]
     )

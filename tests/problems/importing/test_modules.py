@@ -150,6 +150,7 @@ def test_the_users_code_runs_in_another_process_only(tmp_path: Path) -> None:
     assert trace.read_text().split() and str(os.getpid()) not in trace.read_text().split()
 
 
+@pytest.mark.ci
 def test_a_class_that_raises_is_not_written(layers: Path, tmp_path: Path) -> None:
     said = refusal(f"{layers}:GatedUnit", tmp_path / "mine", "--init", "[64]", "--inputs", "[[32, 63], [3]]")
     assert said.startswith(
@@ -157,6 +158,7 @@ def test_a_class_that_raises_is_not_written(layers: Path, tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.ci
 def test_an_unfit_class_is_written_and_told(tmp_path: Path) -> None:
     text = (
         "import torch\n\n\nclass Zeros(torch.nn.Module):\n    def forward(self, x):\n        return 0 * x\n"
