@@ -1,6 +1,6 @@
 # make demo           install, then the main job on this machine, from recorded model responses
 # make test           install what it needs, then style, types, imports, tests (no GPU; minutes)
-# make test-ci        more tests that build and judge candidates; .ci/run runs them after make test
+# make test-ci        more tests that build and judge candidates, and dear cases of others; .ci/run runs them after make test
 # make test-slow      the tests that are left out of both (on a GPU also its own); hours, by hand
 # make test-thorough  simulations and long repetitions, by hand (hours)
 # make test-gpu       the tests that need a CUDA device
