@@ -116,6 +116,7 @@ display = BatchDisplay([("openai:m", 1, 1)], {form!r})
 with display:
     for each in attempt(0):
         display.on_event(each)
+    print("idle", file=sys.stderr, flush=True)
     while not display.unread:
         time.sleep(0.01)
     try:
@@ -125,8 +126,9 @@ with display:
 """
     process = start(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline()
+    assert process.stderr is not None and process.stderr.readline() == b"idle\n"  # else an event notices it
     process.stdout.close()
-    assert process.stderr is not None and process.stderr.read() in (b"gone\n", b"gone\n" + _LATE)
+    assert process.stderr.read() in (b"gone\n", b"gone\n" + _LATE)
     process.wait(timeout=60)
 
 
