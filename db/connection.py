@@ -24,7 +24,7 @@ from kernelproof.workspace import DatabasePlace
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0014_losses"
+HEAD = "0015_held"
 """The newest migration: what this program reads and writes."""
 SAY_S = 3.0
 """After so long a wait for a lock it is said that there is one."""

@@ -125,7 +125,7 @@ class Evaluations:
             if row is None:
                 return None
             if row.state in OPEN:
-                row.state, row.finished = "cancelled", clock(session)
+                row.state, row.finished, row.leased = "cancelled", clock(session), None
             return _view(session, row)
 
         found = self._database.change(cancel)

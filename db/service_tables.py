@@ -41,6 +41,7 @@ class Evaluation(Base):
         Index("ix_evaluations_caller", "state", "caller"),
         Index("ix_evaluations_finished", "state", "finished"),
         _partial("deadline", "deadline IS NOT NULL", "state", "deadline"),
+        _partial("held", "leased IS NOT NULL", "owner", "leased", "state"),
         _partial("late", "late_verdicts > 0 OR late_builds > 0", "late_verdicts", "late_builds"),
         Index("ix_evaluations_request", "request_sha256", "state"),
     )

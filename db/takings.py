@@ -206,7 +206,7 @@ class Takings:
         that one candidate cannot take every GPU away.
         """
         e = Evaluation
-        mine = and_(e.owner == owner, e.state.in_(TAKEN))
+        mine = and_(e.owner == owner, _is_held())
 
         def give_back(session: Session) -> int:
             if not bad_gpu:
@@ -235,7 +235,7 @@ class Takings:
 
         def found(session: Session) -> tuple[bool, list[str]]:
             now = clock(session)
-            owners = session.scalars(select(e.owner).where(e.state.in_(TAKEN)).distinct())
+            owners = session.scalars(select(e.owner).where(_is_held()).distinct())
             gone = [owner for owner in owners if owner is not None and is_gone(owner)]
             some = select(or_(exists().where(_is_lost(now, gone)), exists().where(_is_late(now))))
             return bool(session.scalar(some)), gone
@@ -294,9 +294,14 @@ def _held(session: Session, number: str, token: int, *, building: bool = False) 
     return None
 
 
+def _is_held() -> ColumnElement[bool]:
+    """Whether a daemon has it: in the words of a small index."""
+    return and_(Evaluation.leased.is_not(None), Evaluation.state.in_(TAKEN))
+
+
 def _is_lost(now: float, gone: Sequence[str]) -> ColumnElement[bool]:
     e = Evaluation
-    return and_(e.state.in_(TAKEN), or_(e.leased < now, e.owner.in_(gone)))
+    return and_(_is_held(), or_(e.leased < now, e.owner.in_(gone)))
 
 
 def _is_late(now: float) -> ColumnElement[bool]:
