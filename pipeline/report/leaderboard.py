@@ -123,7 +123,7 @@ def _unresolved(board: Leaderboard) -> str:
     samples = sum(s.unresolved for s in (board.models or board.runs or board.templates or board.strategies))
     if samples:
         return counted(samples, "correct sample")
-    shown = [kernel.kernel for kernel in board.kernels] or [problem.best for problem in board.problems]
+    shown = [*(row.kernel for row in board.kernels), *(row.best for row in board.problems)]
     kernels = sum(best is not None and best.pace is Pace.UNRESOLVED for best in shown)
     return counted(kernels, "kernel") if kernels else ""
 
