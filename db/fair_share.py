@@ -15,10 +15,10 @@ from kernelproof.db.service_tables import Evaluation, Worker
 
 
 def fair_share(session: Session, owner: str, most: int, wanted: Wanted, now: float) -> int:
-    """How many of what waits a daemon may take now; `most` where no other one takes the same work.
+    """How many of the waiting evaluations a daemon may take now; `most` where no other takes the same work.
 
-    All that waits and all that is taken is divided by the daemons that take such work. What the daemon has
-    counts against its part. Rounded up: the last evaluation is taken by the first daemon that asks.
+    All that wait and all that are taken are divided by the daemons that take such work. The daemon's own
+    evaluations count against its part, which is rounded up: so the last evaluation is taken.
     """
     taken: State = "building" if wanted.role is Role.BUILD else "running"
     takers = _takers(session, owner, wanted, now)

@@ -1,4 +1,4 @@
-"""What the database itself saw of the evaluations: a trigger notes each change of their states.
+"""The history of the evaluations as the database saw it: a trigger notes each change of their states.
 
 The history is independent of the counters that daemons keep, and both are compared.
 """

@@ -50,7 +50,7 @@ class Killed:
     changes: dict[str, int]
     """Changes of states in the queue, as the database noted them."""
     wrong: list[str]
-    """What must not be."""
+    """What went wrong, for people."""
     stopped: int
     """Daemons that were stopped until their leases had passed to others."""
     brought_late: int
