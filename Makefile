@@ -14,7 +14,8 @@ VENV := .venv/bin
 PYTEST ?= $(VENV)/python -m pytest
 TEST_WORKERS ?= 3
 # Each process takes tests from the other when it has none left. A test that asserts a time runs alone.
-BESIDE := -n $(TEST_WORKERS) --dist worksteal
+# The dearest tests are named at the end.
+BESIDE := -n $(TEST_WORKERS) --dist worksteal --durations=60 --durations-min=3
 # The files with such tests: to collect all others a second time takes as long as the tests.
 CLOCKED = $(shell grep -rl 'mark\.clock' tests --include='*.py')
 USUAL := not gpu and not slow and not thorough
