@@ -37,7 +37,7 @@ def test_every_module_of_the_package_is_named() -> None:
 
 
 def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
-    graph = grimp.build_graph("kernelproof")
+    graph = grimp.build_graph("kernelproof", cache_dir=None)
     starts = {
         "orchestrator": "kernelproof.cli.app",
         "referee": "kernelproof.referee.__main__",
