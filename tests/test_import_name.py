@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import kernelproof
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +42,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.ci
 def test_no_file_imports_a_folder_by_its_own_name() -> None:
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
     assert len(files) > 1000

@@ -66,6 +66,7 @@ def test_nobody_reads(stored: Program, suite: Path, command: tuple[str, ...]) ->
     assert stored.left_after() == {}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["plain", "json"])
 def test_nobody_reads_what_becomes_of_files(
     program: Program, suite: Path, tmp_path: Path, form: tuple[str, ...]

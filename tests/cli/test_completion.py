@@ -69,6 +69,7 @@ def test_problems_of_a_suite(program: Program, tmp_path: Path) -> None:
     assert offered(program, "prompt", "--suite", "gone", "") == []
 
 
+@pytest.mark.ci
 def test_runs_models_and_attempts_of_the_store(program: Program, tmp_path: Path) -> None:
     hostile = "x$(touch here)\x1b"
     filled(

@@ -136,6 +136,7 @@ def test_a_strategy_that_builds_on_nothing_ends_the_run(
     assert program.attempts() == []
 
 
+@pytest.mark.ci
 def test_the_backend_of_the_walk(extended: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(material.right())
     command = ("verify", tmp_path / "right.py", "--problem", "level1/1", "--suite", suite)

@@ -81,6 +81,7 @@ def test_the_orchestrator_never_imports_torch(module: str) -> None:
     assert done.stdout == "False\n"
 
 
+@pytest.mark.ci
 def test_verify_from_python_stores_nothing(program: Program, suite: Path, tmp_path: Path) -> None:
     file = tmp_path / "right.py"
     file.write_text(material.right())

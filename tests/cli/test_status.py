@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.program import Program
 from tests.faultserver import start
 
 
+@pytest.mark.ci
 def test_a_batch_is_seen_while_it_works_and_when_it_was_killed(program: Program, suite: Path) -> None:
     program.extra = {"OPENAI_API_KEY": "none"}
     command = ("generate", "level1/1", "--suite", suite, "--model", "openai:any", "--run", "night")

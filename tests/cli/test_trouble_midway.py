@@ -81,6 +81,7 @@ def one_line(process: subprocess.Popen[str]) -> str:
     return said
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_workspace_that_vanishes(
     program: Program, server: FaultServer, suite: Path, given: Path, tmp_path: Path, name: str
@@ -95,6 +96,7 @@ def test_a_workspace_that_vanishes(
     assert program.left_after() == {}
 
 
+@pytest.mark.ci
 def test_a_workspace_that_is_moved_keeps_what_was_answered(
     program: Program, server: FaultServer, suite: Path, given: Path, tmp_path: Path
 ) -> None:
@@ -155,6 +157,7 @@ def mounted(script: str, program: Program) -> list[str]:
     return prefix
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["generate", "import"])
 def test_a_disk_that_gets_full(
     program: Program, server: FaultServer, suite: Path, given: Path, tmp_path: Path, name: str

@@ -206,6 +206,7 @@ def test_a_stored_attempt_is_where_it_starts_from(program: Program, suite: Path,
     assert [attempt.parent_id for attempt in program.attempts()] == [None, 1, 1]
 
 
+@pytest.mark.ci
 def test_a_kernel_that_is_not_correct_is_refused(program: Program, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(material.candidate("off", "value += REPEAT;", "#define REPEAT 2"))
     command = ("tune", tmp_path / "wrong.py", "--problem", "sines", "--suite", suite, *SHORT)

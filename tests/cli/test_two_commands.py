@@ -141,6 +141,7 @@ def test_a_closed_pipe_ends_the_command(program: Program, suite: Path) -> None:
     assert program.left_after() == {}
 
 
+@pytest.mark.ci
 def test_a_stopped_command_is_waited_for_and_a_killed_one_is_not(program: Program, suite: Path) -> None:
     program.extra = {"OPENAI_API_KEY": "none"}
     with start(delay_s=1.0) as server:

@@ -117,6 +117,7 @@ def test_owners_know_who_is_gone() -> None:
     assert is_gone(f"{machine}:{number}:0.0:x"), "another process had this number"
 
 
+@pytest.mark.ci
 def test_processes_at_once_ask_each_question_once(store: Store) -> None:
     command = [sys.executable, "-c", TAKE, address(store.place), "40"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]

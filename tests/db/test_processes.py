@@ -52,6 +52,7 @@ def writer(place: DatabasePlace, count: int, program: str = WRITE) -> subprocess
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.ci
 def test_processes_that_make_the_database_and_the_same_attempts_at_once(tmp_path: Path) -> None:
     path = tmp_path / "db" / "attempts.sqlite"
     processes = [writer(path, 25) for _ in range(4)]
@@ -109,6 +110,7 @@ def test_a_killed_writer_leaves_only_whole_transactions(tmp_path: Path) -> None:
     connection.close()
 
 
+@pytest.mark.ci
 def test_a_killed_writer_of_finished_attempts_leaves_none_without_an_end(tmp_path: Path) -> None:
     path = tmp_path / "attempts.sqlite"
     for lines in (1, 4, 9):

@@ -96,6 +96,7 @@ def test_unfit_travels_over_the_wire(referees: Callable[..., None], cache: Path)
         referee.close()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "act",
     [

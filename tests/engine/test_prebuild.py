@@ -29,6 +29,7 @@ KNOWN = Prebuilt((), None)
 """What is returned for a source that is known to be built."""
 
 
+@pytest.mark.ci
 def test_a_mark_is_believed_while_all_its_builds_are_there(new_cache: Path) -> None:
     builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
 

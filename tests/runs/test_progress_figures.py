@@ -154,6 +154,7 @@ def test_the_reason_said_most_often_survives_any_number_of_others() -> None:
     assert Reasons().most_frequent == ("", None)
 
 
+@pytest.mark.ci
 def test_memory_depends_on_what_is_in_flight_alone() -> None:
     """100,000 events leave no more than 10,000 do; benchmarks/display.py says how long they take."""
     kept = []

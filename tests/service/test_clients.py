@@ -171,6 +171,7 @@ def test_kernelgym_sends_batches_and_workflows(service: Running) -> None:
     assert "entry_point: 'Net'" in error(service.ask("POST", "/evaluate", json=wrong), 422)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("trainer")
 def test_rewards_by_the_protocols_of_trainers() -> None:
     """Held against the published signatures of TRL, verl, verifiers and OpenRLHF."""
@@ -236,6 +237,7 @@ def test_nemo_gym_verifies_a_rollout(service: Running) -> None:
     assert "verifier_metadata.problem" in error(service.ask("POST", "/verify", json=nameless), 422)
 
 
+@pytest.mark.ci
 def test_openrlhf_asks_for_a_batch(service: Running) -> None:
     """As OpenRLHF's published client does: one request, and the same again after an error."""
     right, wrong = material.right(), material.wrong()

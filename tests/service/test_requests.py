@@ -217,6 +217,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+@pytest.mark.ci
 def test_what_waits_is_cancelled_and_what_is_late_expires(program: Program, suite: Path) -> None:
     with serving(program, suite, "--no-worker") as service:
         number = service.send(wait=0)["id"]

@@ -6,6 +6,8 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.cli.program import Program, kill
 from tests.service.conftest import Running, serving
 
@@ -21,6 +23,7 @@ def silent(service: Running, path: str) -> socket.socket:
     return connection
 
 
+@pytest.mark.ci
 def test_callers_that_wait_and_never_read_hold_nobody_up(program: Program, suite: Path) -> None:
     with serving(program, suite, "--no-worker") as service, ExitStack() as kept:
         number = service.send(wait=0)["id"]

@@ -91,6 +91,7 @@ def test_products_summed_in_another_order_pass(seed: int, depth: int, chunk: int
     assert judged(total, a @ b, a.double() @ b.double()).wrong == 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_a_million_terms_summed_one_after_another_pass(shift: float) -> None:
     terms = torch.randn(1_000_000, 8, generator=generator(5)) + shift

@@ -251,6 +251,7 @@ REPORTS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.ci
 @given(reply=st.fixed_dictionaries({}, optional={"profile": REPORTS | JSON}))
 def test_nonsense_is_trouble_and_no_error(reply: dict[str, Any]) -> None:
     found = read(reply, [])
