@@ -113,6 +113,11 @@ class Wanted:
     """Those whose candidates it can build or judge."""
 
     @property
+    def taken(self) -> State:
+        """The state in which it has them."""
+        return "building" if self.role is Role.BUILD else "running"
+
+    @property
     def waiting(self) -> tuple[tuple[State, str], ...]:
         """The states in which it takes them, each with the backend."""
         builds, rest = split(self.backends)

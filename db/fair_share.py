@@ -20,12 +20,11 @@ def fair_share(session: Session, owner: str, most: int, wanted: Wanted, now: flo
     All that wait and all that are taken are divided by the daemons that take such work. The daemon's own
     evaluations count against its part, which is rounded up: so the last evaluation is taken.
     """
-    taken: State = "building" if wanted.role is Role.BUILD else "running"
     takers = _takers(session, owner, wanted, now)
     if takers == 1:
         return most
     e = Evaluation
-    running = select(func.count()).where(e.state == taken, e.backend.in_(wanted.backends))
+    running = select(func.count()).where(e.state == wanted.taken, e.backend.in_(wanted.backends))
     all_taken = session.scalar(running) or 0
     own = session.scalar(running.where(e.owner == owner)) or 0
     # Counted no further than it can matter, since a queue may be long.

@@ -27,7 +27,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from kernelproof.choices import Role
 from kernelproof.db import loading
 from kernelproof.db.artefacts import forget
 from kernelproof.db.clock import clock
@@ -89,7 +88,7 @@ class Takings:
         times comes alone: a daemon that is `busy` gets nothing while it is the next. Those past their
         deadline are left out.
         """
-        state: State = "building" if wanted.role is Role.BUILD else "running"
+        state = wanted.taken
 
         def take(session: Session) -> list[Taken]:
             now = clock(session)

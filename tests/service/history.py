@@ -73,7 +73,7 @@ class History:
 
 
 def _kind(was: str, became: str, losses: int) -> str:
-    """What a change is called. Each taking has to be followed by one of the others."""
+    """The name of a change. Each taking has to be followed by one of the others."""
     if became in TAKEN and was in WAITING:
         return "takings"
     if was not in TAKEN:

@@ -50,7 +50,7 @@ class Killed:
     changes: dict[str, int]
     """Changes of states in the queue, as the database noted them."""
     wrong: list[str]
-    """What went wrong, for people."""
+    """The errors that were found, for people."""
     stopped: int
     """Daemons that were stopped until their leases had passed to others."""
     brought_late: int
@@ -235,7 +235,7 @@ class Stops:
     _waiting: list[tuple[Daemon, dict[str, int]]] = field(default_factory=list)
     """With the tokens of what it had."""
     _back: list[tuple[Daemon, list[str], int, float]] = field(default_factory=list)
-    """What it had, the late ones among them when it went on, and the moment."""
+    """Its evaluations, the late ones among them when it went on, and the moment."""
 
     def stop_one(self, chance: random.Random) -> None:
         """Stops a stand-in that has work, and starts another in its place."""

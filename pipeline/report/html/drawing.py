@@ -84,7 +84,7 @@ def require() -> None:
 
 
 class Point(NamedTuple):
-    """What a point of a chart stands for."""
+    """The meaning of a point of a chart."""
 
     says: str
     """In words: shown beside the pointer, and read to those who do not see the point."""

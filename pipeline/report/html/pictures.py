@@ -115,7 +115,7 @@ def _roofline(board: Board, href: Callable[[int], str | None]) -> list[Picture]:
 
 
 def _words(problem: ProblemScores, best: Kernel) -> str:
-    """What a point of the roofline charts stands for."""
+    """The meaning of a point of the roofline charts."""
     part = f", {percent(best.roofline_fraction)} of the roofline" if best.roofline_fraction else ""
     return (
         f"{problem.problem_id} {problem.problem}: {best.candidate_ms:.4g} ms{part}, speedup "
