@@ -29,7 +29,7 @@ from kernelproof.runs.strategies import find_strategy
 from kernelproof.runs.stream import places
 from kernelproof.types import AttemptKey, Problem, RunSettings, Status
 
-AHEAD = 4
+AHEAD = 2
 """Answers that may wait to be judged, for each verification that may run."""
 REPORT_S = 2.0
 """Seconds between two records of the progress in the store."""

@@ -24,12 +24,15 @@ R = TypeVar("R")
 
 RETRIES = 2
 """How often a candidate that was lost to our side is verified again."""
-_BESIDES_CORES = 16
+_FEWEST, _FOR_EACH_CORE = 16, 3
 
 
 def places() -> int:
-    """Candidates between build and verdict: one for each core, and enough that a referee never waits."""
-    return _BESIDES_CORES + len(os.sched_getaffinity(0))
+    """Candidates between build and verdict: enough that neither a referee nor the compilers wait.
+
+    A slow kernel may have the GPU for a minute. The compilers go on meanwhile, and what they made waits.
+    """
+    return _FEWEST + _FOR_EACH_CORE * len(os.sched_getaffinity(0))
 
 
 def verify_persistently(
