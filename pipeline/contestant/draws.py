@@ -10,6 +10,7 @@ whichever process it is constructed on that GPU.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,9 @@ PIECE = 1 << 24
 """Elements drawn at a time: 64 MiB of the GPU's memory."""
 _METHODS = ("uniform_", "normal_")
 """What torch's layers draw their weights with."""
+_FACTORIES = {"rand": "uniform_", "randn": "normal_"}
+"""Functions for weights that no layer holds (`nn.Parameter(torch.randn(...))`), each with the method that
+draws the same numbers."""
 
 
 @contextmanager
@@ -33,16 +37,23 @@ def large_draws(
     if device.type != "cuda" and not always:
         yield
         return
-    # Methods are replaced, and no mode of torch's is used: torch.compile would see that in a constructor.
+    # Functions are replaced, and no mode of torch's is used: torch.compile would see that in a constructor.
     ours = {name: _drawing(getattr(torch.Tensor, name), device, large, piece) for name in _METHODS}
+    torchs = {name: getattr(torch, name) for name in _FACTORIES}
+    makers = {name: _making(torchs[name], method, large) for name, method in _FACTORIES.items()}
     for name, method in ours.items():
         setattr(torch.Tensor, name, method)
+    for name, maker in makers.items():
+        setattr(torch, name, maker)
     try:
         yield
     finally:
         for name, method in ours.items():
             if torch.Tensor.__dict__.get(name) is method:  # torch's own are those of the class above
                 delattr(torch.Tensor, name)
+        for name, maker in makers.items():
+            if getattr(torch, name) is maker:
+                setattr(torch, name, torchs[name])
 
 
 def _drawing(method: Callable[..., Any], device: torch.device, large: int, piece: int) -> Callable[..., Any]:
@@ -58,6 +69,26 @@ def _drawing(method: Callable[..., Any], device: torch.device, large: int, piece
         return tensor
 
     return drawn
+
+
+def _making(factory: Callable[..., Any], method: str, large: int) -> Callable[..., Any]:
+    """`factory`, whose large tensors are made empty and then filled by the replaced `method`."""
+
+    def made(*size: Any, **more: Any) -> Any:
+        if not more.keys() <= {"dtype", "device", "requires_grad"} or not _many(size, large):
+            return factory(*size, **more)
+        wanted = bool(more.pop("requires_grad", False))
+        tensor = torch.empty(*size, **more)
+        return getattr(tensor, method)().requires_grad_(wanted)
+
+    return made
+
+
+def _many(size: tuple[Any, ...], large: int) -> bool:
+    """Whether these sizes of a factory are so many elements. False for mistakes, which torch shall tell."""
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    return all(type(length) is int and length >= 0 for length in size) and math.prod(size) >= large
 
 
 def _taken(tensor: torch.Tensor, large: int, more: dict[str, Any]) -> bool:

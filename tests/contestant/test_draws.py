@@ -70,6 +70,51 @@ def test_what_torch_refuses_and_what_is_none_of_it_stays_torchs() -> None:
     assert torch.equal(alone, again) and torch.equal(wide, torch.empty_like(wide).uniform_())
 
 
+class Parameters(nn.Module):
+    """Weights that no layer holds, and what a layer would draw in their place."""
+
+    def __init__(self, *, layers: bool) -> None:
+        super().__init__()
+        if layers:
+            self.wide = nn.Parameter(torch.empty(200, 300).normal_())
+            self.flat = nn.Parameter(torch.empty(20_000).uniform_())
+        else:
+            self.wide = nn.Parameter(torch.randn((200, 300)))
+            self.flat = nn.Parameter(torch.rand(20_000, dtype=torch.float32, device="cpu"))
+
+
+def test_weights_of_no_layer_are_drawn_as_those_of_layers_are() -> None:
+    found = []
+    for layers in (True, False):
+        torch.manual_seed(8)
+        with large_draws(CPU, large=10_000, piece=7_919, always=True):
+            found.append(Parameters(layers=layers).state_dict())
+    assert all(torch.equal(found[0][name], found[1][name]) for name in ("wide", "flat"))
+    torch.manual_seed(8)
+    assert not torch.equal(found[1]["wide"], torch.randn(200, 300))  # else nothing was replaced
+
+
+@pytest.mark.parametrize("name", ["rand", "randn"])
+def test_other_calls_of_a_factory_are_torchs(name: str) -> None:
+    def asked() -> list[torch.Tensor]:
+        torch.manual_seed(9)
+        make = getattr(torch, name)
+        own = torch.Generator().manual_seed(1)
+        calls = [make(2, 3), make(200, dtype=torch.float64), make(size=(300,)), make(200, generator=own)]
+        with pytest.raises(TypeError):
+            make("many")
+        return [*calls, make(200, requires_grad=True), make(())]
+
+    torchs, plain = getattr(torch, name), asked()
+    with large_draws(CPU, large=100, always=True):
+        assert getattr(torch, name) is not torchs
+        replaced = asked()
+    assert [each.dtype for each in plain] == [each.dtype for each in replaced]
+    assert all(torch.equal(a, b) for a, b in zip(plain[:4], replaced[:4], strict=True))
+    assert replaced[4].requires_grad and replaced[4].is_leaf
+    assert getattr(torch, name) is torchs
+
+
 def test_a_processor_draws_by_itself() -> None:
     torch.manual_seed(1)
     with large_draws(CPU):
