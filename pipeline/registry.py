@@ -7,7 +7,9 @@ its backend as `BACKEND`. A module is found because it lies in that folder: noth
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
@@ -31,6 +33,12 @@ def class_with(*methods: str) -> Validator:
         return f"lacks {', '.join(missing)}" if missing else None
 
     return wrong
+
+
+@lru_cache(maxsize=16)
+def _installed(group: str, _: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of the packages on a path. To find them, the metadata of all packages are read."""
+    return tuple(entry_points(group=group))
 
 
 class Registry(Generic[T]):
@@ -77,7 +85,7 @@ class Registry(Generic[T]):
     def __contains__(self, name: str) -> bool:
         """Whether one of ours, or an entry point of an installed package, has this name."""
         self._import_ours()
-        return name in self._found or bool(entry_points(group=self._group, name=name))
+        return name in self._found or any(point.name == name for point in self._points())
 
     def find(self, name: str) -> T:
         """The one registered as `name`. Packages with entry points are imported only when one is asked for.
@@ -87,7 +95,7 @@ class Registry(Generic[T]):
         """
         self._import_ours()
         if name not in self._found:
-            points = tuple(entry_points(group=self._group, name=name))
+            points = tuple(point for point in self._points() if point.name == name)
             if not points:
                 raise UsageError(f"no {self._what} {name!r}; there are: {', '.join(self.names())}")
             self._load(points)
@@ -96,7 +104,7 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         """All names: ours, then those of entry points, sorted. No other package is imported for them."""
         ours = self.ours()
-        others = {point.name for point in entry_points(group=self._group)} - ours.keys()
+        others = {point.name for point in self._points()} - ours.keys()
         return (*ours, *sorted(others))
 
     def ours(self) -> dict[str, T]:
@@ -104,6 +112,9 @@ class Registry(Generic[T]):
         self._import_ours()
         ours = {name: found for name, found in self._found.items() if name not in self._others}
         return dict(sorted(ours.items(), key=lambda item: (self._rank(item[1]), item[0])))
+
+    def _points(self) -> tuple[EntryPoint, ...]:
+        return _installed(self._group, tuple(sys.path))
 
     def _import_ours(self) -> None:
         if self._complete:

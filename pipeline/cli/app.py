@@ -1,6 +1,6 @@
 """The `kernelproof` command: registers the commands and turns errors into messages and exit codes.
 
-Command modules import what they need inside their functions, so that `--help` stays fast.
+A command starts fast: only its own module is imported, and this imports what it needs inside its functions.
 Exit codes: 0 done; 1 the work found failures the user asked to be told of; 2 usage; 3 environment or server;
 130 interrupted; 141 nobody reads the output.
 """
@@ -10,45 +10,72 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
-from kernelproof.cli.audit import audit
-from kernelproof.cli.bundle import bundle
-from kernelproof.cli.cache import cache_app
-from kernelproof.cli.callers import callers_app
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.db import db_app
-from kernelproof.cli.doctor import doctor
-from kernelproof.cli.export import export
-from kernelproof.cli.generate import generate
-from kernelproof.cli.gpus import gpus
-from kernelproof.cli.import_ import import_
-from kernelproof.cli.leaderboard import leaderboard
 from kernelproof.cli.mistakes import Misuse, told
 from kernelproof.cli.options import INTERRUPTED
-from kernelproof.cli.problems import problems_app
-from kernelproof.cli.prompt import prompt
-from kernelproof.cli.rejudge import rejudge
-from kernelproof.cli.report import report
-from kernelproof.cli.reproduce import reproduce
-from kernelproof.cli.retract import retract
-from kernelproof.cli.serve import serve
-from kernelproof.cli.serve_api import serve_api, workers
-from kernelproof.cli.show import show
-from kernelproof.cli.status import status
-from kernelproof.cli.tag import tag
-from kernelproof.cli.tune import tune
-from kernelproof.cli.verify import verify
 from kernelproof.errors import KernelproofError, MachineError, OutputClosed
 from kernelproof.version import __version__
 
-app = CommandLine(
-    name="kernelproof",
-    help="Asks language models for CUDA kernels, then proves which are right and how fast they are.",
-    completes=True,
-)
+COMMANDS = {
+    "generate": "generate:generate",
+    "verify": "verify:verify",
+    "import": "import_:import_",
+    "leaderboard": "leaderboard:leaderboard",
+    "report": "report:report",
+    "serve": "serve:serve",
+    "export": "export:export",
+    "show": "show:show",
+    "status": "status:status",
+    "reproduce": "reproduce:reproduce",
+    "bundle": "bundle:bundle",
+    "audit": "audit:audit",
+    "rejudge": "rejudge:rejudge",
+    "tune": "tune:tune",
+    "retract": "retract:retract",
+    "tag": "tag:tag",
+    "problems": "problems:problems_app",
+    "prompt": "prompt:prompt",
+    "doctor": "doctor:doctor",
+    "serve-api": "serve_api:serve_api",
+    "workers": "serve_api:workers",
+    "gpus": "gpus:gpus",
+    "callers": "callers:callers_app",
+    "cache": "cache:cache_app",
+    "db": "db:db_app",
+}
+"""Where each command is: the module below `kernelproof.cli`, and the function or group in it. In this order
+the help lists them."""
+
+
+def command_line(names: Iterable[str] = COMMANDS) -> CommandLine:
+    """The program with these of its commands."""
+    app = CommandLine(
+        name="kernelproof",
+        help="Asks language models for CUDA kernels, then proves which are right and how fast they are.",
+        completes=True,
+    )
+    app.callback()(_root)
+    for name in names:
+        module, _, attribute = COMMANDS[name].partition(":")
+        found: Any = getattr(import_module(f"kernelproof.cli.{module}"), attribute)
+        if isinstance(found, CommandLine):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+    return app
+
+
+def _needed(words: list[str]) -> Iterable[str]:
+    """The commands that these words can be about: the one that they begin with, else all."""
+    if words[:1] == ["--version"]:
+        return ()
+    return words[:1] if words and words[0] in COMMANDS else COMMANDS
 
 
 def _say_version(asked: bool) -> None:
@@ -57,41 +84,13 @@ def _say_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def root(
+def _root(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and exit."),
     ] = False,
 ) -> None:
     """Asks language models for CUDA kernels, then proves which are right and how fast they are."""
-
-
-app.command()(generate)
-app.command()(verify)
-app.command("import")(import_)
-app.command()(leaderboard)
-app.command()(report)
-app.command()(serve)
-app.command()(export)
-app.command()(show)
-app.command()(status)
-app.command()(reproduce)
-app.command()(bundle)
-app.command()(audit)
-app.command()(rejudge)
-app.command()(tune)
-app.command()(retract)
-app.command()(tag)
-app.add_typer(problems_app, name="problems")
-app.command()(prompt)
-app.command()(doctor)
-app.command("serve-api")(serve_api)
-app.command()(workers)
-app.command()(gpus)
-app.add_typer(callers_app, name="callers")
-app.add_typer(cache_app, name="cache")
-app.add_typer(db_app, name="db")
 
 
 def main() -> None:
@@ -109,6 +108,7 @@ def main() -> None:
 def _run() -> int:
     """The exit code, after every mistake and every trouble was told in a line."""
     try:
+        app = command_line(_needed(sys.argv[1:]))
         code = app(prog_name="kernelproof", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from kernelproof.cli.app import app
+from kernelproof.cli.app import command_line
 from kernelproof.db.store import open_store
 from kernelproof.engine.referee_process import referee_environment
 from kernelproof.errors import KernelproofError, StoreError, UsageError
@@ -42,7 +42,7 @@ def commands(of: Any, name: str = "") -> dict[str, Any]:
 def test_every_command_that_takes_a_workspace_takes_a_database() -> None:
     options = {
         name: {word for parameter in command.params for word in parameter.opts}
-        for name, command in commands(typer.main.get_command(app)).items()
+        for name, command in commands(typer.main.get_command(command_line())).items()
     }
     assert {name for name, words in options.items() if "--workspace" in words} == {
         name for name, words in options.items() if "--db" in words

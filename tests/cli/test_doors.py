@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelproof import Submission, Verifier, verify
-from kernelproof.cli.app import app
+from kernelproof.cli.app import command_line
 from kernelproof.db.views import StoredAttempt
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Status, Verification
@@ -128,7 +128,8 @@ def printed(output: str) -> tuple[str, str | None]:
 
 def verified(*arguments: object, text: str | None = None) -> tuple[str, str | None]:
     words = ["verify", *map(str, arguments), "--no-store", "--json", *QUICK]
-    return printed(CliRunner().invoke(app, words, input=None if text is None else text.encode()).stdout)
+    given = None if text is None else text.encode()
+    return printed(CliRunner().invoke(command_line(), words, input=given).stdout)
 
 
 def as_shown(verification: Verification) -> tuple[str, str | None]:

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import typer
 
-from kernelproof.cli.app import app
+from kernelproof.cli.app import command_line
 from kernelproof.cli.options import given_path
 from tests.cli.program import Program
 
@@ -70,7 +70,7 @@ def test_a_dot_is_the_current_directory(program: Program) -> None:
 
 def test_every_path_of_every_command_is_parsed_so() -> None:
     found = 0
-    for command in _commands(app):
+    for command in _commands(command_line()):
         for name, hint in get_type_hints(command, include_extras=True).items():
             if Path in (kinds := get_args(hint)) or any(Path in get_args(kind) for kind in kinds):
                 assert hint.__metadata__[0].parser is given_path, f"{command.__name__}: {name}"

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from kernelproof.cli.app import app
+from kernelproof.cli.app import command_line
 from kernelproof.cli.commands import Command, Group, option_name
 from kernelproof.cli.mistakes import Misuse, told
 from kernelproof.errors import KernelproofError, UsageError
@@ -30,7 +30,7 @@ ALSO_FOREIGN = (
     "usage:",
 )
 """Phrases of the libraries that parse command lines and values."""
-ROOT: Any = get_command(app)
+ROOT: Any = get_command(command_line())
 
 
 def commands(group: Any = ROOT, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -174,7 +174,7 @@ def test_a_mistake_is_one_line(program: Program, line: str) -> None:
 def test_h_is_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for option in ("-h", "--help"):
-        app([*words, option], prog_name="kernelproof", standalone_mode=False)
+        command_line()([*words, option], prog_name="kernelproof", standalone_mode=False)
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1]
     assert shown[0].startswith(f"Usage: {' '.join(('kernelproof', *words))} ")

@@ -68,10 +68,25 @@ def run_as(program: Program, *command: str, **where: Any) -> subprocess.Complete
 
 
 def test_the_command_line_starts_without_heavy_modules() -> None:
-    code = "import kernelproof.cli.app, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = (
+        "import sys\nfrom kernelproof.cli.app import command_line\ncommand_line()\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"torch", "sqlalchemy", "alembic", "openai", "pydantic", "anyio", "numpy"}
     assert heavy & set(done.stdout.split()) == set()
+
+
+@pytest.mark.parametrize("words", [("--version",), ("tag", "--help"), ("db", "check", "--help")])
+def test_a_command_imports_no_other_command(words: tuple[str, ...]) -> None:
+    code = (
+        "import sys\nfrom kernelproof.cli import app\nsys.argv[1:] = " + repr([*words]) + "\n"
+        "try: app.main()\n"
+        "finally: print(*(name for name in app.COMMANDS if f'kernelproof.cli.{name}' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    asked = [word for word in words[:1] if not word.startswith("-")]
+    assert done.stdout.splitlines()[-1].split() == asked
 
 
 @pytest.mark.parametrize("module", ["kernelproof.runs.batch", "kernelproof.api", "kernelproof.doctor"])

@@ -14,7 +14,7 @@ import pytest
 import typer
 import yaml
 
-from kernelproof.cli.app import app
+from kernelproof.cli.app import command_line
 from kernelproof.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def parsed(path: Path) -> dict[Any, Any]:
 
 def known(words: list[str]) -> None:
     """Fails unless the command line has this command with these options."""
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(command_line())
     rest = list(words)
     while hasattr(command, "commands"):
         assert rest and rest[0] in command.commands, f"there is no command {words}"

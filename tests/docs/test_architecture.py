@@ -39,13 +39,16 @@ def test_every_module_of_the_package_is_named() -> None:
 def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
     graph = grimp.build_graph("kernelproof", cache_dir=None)
     starts = {
-        "orchestrator": "kernelproof.cli.app",
+        "orchestrator": "kernelproof.cli",
         "referee": "kernelproof.referee.__main__",
         "contestant": "kernelproof.contestant.main",
         "canary": "kernelproof.canary.__main__",
     }
     imported = {
-        process: {".".join(module.split(".")[:2]) for module in {start, *graph.find_upstream_modules(start)}}
+        process: {
+            ".".join(module.split(".")[:2])
+            for module in {start, *graph.find_upstream_modules(start, as_package=True)}
+        }
         for process, start in starts.items()
     }
     table = PAGE.partition("## Packages")[2].partition("\n## ")[0]

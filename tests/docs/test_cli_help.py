@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from typer.main import get_command
 
-from kernelproof.cli.app import app
+from kernelproof.cli.app import command_line
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ BLOCKS = {found["command"]: found["body"] for found in cli_docs.BLOCK.finditer(c
 def commands() -> set[str]:
     """Every command that can be run, `problems list` among them; the groups too."""
     found = {""}
-    for name, command in get_command(app).commands.items():
+    for name, command in get_command(command_line()).commands.items():
         found.add(name)
         found.update(f"{name} {inner}" for inner in getattr(command, "commands", {}))
     return found
@@ -64,5 +64,5 @@ def help_here(command: str) -> str:
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(shown):
         patch.setenv("COLUMNS", "80")
         patch.setenv("NO_COLOR", "1")
-        app([*command.split(), "--help"], prog_name="kernelproof", standalone_mode=False)
+        command_line()([*command.split(), "--help"], prog_name="kernelproof", standalone_mode=False)
     return shown.getvalue().rstrip()
