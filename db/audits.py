@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import Connection, ForeignKey, bindparam, func, select
+from sqlalchemy import Connection, ForeignKey, bindparam, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
@@ -70,11 +70,6 @@ class Audits:
     def newest(self, verifications: Collection[int]) -> dict[int, Found]:
         """Verification to its newest audit, of those that have one."""
         return self._database.read(lambda session: newest_audits(session.connection(), verifications))
-
-
-def any_audit(connection: Connection) -> bool:
-    """Whether anything was ever audited."""
-    return connection.execute(select(func.min(Audit.id))).scalar() is not None
 
 
 def newest_audits(connection: Connection, verifications: Collection[int]) -> dict[int, Found]:

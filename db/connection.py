@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
 
-from kernelproof.db.chain.linking import ChainedSession
 from kernelproof.db.home import ACCESS, PATIENCE_S, Access, Home, Listener, NotFree
 from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import NothingStored, StoreError
 from kernelproof.workspace import DatabasePlace
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a question about scores needs none of them, and they take their time
     from alembic.config import Config
+    from sqlalchemy.orm import Session
 
 HEAD = "0015_held"
 """The newest migration: what this program reads and writes."""
@@ -53,10 +52,21 @@ class Database:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """`work` within one read transaction: it sees one state of the database."""
+        from sqlalchemy.orm import Session
 
         def once() -> T:
             with Session(self._home.engine) as session:
                 return work(session)
+
+        with self._home.explained():
+            return self._patiently(once)
+
+    def ask(self, work: Callable[[Connection], T]) -> T:
+        """As `read`, for a `work` that needs no session."""
+
+        def once() -> T:
+            with self._home.engine.connect() as connection:
+                return work(connection)
 
         with self._home.explained():
             return self._patiently(once)
@@ -66,6 +76,7 @@ class Database:
 
         `work` runs again from its start when another process held the lock.
         """
+        from kernelproof.db.chain.linking import ChainedSession
 
         def once() -> T:
             with ChainedSession(self._writer, expire_on_commit=False) as session, session.begin():
@@ -86,6 +97,7 @@ class Database:
         On a server others change and write at the same time; `take_turn` ends that, and comes before rows are
         added to tables whose rows are chained. On a file it is a `write`.
         """
+        from kernelproof.db.chain.linking import ChainedSession
 
         def once() -> T:
             with ChainedSession(self._changer, expire_on_commit=False) as session, session.begin():
@@ -108,7 +120,7 @@ class Database:
         """A listener of a channel, for one thread. On a file each commit notifies every channel."""
         return self._home.listener(channel)
 
-    def write_if_free(self, work: Callable[[Session], bool]) -> bool:
+    def write_if_free(self, work: Callable[[Connection], bool]) -> bool:
         """The answer of `work`, within one transaction. For caches.
 
         False, and nothing is stored, where the database cannot be written now: locked, or read-only.
@@ -117,8 +129,8 @@ class Database:
             return False
         engine = self._home.engine.execution_options(**{ACCESS: Access.WRITE_IF_FREE})
         try:
-            with Session(engine) as session, session.begin():
-                return work(session)
+            with engine.begin() as connection:
+                return work(connection)
         except (DBAPIError, sqlite3.OperationalError, NotFree):
             return False
         finally:
@@ -126,7 +138,7 @@ class Database:
 
     def schema(self) -> str | None:
         """The migration that the database is at; None for an empty one. Raises as `Home.version`."""
-        return self.read(lambda session: self._home.version(session.connection()))
+        return self.ask(self._home.version)
 
     def prepare(self, *, create: bool = True) -> None:
         """Brings the database to the newest schema; two processes may do so at once.

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
-from kernelproof.db.audits import any_audit
-from kernelproof.db.scores.audited import audited
 from kernelproof.db.scores.boards import kernel_scores, problem_scores
 from kernelproof.db.scores.comparing import Comparison, Kind, compare, kind_of
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.groups import by_model, by_run, by_strategy, by_template, group_scores
 from kernelproof.db.scores.hints import NEUTRAL, hints
 from kernelproof.db.scores.reading import read_book, read_runs
-from kernelproof.db.scores.records import Counts, Leaderboard, ViewName
+from kernelproof.db.scores.records import Audited, Counts, Leaderboard, ProblemScores, ViewName
 from kernelproof.db.scores.selecting import Selected, select
 
 _GROUPS = {
@@ -27,6 +25,7 @@ _GROUPS = {
     "templates": ("template", by_template),
     "strategies": ("strategy", by_strategy),
 }
+_ANY_AUDIT = text("SELECT id FROM audits LIMIT 1")
 
 
 def selected(connection: Connection, filters: Filters) -> Selected:
@@ -46,7 +45,7 @@ def leaderboard(
         if view in views
     }
     status = turns.rows["facts"]
-    ever_audited = any_audit(connection)
+    ever_audited = connection.execute(_ANY_AUDIT).first() is not None
     problems = problem_scores(samples) if ever_audited or "problem" in views else ()
     refused = turns.facts.correct[status] & ~turns.correct
     return Leaderboard(
@@ -62,9 +61,15 @@ def leaderboard(
         **groups,
         problems=problems if "problem" in views else (),
         kernels=kernel_scores(samples, top) if "kernel" in views else (),
-        audits=audited(connection, problems) if ever_audited else (),
+        audits=_audited(connection, problems) if ever_audited else (),
         hints=() if len(samples.rows) else _hints(connection, filters),
     )
+
+
+def _audited(connection: Connection, problems: Collection[ProblemScores]) -> tuple[Audited, ...]:
+    from kernelproof.db.scores.audited import audited
+
+    return audited(connection, problems)
 
 
 def _hints(connection: Connection, filters: Filters) -> tuple[str, ...]:

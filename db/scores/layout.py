@@ -123,6 +123,13 @@ def starts(numbers: NDArray[Any]) -> Ints:
     return found
 
 
+def distinct(numbers: Ints) -> Ints:
+    """The numbers that occur, in their order. Fast where they are nearly in order already."""
+    if not (numbers[1:] >= numbers[:-1]).all():
+        numbers = np.sort(numbers, kind="stable")
+    return numbers[starts(numbers)]
+
+
 def dense(*columns: tuple[Ints, int]) -> tuple[Ints, list[tuple[int, ...]]]:
     """Numbers without gaps for the combinations of some columns that occur, and the combinations.
 

@@ -8,7 +8,6 @@ ROW, as they were packed before; they are read as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,6 @@ class PackedRecords:
         self._heads = np.frombuffer(heads, _HEAD)
         self._counts = self._heads["rows"].astype(np.int64)
         self._ends = np.cumsum(self._counts)
-        self._one = lru_cache(maxsize=64)(self._unpacked)
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
@@ -98,15 +96,13 @@ class PackedRecords:
         """One of them, by column."""
         cell = int(np.searchsorted(self._ends, row, "right"))
         place = row - int(self._ends[cell] - self._counts[cell])
-        return {name: column[place] for name, column in self._one(cell).items()}
-
-    def _unpacked(self, cell: int) -> dict[str, NDArray[Any]]:
-        """All columns of one cell."""
-        found = {}
-        for name in ROW.names or ():
-            found[name] = np.empty(int(self._counts[cell]), ROW[name])
-            _unpack(self._cells[cell], self._heads[name][cell].item(), found[name])
-        return found
+        count = int(self._counts[cell])
+        return {
+            name: ROW[name].type(
+                _figure(self._cells[cell], self._heads[name][cell].item(), name, place, count)
+            )
+            for name in ROW.names or ()
+        }
 
 
 def _constants(bases: Ints, kind: np.dtype[Any]) -> NDArray[Any]:
@@ -128,3 +124,18 @@ def _unpack(cell: bytes, entry: tuple[int, int, int, int], into: NDArray[Any]) -
     else:
         into[:] = np.frombuffer(cell, _NARROW[kind], len(into), offset)
         into += base
+
+
+def _figure(cell: bytes, entry: tuple[int, int, int, int], name: str, place: int, count: int) -> Any:
+    """One figure of a column of a cell of `count` rows."""
+    kind, base, offset, _ = entry
+    if kind == _CONSTANT:
+        return np.int64(base).view(np.float64) if ROW[name].kind == "f" else base
+    if kind == _FLOATS:
+        return np.frombuffer(cell, "<f8", 1, offset + 8 * place)[0]
+    if kind == _SPARSE:
+        bits = (count + 7) // 8
+        there = np.unpackbits(np.frombuffer(cell, np.uint8, bits, offset), count=count)
+        before = int(there[:place].sum())
+        return np.frombuffer(cell, "<f8", 1, offset + bits + 8 * before)[0] if there[place] else np.nan
+    return int(np.frombuffer(cell, _NARROW[kind], 1, offset + kind * place)[0]) + base

@@ -8,13 +8,15 @@ with open_store(path, only_read=True) as store:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, open_database
 from kernelproof.db.scores.filters import Filters
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:  # they bring numpy, which takes its time
     from kernelproof.db.claims import Claims
@@ -25,6 +27,16 @@ if TYPE_CHECKING:  # they bring numpy, which takes its time
     from kernelproof.types import Roofline
 
 T = TypeVar("T")
+
+
+@contextmanager
+def open_scores(place: DatabasePlace) -> Iterator[ScoreQueries]:
+    """The scores of the database at `place`, to read. Raises as `open_store`, and starts sooner."""
+    database = open_database(place, create=False, only_read=True)
+    try:
+        yield ScoreQueries(database)
+    finally:
+        database.close()
 
 
 class ScoreQueries:
@@ -104,7 +116,7 @@ class ScoreQueries:
         from kernelproof.db.scores.cells import any_empty, pack_some
 
         database = self._database
-        if database.read(lambda session: any_empty(session.connection())):
-            while database.write_if_free(lambda session: pack_some(session.connection())):
+        if database.ask(any_empty):
+            while database.write_if_free(pack_some):
                 pass
-        return database.read(lambda session: ask(session.connection()))
+        return database.ask(ask)

@@ -21,7 +21,7 @@ from kernelproof.db.scores.filters import (
     policy_passes,
     setting_passes,
 )
-from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, dense, starts, steps
+from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, dense, distinct, starts, steps
 from kernelproof.db.scores.reading import Book
 from kernelproof.db.scores.records import Setting
 from kernelproof.types import Pace, Status
@@ -238,13 +238,13 @@ def _placed(rows: Rows, facts: _FactColumns) -> tuple[Rows, Ints]:
     nowhere = device < 0
     if not nowhere.any() or not facts.devices:
         return rows, device
-    usual = _usual(rows["run"], device, len(facts.devices))
-    if rows.one_each:
+    usual, mixed = _usual(rows["run"], device, len(facts.devices))
+    if rows.one_each or not mixed:
         return rows, np.where(nowhere, usual[rows["run"]], device)
     sample = rows.sample
     key = sample * len(facts.bases) + facts.base[code]
     beside = ~nowhere & (np.bincount(sample, weights=nowhere) > 0)[sample]
-    reached = np.unique(key[beside] * len(facts.devices) + device[beside])
+    reached = distinct(key[beside] * len(facts.devices) + device[beside])
     keys, devices = reached // len(facts.devices), reached % len(facts.devices)
     left = np.searchsorted(keys, key[nowhere], "left")
     found = np.searchsorted(keys, key[nowhere], "right") - left
@@ -263,13 +263,14 @@ def _placed(rows: Rows, facts: _FactColumns) -> tuple[Rows, Ints]:
     return (rows if len(several) == len(rows) else rows.only(several)), placed
 
 
-def _usual(run: Ints, device: Ints, devices: int) -> Ints:
-    """For each run the device of most rows; -1 where none reached one."""
+def _usual(run: Ints, device: Ints, devices: int) -> tuple[Ints, bool]:
+    """For each run the device of most rows, -1 where none reached one; and whether a run reached several."""
     runs = int(run.max()) + 1
     reached = device >= 0
     counts = np.bincount(run[reached].astype(np.int64) * devices + device[reached], minlength=runs * devices)
     by_run = counts.reshape(runs, devices)
-    return np.where(by_run.max(axis=1) > 0, by_run.argmax(axis=1), -1)
+    usual = np.where(by_run.max(axis=1) > 0, by_run.argmax(axis=1), -1)
+    return usual, bool((np.count_nonzero(by_run, axis=1) > 1).any())
 
 
 def _settings(base: Ints, device: Ints, facts: _FactColumns) -> tuple[Ints, list[Setting]]:

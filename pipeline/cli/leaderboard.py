@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kernelproof.db.claims import Claims
     from kernelproof.db.scores.comparing import Comparison
     from kernelproof.db.scores.filters import Filters
+    from kernelproof.db.scores.queries import ScoreQueries
     from kernelproof.db.scores.records import Leaderboard, ViewName
-    from kernelproof.db.store import Store
     from kernelproof.report.board_columns import Flat
 
 _VIEWS = ("model", "problem", "kernel", "run", "template", "strategy")
@@ -62,7 +62,7 @@ def leaderboard(
     storage: StorageOptions,
 ) -> None:
     """Show verified results: the best speedup of each problem, and how often each model is right and fast."""
-    from kernelproof.db.store import open_store
+    from kernelproof.db.scores.queries import open_scores
     from kernelproof.errors import UsageError
 
     form = only_one(forms)
@@ -76,35 +76,37 @@ def leaderboard(
             "--compare pairs by problem already; --by says which of model, run, template, strategy"
         )
     filters = options.filters()
-    with open_store(storage.database, only_read=True) as store:
+    with open_scores(storage.database) as scores:
         if claims:
-            _print_claims(store.scores.claims(filters), form)
+            _print_claims(scores.claims(filters), form)
         elif compare:
-            _print_comparisons(store, compare, by, filters, form, forms.parquet)
+            _print_comparisons(scores, compare, by, filters, form, forms.parquet)
         else:
-            _print_board(store, by, top, filters, form, forms.parquet)
+            _print_board(scores, by, top, filters, form, forms.parquet)
 
 
 def _print_board(
-    store: Store, by: str | None, top: int, filters: Filters, form: str | None, parquet: Path | None
+    scores: ScoreQueries, by: str | None, top: int, filters: Filters, form: str | None, parquet: Path | None
 ) -> None:
-    from kernelproof.report.board_columns import flat
-    from kernelproof.report.leaderboard import print_leaderboard
     from kernelproof.report.plain import json_text, screen
 
     exported = form not in (None, "json")
     views: list[ViewName] = [by] if by else ["problem"] if exported else ["model", "problem"]  # type: ignore[list-item]
-    board: Leaderboard = store.scores.leaderboard(filters, views, top)
+    board: Leaderboard = scores.leaderboard(filters, views, top)
     if form == "json":
         print(json_text(board))
     elif exported:
+        from kernelproof.report.board_columns import flat
+
         _export(flat(board, views[0]), form, parquet)
     else:
+        from kernelproof.report.leaderboard import print_leaderboard
+
         print_leaderboard(board, screen())
 
 
 def _print_comparisons(
-    store: Store,
+    scores: ScoreQueries,
     names: tuple[str, str],
     by: str | None,
     filters: Filters,
@@ -115,7 +117,7 @@ def _print_comparisons(
     from kernelproof.report.comparison import print_comparisons
     from kernelproof.report.plain import json_line, screen
 
-    found: tuple[Comparison, ...] = store.scores.comparison(*names, by, filters)  # type: ignore[arg-type]
+    found: tuple[Comparison, ...] = scores.comparison(*names, by, filters)  # type: ignore[arg-type]
     if form == "json":
         print(json_line([comparison.model_dump() for comparison in found]))
     elif form:

@@ -60,7 +60,8 @@ def fitting(columns: Sequence[Column], rows: Rows, console: Console) -> Table:
     Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
     """
     kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
-    table = table_of([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
+    chosen, cells = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    table = table_of(chosen, cells, widths=_widths(chosen, cells))
     if width_of(table, console) <= console.width:
         return table
     spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
@@ -95,17 +96,33 @@ def _lines(entries: str, room: int) -> str:
     return ",\n".join(lines)
 
 
-def table_of(columns: Sequence[Column], rows: Rows, longest_name: int | None = None) -> Table:
-    """With `longest_name`, in characters, for a narrow screen: columns closer together."""
+def _widths(columns: Sequence[Column], rows: Rows) -> list[int] | None:
+    """The characters of each column's longest cell; None where a cell has several lines. The library finds
+    them as well, three times, and takes long where the rows are many."""
+    texts = [[column.title for column in columns], *([str(cell) for cell in row] for row in rows)]
+    if any("\n" in text or "\t" in text for row in texts for text in row):
+        return None
+    return [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+
+
+def table_of(
+    columns: Sequence[Column],
+    rows: Rows,
+    longest_name: int | None = None,
+    widths: Sequence[int] | None = None,
+) -> Table:
+    """With `longest_name`, in characters, for a narrow screen: columns closer together. `widths`: of the
+    columns, in characters, where they are known."""
     narrow = longest_name is not None
     table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=narrow)
-    for column in columns:
+    for place, column in enumerate(columns):
         table.add_column(
             Text(column.title),
             justify="right" if column.number else "left",
             no_wrap=not column.name,
             overflow="fold",
             max_width=longest_name if column.name else None,
+            width=None if widths is None else widths[place],
         )
     for row in rows:
         table.add_row(*row)
