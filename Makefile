@@ -16,6 +16,7 @@ TEST_WORKERS ?= 3
 # Each process takes tests from the other when it has none left. A test that asserts a time runs alone.
 # The dearest tests are named at the end.
 BESIDE := -n $(TEST_WORKERS) --dist worksteal --durations=60 --durations-min=3
+# make test tries 25 examples of each property, unless the test says how many; make test-ci tries 100.
 # The files with such tests: to collect all others a second time takes as long as the tests.
 CLOCKED = $(shell grep -rl 'mark\.clock' tests --include='*.py')
 USUAL := not gpu and not slow and not thorough
@@ -29,11 +30,11 @@ demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
 
 test: lint
-	$(PYTEST) $(BESIDE) -m "not ci and not clock and $(USUAL)"
+	TEST_EXAMPLES=quick $(PYTEST) $(BESIDE) -m "not ci and not clock and $(USUAL)"
 	$(PYTEST) -m "clock and not ci and $(USUAL)" $(CLOCKED)
 
 test-ci: .venv/test.installed
-	$(PYTEST) $(BESIDE) -m "ci and not clock and $(USUAL)"
+	$(PYTEST) $(BESIDE) -m "(ci or hypothesis) and not clock and $(USUAL)"
 	$(PYTEST) -m "clock and ci and $(USUAL)" $(CLOCKED)
 
 test-gpu: .venv/test.installed

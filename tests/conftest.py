@@ -8,6 +8,7 @@ import os
 # arithmetic then takes six times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,11 @@ from tests.referee.corpus import Confusion
 from tests.referee.table import TABLE, Table
 
 settings.register_profile("loaded machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("loaded machine")
+settings.register_profile("quick", settings.get_profile("loaded machine"), max_examples=25)
+settings.load_profile(os.environ.get("TEST_EXAMPLES", "loaded machine"))
+
+OTHERWISE_RUN = ("ci", "slow", "thorough", "gpu")
+"""Markers of tests that `make test` leaves out."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,6 +35,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[TABLE] = Table()
     config.pluginmanager.register(config.stash[TABLE], "corpus-table")
     tidy.pytest_configure(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves the cases that `few` does not keep to `make test-ci`."""
+    of_functions: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few") and not any(map(item.get_closest_marker, OTHERWISE_RUN)):
+            of_functions[item.nodeid.partition("[")[0]].append(item)
+    for cases in of_functions.values():
+        marker = cases[0].get_closest_marker("few")
+        assert marker is not None
+        (most,) = marker.args
+        kept = {number * len(cases) // most for number in range(most)}
+        for number, case in enumerate(cases):
+            if number not in kept:
+                case.add_marker("ci")
 
 
 @pytest.fixture(scope="session")

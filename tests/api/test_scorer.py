@@ -93,6 +93,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("text", "status", "said"), BROKEN, ids=lambda value: str(value)[:12])
 def test_what_is_not_correct_scores_0_and_says_why(
     scorer: Scorer, text: str, status: Status, said: str
@@ -109,6 +110,7 @@ def test_a_program_runs_nowhere_near_the_caller(scorer: Scorer) -> None:
     assert not hasattr(builtins, "they_ran_me")
 
 
+@pytest.mark.ci
 def test_a_failure_of_the_machine_is_no_score_and_is_not_kept(
     scorer: Scorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

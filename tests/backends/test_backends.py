@@ -80,6 +80,7 @@ def test_a_package_outside_adds_one(tmp_path: Path) -> None:
     assert f"<auto|{'|'.join(listed)}>" in command(tmp_path, "verify", "--help").stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("source", "says"),
     [

@@ -80,6 +80,7 @@ def test_an_own_kernel_is_a_function_that_is_launched(source: str, own: bool, tm
     assert ("no_inline_kernel" in found) is (not own and source != "this is no Python")
 
 
+@pytest.mark.ci
 def test_a_kernel_is_compiled_for_a_gpu_that_is_not_here(builder: Builder, tmp_path: Path) -> None:
     found = ahead(builder, programs.RELU, tmp_path)
     assert found.first_calls is not None and found.first_calls.state is BuildState.OK, found
@@ -196,6 +197,7 @@ def test_without_a_gpu_it_is_interpreted_and_never_timed(source: str, engine: En
     assert (launch.name, launch.origin, launch.count, launch.ms) == ("relu_kernel", Origin.JIT, 1, None)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("source", "status", "says"),
     [

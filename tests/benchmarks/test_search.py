@@ -204,6 +204,7 @@ def test_what_is_not_measured_to_be_faster_is_no_gain() -> None:
     assert max(each.true for each in found.tries) > 0.5 and found.gain() == 1.0
 
 
+@pytest.mark.ci
 def test_noise_makes_the_winner_look_faster_than_it_is() -> None:
     def over(noise: float) -> float:
         found: list[Search] = [
@@ -277,6 +278,7 @@ def test_plots_hold_the_figures_of_the_tables() -> None:
     assert [each["value"] for each in last] == pytest.approx(gains)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options, said",
     [

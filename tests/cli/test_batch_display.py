@@ -91,6 +91,7 @@ def test_json_lines_say_each_event_and_tokens_once_a_second() -> None:
     assert summary["models"][0]["cost_usd"] == 1.5 and summary["run"] == "my run"
 
 
+@pytest.mark.ci
 def test_a_reader_that_does_not_read_stops_no_work() -> None:
     script = """
 display = BatchDisplay([("openai:m", 1000, 1)], "json")
@@ -109,6 +110,7 @@ with display:
     assert len(ended) == 1000, "what is needed is printed to the last line"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["plain", "json"])
 def test_a_reader_that_is_gone_is_noticed_though_nothing_happens(form: str) -> None:
     script = f"""
@@ -137,6 +139,7 @@ _LATE = b"Exception ignored in: <_io.TextIOWrapper name='<stdout>' mode='w' enco
 """The interpreter says it at its end where a line was still on its way."""
 
 
+@pytest.mark.ci
 def test_a_disk_that_is_full_is_an_error_of_its_own() -> None:
     script = """
 display = BatchDisplay([("openai:m", 1, 1)], "plain")

@@ -57,6 +57,7 @@ def unread(program: Program, *arguments: object) -> tuple[int, str]:
     return program.into(writing, *arguments)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("command", SHORT, ids=" ".join)
 def test_nobody_reads(stored: Program, suite: Path, command: tuple[str, ...]) -> None:
     more = ("--suite", suite) if command[0] in WITH_SUITE else ()

@@ -48,6 +48,7 @@ def test_commands_options_and_words(program: Program) -> None:
     assert offered(program, "verify", "x.py", "--backend", "c") == ["cuda", "cpp"]
 
 
+@pytest.mark.ci
 def test_packaged_problems(program: Program) -> None:
     suite = open_suite()
     for words in (("generate",), ("prompt",), ("problems", "show"), ("verify", "x.py", "--problem")):
@@ -56,6 +57,7 @@ def test_packaged_problems(program: Program) -> None:
         assert {"level1", "softmax"} <= set(found)
 
 
+@pytest.mark.ci
 def test_problems_of_a_suite(program: Program, tmp_path: Path) -> None:
     levels = material.problems(tmp_path / "KernelBench").parent
     (tmp_path / "KernelBench" / "level1" / "10_last.py").write_text(material.RELU)
@@ -96,6 +98,7 @@ def test_a_database_that_cannot_be_read_offers_nothing(program: Program) -> None
     assert offered(program, "status", "") == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("words", [("generate", ""), ("status", ""), ("ver",)])
 def test_completion_imports_nothing_heavy(program: Program, words: tuple[str, ...]) -> None:
     filled(program, RunSettings(name="night", model="openai:m"))

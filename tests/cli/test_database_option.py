@@ -50,6 +50,7 @@ def test_every_command_that_takes_a_workspace_takes_a_database() -> None:
     assert "--db" in options["leaderboard"]
 
 
+@pytest.mark.ci
 def test_commands_work_on_a_server_and_show_no_password(postgres: PostgresServer, tmp_path: Path) -> None:
     place = postgres.loopback(postgres.made())
     with open_store(place) as store:

@@ -256,6 +256,7 @@ CUT_BY_SERVER = {
 CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 
 
+@pytest.mark.ci
 def test_what_a_server_cut_off_is_truncated_through_both_doors_that_know_it(
     program: Program, tmp_path: Path, suite: Path
 ) -> None:

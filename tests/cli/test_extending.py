@@ -125,6 +125,7 @@ class Astray:
 """
 
 
+@pytest.mark.ci
 def test_a_strategy_that_builds_on_nothing_ends_the_run(
     program: Program, suite: Path, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ STATUSES = {
 }
 
 
+@pytest.mark.ci
 def test_every_kind_of_answer(program: Program, suite: Path, tmp_path: Path) -> None:
     file = material.recording(tmp_path / "mixed.jsonl", MIXED)
     command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", "--samples", 7)

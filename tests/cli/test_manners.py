@@ -164,12 +164,14 @@ MISTAKES = {
 }
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_is_one_line(program: Program, line: str) -> None:
     done = program.run(*line.split(), code=2)
     assert (done.stdout, done.stderr) == ("", f"kernelproof: {MISTAKES[line]}\n")
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_h_is_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     shown = []

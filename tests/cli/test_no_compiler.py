@@ -51,6 +51,7 @@ def test_verify_says_what_to_install_and_keeps_nothing(
     assert program.left_after() == {} and program.scratch() == []
 
 
+@pytest.mark.ci
 def test_many_keep_what_needed_none(program: Program, relu: tuple[object, ...]) -> None:
     folder = program.workspace / "folder"
     folder.mkdir()
@@ -83,6 +84,7 @@ def test_generate_keeps_the_answer_and_the_same_command_goes_on(
     assert len(program.attempts()[0].verifications) == 1
 
 
+@pytest.mark.ci
 def test_what_only_one_candidate_wants_does_not_stop_the_others(
     program: Program, relu: tuple[object, ...], tmp_path: Path
 ) -> None:

@@ -146,6 +146,7 @@ REFUSED: dict[tuple[str, ...], str] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("more", REFUSED, ids=" ".join)
 def test_it_is_refused_before_anything_is_asked(program: Program, suite: Path, more: tuple[str, ...]) -> None:
     done = program.run(*USUAL, "--suite", suite, "--backend", "cpp", *more, code=2)
@@ -182,6 +183,7 @@ def test_a_level_that_a_suite_has_not_is_told(program: Program, suite: Path) -> 
     assert "has no problems of level 7; its levels are 1" in done.stderr
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("text", ["0", "99999999999999999999999", "9" * 5000, "-1"])
 @pytest.mark.parametrize("command", ["show", "rejudge", "status", "retract", "reproduce"])
 def test_a_number_of_nothing_stored(stored: Program, command: str, text: str) -> None:

@@ -74,6 +74,7 @@ def test_what_fits_is_printed(shown: Program) -> None:
     assert b"PAGED" not in on_a_terminal(shown, "show", "--response", rows=1000, PAGER=called)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chosen", ["", "cat", "/nowhere/pager", "'unbalanced"])
 def test_without_a_pager_all_is_printed(shown: Program, chosen: str) -> None:
     assert on_a_terminal(shown, "show", PAGER=chosen).count(b"A line of prose.") == 300

@@ -89,6 +89,7 @@ def test_a_command_imports_no_other_command(words: tuple[str, ...]) -> None:
     assert done.stdout.splitlines()[-1].split() == asked
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("module", ["kernelproof.runs.batch", "kernelproof.api", "kernelproof.doctor"])
 def test_the_orchestrator_never_imports_torch(module: str) -> None:
     code = f"import {module}, sys; print('torch' in sys.modules)"

@@ -124,6 +124,7 @@ def locked(program: Program) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["generate", *JUDGING])
 def test_a_locked_database_is_waited_for_with_one_line(
     program: Program, server: FaultServer, suite: Path, given: Path, name: str
@@ -196,6 +197,7 @@ def test_a_disk_that_gets_full(
         assert answered - 1 <= stored + rescued <= answered, "all but one that was still coming"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_read_only_workspace(
     program: Program, server: FaultServer, suite: Path, given: Path, name: str

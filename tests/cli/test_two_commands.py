@@ -123,6 +123,7 @@ def test_two_commands_share_the_work(program: Program, suite: Path) -> None:
         assert counts["most_in_flight"] > 4, "one of them did nothing"
 
 
+@pytest.mark.ci
 def test_a_closed_pipe_ends_the_command(program: Program, suite: Path) -> None:
     program.extra = {"OPENAI_API_KEY": "none"}
     with start(delay_s=0.1) as server:

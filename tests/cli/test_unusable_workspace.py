@@ -95,6 +95,7 @@ def test_what_only_reads_reads_a_read_only_workspace(program: Program, command: 
     assert "copy" in done.stderr and "to a writable --workspace" in done.stderr
 
 
+@pytest.mark.ci
 def test_a_read_only_workspace_with_a_log_of_somebody_killed(
     program: Program, command: tuple[object, ...]
 ) -> None:
@@ -115,6 +116,7 @@ os._exit(0)"""
     assert log.stat().st_size > 0
 
 
+@pytest.mark.ci
 def test_a_read_only_workspace_of_another_version(program: Program, command: tuple[object, ...]) -> None:
     program.run(*command, code=1)
     path = program.workspace / "db" / "attempts.sqlite"

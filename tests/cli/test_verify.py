@@ -50,6 +50,7 @@ def test_a_file_that_never_ends(program: Program, relu: tuple[object, ...], tmp_
         assert "syntax_error" in done.stdout and "truncated" not in done.stdout
 
 
+@pytest.mark.ci
 def test_a_wrong_candidate_as_json(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     file = written(tmp_path / "wrong.py", material.wrong())
     found = json.loads(program.run("verify", file, *relu, *QUICK, "--json", code=1).stdout)
@@ -165,6 +166,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_users_mistake_is_one_clear_message(program: Program, suite: Path, name: str) -> None:
     arguments, message = MISTAKES[name]

@@ -120,6 +120,7 @@ def remove_log(entry: Path) -> None:
     (entry / "log.txt").unlink()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "damage", [truncate_library, flip_a_bit, empty_record, record_of_another_build, remove_log]
 )

@@ -35,6 +35,7 @@ def test_a_kernel_is_compiled_for_the_target_architecture(builder: Builder, plai
     assert "Compile time" not in build.log
 
 
+@pytest.mark.ci
 def test_native_means_the_gpu_compiled_for(builder: Builder, plain, nvcc: str) -> None:
     build = builder.build(plain(cuda_sources=(KERNEL,), extra_cuda_cflags=("-arch=native",)))
     assert build.state is BuildState.OK, build.log
@@ -48,6 +49,7 @@ def test_an_error_in_device_code_names_its_line(builder: Builder, plain, nvcc: s
     assert 'cuda.cu(2): error: identifier "undeclared" is undefined' in build.log
 
 
+@pytest.mark.ci
 def test_files_are_compiled_each_by_itself(builder: Builder, plain, nvcc: str) -> None:
     files = {
         "own/include/count.h": 'extern "C" int count();\n',

@@ -142,6 +142,7 @@ def test_another_bound_holds_from_the_next_store_on(tmp_path: Path) -> None:
     assert set(folders(tmp_path)) == {key_of(number) for number in range(9, 13)}
 
 
+@pytest.mark.ci
 def test_processes_that_share_a_tiny_cache_see_whole_entries(tmp_path: Path) -> None:
     workers = [start_worker(tmp_path, seed, 120) for seed in range(3)]
     printed = [worker.communicate(timeout=120)[0].split() for worker in workers]
@@ -154,6 +155,7 @@ def test_processes_that_share_a_tiny_cache_see_whole_entries(tmp_path: Path) -> 
     assert list((tmp_path / "partial").iterdir()) == []
 
 
+@pytest.mark.ci
 def test_killed_while_it_evicts_leaves_nothing_half(tmp_path: Path) -> None:
     for seed in range(4):
         worker = start_worker(tmp_path, seed, 1_000_000)

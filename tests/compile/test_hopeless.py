@@ -38,6 +38,7 @@ def request(cpp: str = "") -> BuildRequest:
     return BuildRequest(name="e", cpp_sources=(cpp,), functions={"own": "own"})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("said", FINAL.values(), ids=FINAL)
 def test_what_no_header_mends_is_final(said: str, toolchain: Toolchain) -> None:
     assert hopeless(HEAD + said, request(), toolchain)

@@ -30,6 +30,7 @@ def test_a_template_bomb_is_stopped_in_time_and_not_remembered(fresh: Builder, p
     assert fresh.lookup(plain(TEMPLATE_BOMB)) is None
 
 
+@pytest.mark.ci
 def test_a_memory_bomb_is_stopped_at_its_limit(fresh: Builder, plain) -> None:
     build = fresh.build(plain(TEMPLATE_BOMB), seconds=60.0, memory_bytes=200 << 20)
     assert build.state is BuildState.TIMEOUT, build.log

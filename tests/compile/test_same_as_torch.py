@@ -118,6 +118,7 @@ def without_cpu_torch_additions(words: list[str], toolchain: Toolchain) -> list[
     return pairs.split(" ")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", CASES)
 def test_sources_and_flags_are_those_of_load_inline(name: str, stock: Path, toolchain: Toolchain) -> None:
     case = CASES[name]

@@ -74,6 +74,7 @@ def test_what_is_sent_reads_as_what_was_written(
             assert preprocessed(Path(there), unit, list(found.extra_include_paths)) == expected
 
 
+@pytest.mark.ci
 @given(trees, texts, st.lists(folders, max_size=2))
 def test_names_drawn_anew_do_not_reach_the_build(
     tree: dict[tuple[str, str], str], text: str, include: list[str]

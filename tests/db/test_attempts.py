@@ -136,6 +136,7 @@ def test_a_finished_attempt_without_a_program_has_no_verification(store: Store) 
     assert (stored.status, stored.extraction, stored.verifications) == (Status.NO_CODE, nothing, ())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("table", ["responses", "candidates", "verifications", "checks", "builds"])
 def test_a_finished_attempt_is_stored_whole_or_not_at_all(store: Store, table: str) -> None:
     if isinstance(store.place, Path):
@@ -156,6 +157,7 @@ def test_an_attempt_is_found_by_number_or_as_the_last(store: Store, text: str) -
     assert store.resolve_attempt(text) == 2
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("text", ["3", "0", "-1", "two", "", "1.0", "9" * 40, "²"])
 def test_what_names_no_attempt_is_the_users_mistake(store: Store, text: str) -> None:
     samples.begin(store, samples.problem(), samples.settings())

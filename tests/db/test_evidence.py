@@ -34,6 +34,7 @@ def change(store: Store, statement: str, **values: object) -> None:
     assert sql.run(store, f"{statement} RETURNING 1", **values)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("table", APPEND_ONLY)
 def test_rows_of_evidence_can_neither_be_changed_nor_deleted(store: Store, attempt: int, table: str) -> None:
     column = sql.columns(store, table)[0]
@@ -59,6 +60,7 @@ def test_retracting_what_is_not_there_is_the_users_mistake(store: Store) -> None
         store.retract(5, "why not")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("text", "named"),
     [

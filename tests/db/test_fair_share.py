@@ -50,6 +50,7 @@ def test_one_that_is_alone_takes_as_many_as_it_has_places(store: Store) -> None:
     assert took(store, "a") == PLACES
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("other", ["ended", "waiting", "builder", "of another backend"])
 def test_one_that_would_not_take_the_same_has_no_part(store: Store, other: str) -> None:
     sent(store, 40)

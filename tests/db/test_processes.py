@@ -86,6 +86,7 @@ def test_sixteen_writers_at_once_lose_no_row(store: Store, each: int) -> None:
     assert sound(store.place).links >= 4 * 16 * each  # attempt, answer, candidate and verification of each
 
 
+@pytest.mark.ci
 def test_a_killed_writer_leaves_only_whole_transactions(tmp_path: Path) -> None:
     path = tmp_path / "attempts.sqlite"
     finished = 0

@@ -133,6 +133,7 @@ def test_one_in_reserve_sings_before_it_is_needed(place: Path, reserve: gpu_heal
 SAYS_UP = "import sys; print('up', flush=True); sys.stdin.readline(); "
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("source", ["print('counts: 3 bins')", "import time; time.sleep(1000)", "pass"])
 def test_one_in_reserve_that_is_not_content_is_ended(
     monkeypatch: pytest.MonkeyPatch, reserve: gpu_health.Reserve, source: str
@@ -171,6 +172,7 @@ def test_one_in_reserve_that_has_ended_is_not_asked(place: Path, reserve: gpu_he
     assert reserve._waiting is not ended
 
 
+@pytest.mark.ci
 def test_one_in_reserve_ends_with_its_keeper() -> None:
     """Its standard input is at its end then, however the keeper ended."""
     waiting = gpu_health._started(gpu_health.PROGRAM, "cpu")

@@ -128,6 +128,7 @@ def only_one(
     made.close()
 
 
+@pytest.mark.ci
 def test_who_waits_gets_it_afterwards(only_one: Referees) -> None:
     with held(only_one) as waiting:
         pass
@@ -135,6 +136,7 @@ def test_who_waits_gets_it_afterwards(only_one: Referees) -> None:
     assert waiting.name == "took one"
 
 
+@pytest.mark.ci
 def test_who_waits_is_told_of_the_end(only_one: Referees) -> None:
     with held(only_one) as waiting:
         only_one.close()
@@ -142,6 +144,7 @@ def test_who_waits_is_told_of_the_end(only_one: Referees) -> None:
     assert waiting.name == "RefereeLost"
 
 
+@pytest.mark.ci
 def test_who_waits_is_told_that_no_gpu_is_left(only_one: Referees) -> None:
     with held(only_one) as waiting:
         assert quarantine.impose("GPU-a1", "it failed") is None
@@ -149,6 +152,7 @@ def test_who_waits_is_told_that_no_gpu_is_left(only_one: Referees) -> None:
     assert waiting.name == "MachineError"
 
 
+@pytest.mark.ci
 def test_a_referee_gets_ready_once_before_it_is_given_out(only_one: Referees) -> None:
     told, readied, order = threading.Event(), [], []
 

@@ -67,6 +67,7 @@ def test_check_ends_with_1_for_an_unfit_problem(as_json: bool) -> None:
         assert "UNFIT" in result.stdout and "nondeterministic: a second call" in result.stdout
 
 
+@pytest.mark.ci
 def test_check_refuses_a_size_that_no_problem_has(tmp_path: Path) -> None:
     error = run("check", "level1/7", "--size", "giant").exception
     assert isinstance(error, UsageError)

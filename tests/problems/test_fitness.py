@@ -62,6 +62,7 @@ def test_a_bad_problem_is_found_for_its_reason(name: str) -> None:
     assert {finding.reason for finding in fitness.findings} == IN_PROCESS[name]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name == "hangs" else []) for name in IN_A_PROCESS]
 )
@@ -79,11 +80,13 @@ def test_the_finding_says_which_output_and_which_input() -> None:
     assert unused.figures == {"input": 1}
 
 
+@pytest.mark.ci
 def test_what_a_problem_prints_is_not_taken_for_the_record(tmp_path: Path) -> None:
     text = scale_source() + "\nprint('{\"problem_id\": 1}')\n"
     assert check_problem(read_problem(write(tmp_path / "loud.py", text)), size="full").ok
 
 
+@pytest.mark.ci
 def test_devices_and_sizes_that_are_not_there(tmp_path: Path) -> None:
     problem = read_problem(write(tmp_path / "a.py"))
     with pytest.raises(UsageError, match="no size 'small'; it has full"):

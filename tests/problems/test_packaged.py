@@ -85,6 +85,7 @@ def test_integer_and_boolean_inputs_keep_their_types(problem: Problem) -> None:
         assert tensor.dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool)
 
 
+@pytest.mark.few(14)
 @every_problem
 def test_is_fit_to_judge_candidates(problem: Problem) -> None:
     fitness = examine(problem, "small", CPU)

@@ -148,6 +148,7 @@ def test_an_answer_that_keeps_coming_may_take_any_time(monkeypatch: pytest.Monke
         assert ask(slow, "any", timeout_s=1.0, max_retries=0).text == "no code today"
 
 
+@pytest.mark.few(4)
 @EVERY_WAY
 @pytest.mark.parametrize(
     ("fault", "seconds"),
@@ -227,6 +228,7 @@ def test_what_the_client_adds_by_itself_is_left_out_where_it_is_refused(
     assert server.counts()["requests"] <= before + 16
 
 
+@pytest.mark.few(2)
 @EVERY_WAY
 def test_odd_answers_are_answers(server: FaultServer, endpoint: str, stream: bool) -> None:
     way: dict[str, Any] = {"endpoint": endpoint, "stream": stream}
@@ -260,6 +262,7 @@ def test_an_answer_that_came_whole_is_taken_however_its_stream_ends(
     assert server.counts()["requests"] == before + 1
 
 
+@pytest.mark.few(2)
 @EVERY_WAY
 def test_an_answer_above_the_bound_is_refused(server: FaultServer, endpoint: str, stream: bool) -> None:
     with pytest.raises(ProviderError, match="longer than 64 MiB") as caught:

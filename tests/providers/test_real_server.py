@@ -17,6 +17,8 @@ from tests.cli import material
 from tests.cli.conftest import working_in
 from tests.realserver import CONTEXT, DEFAULT_MOST, RealServer, start
 
+pytestmark = pytest.mark.ci
+"""Its start takes 16 s of a processor."""
 EVERY_WAY = pytest.mark.parametrize(
     ("endpoint", "stream"),
     [(endpoint, stream) for endpoint in ("chat", "responses") for stream in (True, False)],

@@ -59,7 +59,7 @@ IN_FULL = ("cheats/copy_beside_torch",)
 def chosen() -> list[Any]:
     """All members, those marked that only `make test-ci` or `make test-slow` judges."""
     found = members("cpu")
-    first = first_of_each_status(found) - set(LONG) - set(IN_FULL)
+    first = first_of_each_kind(found) - set(LONG) - set(IN_FULL)
     some = first_of_each_kind_and_status(found) | first_of_each_way(found) | some_of_each_kind(found)
     some = (some | set(IN_FULL)) - set(LONG)
 
@@ -78,12 +78,11 @@ def first_of_each_way(found: list[Member]) -> set[str]:
     return {next(name for name in row if name in there) for row in rows if there.intersection(row)}
 
 
-def first_of_each_status(found: list[Member]) -> set[str]:
-    """The first member of each kind, and the first for each status that is expected."""
+def first_of_each_kind(found: list[Member]) -> set[str]:
+    """The first member of each kind."""
     first: dict[str, str] = {}
     for member in found:
         first.setdefault(member.kind, member.id)
-        first.setdefault(member.expected[0], member.id)
     return set(first.values())
 
 

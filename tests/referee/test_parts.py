@@ -83,6 +83,7 @@ def test_only_who_is_in_no_file_is_no_longer_in_the_corpus(some: list[Member], t
     assert other.id not in found.stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 def test_one_undeserved_verdict_outweighs_others(some: list[Member], tmp_path: Path, first: bool) -> None:
     honest = next(member for member in some if member.kind == "honest")
@@ -108,6 +109,7 @@ def test_an_accepted_cheat_is_told(some: list[Member], tmp_path: Path) -> None:
     assert "cheats, wrong and faulty: 1" in found.stdout
 
 
+@pytest.mark.ci
 def test_several_verifiers_are_refused_unless_asked_for(some: list[Member], tmp_path: Path) -> None:
     records = [record(some[0], verifier="1.0 policy:abd code:def"), *map(record, some[1:])]
     part = write(tmp_path / "part.json", records)
@@ -119,6 +121,7 @@ def test_several_verifiers_are_refused_unless_asked_for(some: list[Member], tmp_
     assert "judged by 1.0 policy:abd code:def: 1\n" in allowed.stdout
 
 
+@pytest.mark.ci
 def test_several_devices_are_refused_unless_one_is_said(some: list[Member], tmp_path: Path) -> None:
     here, there = map(record, some), [record(some[0], device="cuda", place="a GPU")]
     parts = write(tmp_path / "here.json", list(here)), write(tmp_path / "there.json", there)
@@ -131,6 +134,7 @@ def test_several_devices_are_refused_unless_one_is_said(some: list[Member], tmp_
     assert "a processor" not in other.stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", ["{", '{"kind": "honest"}', '[{"kind": "honest"}]'])
 def test_what_is_no_part_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "part.json"

@@ -44,6 +44,7 @@ def rows(request: pytest.FixtureRequest, board: Leaderboard) -> Flat:
     return flat(board, request.param)
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("number", range(len(TEXTS)), ids=lambda n: HOSTILE[n].mechanism)
 def test_show_steers_no_terminal(hostile_store: Store, number: int) -> None:
     attempt = hostile_store.load_attempt(number + 1)

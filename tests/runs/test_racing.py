@@ -61,6 +61,7 @@ def test_where_the_best_turns_out_wrong_the_next_one_is_verified_again(tmp_path:
     assert search.run(LUCKY, TRUE)[1] == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dies_at", range(1, 8))
 def test_killed_at_any_verification_nothing_is_asked_or_verified_twice(tmp_path: Path, dies_at: int) -> None:
     search = Searching(tmp_path)
@@ -72,6 +73,7 @@ def test_killed_at_any_verification_nothing_is_asked_or_verified_twice(tmp_path:
     assert search.ranked is not None and search.ranked.speedup == 2.4
 
 
+@pytest.mark.ci
 def test_killed_between_the_second_verdict_and_the_status_it_is_not_made_again(tmp_path: Path) -> None:
     search, wrong = Searching(tmp_path), [1.0, 2.0, None, 1.5, 2.6, 1.1]
 

@@ -31,6 +31,7 @@ def test_equal_programs_of_a_round_share_one_verification(tmp_path: Path, wrong:
     assert search.run(speedups, speedups)[1] == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dies_at", range(1, 4))
 def test_killed_at_any_verification_equal_programs_are_still_verified_once(
     tmp_path: Path, dies_at: int

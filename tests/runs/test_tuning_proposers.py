@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from kernelproof.runs.tuning.proposers import Grid, Proposer, Tpe, proposer_for
 from kernelproof.runs.tuning.template import Template, Values, read_template
 
@@ -46,6 +48,7 @@ def test_few_combinations_are_all_tried_the_original_first() -> None:
     assert asked[0] == (1, 1) and sorted(asked) == sorted(space.combinations())
 
 
+@pytest.mark.ci
 def test_optuna_proposes_nothing_twice_and_nothing_that_is_excluded() -> None:
     space = template(3, "TILE * UNROLL * WIDTH <= 64")
     proposer = proposer_for(space, 40, 0)
@@ -55,6 +58,7 @@ def test_optuna_proposes_nothing_twice_and_nothing_that_is_excluded() -> None:
     assert all(map(space.allows, asked))
 
 
+@pytest.mark.ci
 def test_optuna_comes_to_an_end_when_all_were_tried() -> None:
     space = template(2, "TILE * UNROLL <= 64")
     asked = played(Tpe(space, 0), hill, 100)

@@ -26,6 +26,7 @@ def limits(text: str) -> dict[str, float]:
     return {name: float(value) if name.endswith("_s") else int(value) for name, value in pairs}
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize(
     "tier", [pytest.param(tier, marks=[] if tier in ("A", "C2") else pytest.mark.slow) for tier in TIERS]
 )

@@ -160,6 +160,7 @@ def test_a_job_that_makes_no_sense_is_refused(job: Job) -> None:
         start(job)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_killed_harness_leaves_nothing(tier: str, open_driver: Callable[[str], Driver]) -> None:
     driver = open_driver(tier)

@@ -38,6 +38,7 @@ def trainer(service: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     rewards.client.cache_clear()
 
 
+@pytest.mark.ci
 def test_many_are_evaluated_in_the_order_in_which_they_were_given(client: Client) -> None:
     sources = [NO_PROGRAM, material.wrong(), "def f(:", NO_PROGRAM]
     found = client.evaluate_many([Candidate(source, "relu") for source in sources])

@@ -17,6 +17,7 @@ from tests.service.test_silent_callers import silent
 PATHS = ("/v1/evaluations/{}?wait=300", "/v1/evaluations/{}/events")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_callers_that_wait_are_answered_and_it_ends_in_order(
     program: Program, suite: Path, number: signal.Signals

@@ -92,6 +92,7 @@ def count(service: Running) -> int:
     return sum(service.ask("GET", "/v1/queue").json()["states"].values())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "faults",
     [(LOST, HALF), (Refusal(502), Refusal(504)), (Refusal(503), LOST)],
@@ -107,6 +108,7 @@ def test_a_submission_whose_answer_is_lost_is_sent_again_and_has_one_effect(
     assert count(service) == before + 1
 
 
+@pytest.mark.ci
 def test_a_result_is_waited_for_again_when_the_network_is_cut_in_the_middle(
     program: Program, suite: Path
 ) -> None:

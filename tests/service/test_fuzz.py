@@ -187,6 +187,7 @@ def shapes() -> Iterator[tuple[str, str | bytes]]:
         yield path, '{"evaluations": [{}], "tasks": [1], "payload": 1, "query": 1, "response": []}'
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("store", BOTH, indirect=True)
 def test_hostile_texts(url: str) -> None:
     send(url, texts())

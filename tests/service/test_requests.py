@@ -129,6 +129,7 @@ BAD: list[tuple[Any, int, str]] = [
 ]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(("body", "status", "says"), BAD, ids=range(len(BAD)))
 def test_a_bad_request_is_told_and_stores_nothing(
     service: Running, body: Any, status: int, says: str

@@ -82,6 +82,7 @@ def under(rules: dict[str, object]) -> RunSettings:
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("rules", OTHER_RULES)
 def test_results_under_other_rules_are_never_ranked_together(store: Store, rules: dict[str, object]) -> None:
     samples.judge(store, P1, RUN, speedup=2.0)
@@ -117,6 +118,7 @@ def specialised(store: Store) -> Store:
     return store
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("without", "best", "correct"),
     [((), 10.0, 5), ((SHAPE,), 8.0, 3), ((LAYOUT,), 9.0, 3), ((SHAPE, LAYOUT), 1.5, 2)],
@@ -310,6 +312,7 @@ def varied(store: Store) -> Store:
     return store
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("filters", "speedups"),
     [
@@ -365,6 +368,7 @@ def test_a_question_for_plans_is_no_attempt_at_a_kernel_and_its_tokens_are_spent
     assert sql.run(store, judged) == [(0, 0)]
 
 
+@pytest.mark.ci
 def test_more_cells_than_are_packed_at_once(store: Store) -> None:
     made = [Turn(n, f"level1/{n}", 0, 1, "correct", 2.0, 1.98) for n in range(150, 0, -1)]
     fill(store, RUN, made)

@@ -125,6 +125,7 @@ def compare_with_views(path: Path, board: Any) -> None:
     assert {tuple(row) for row in strategies} == {("sample", RUN.model), ("sample", OTHER.model)}
 
 
+@pytest.mark.ci
 @ALIKE
 @given(turns(problems=3, samples_each=3), st.data())
 def test_packed_rows_follow_every_change(

@@ -134,6 +134,7 @@ def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not (tmp_path / "mine").exists()
 
 
+@pytest.mark.ci
 def test_reading_a_data_set_imports_no_torch(kernelbench: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from kernelproof.cli.problems import problems_app;"

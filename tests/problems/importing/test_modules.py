@@ -101,6 +101,7 @@ def test_the_problem_holds_what_the_class_needs_and_runs(layers: Path, tmp_path:
     assert "return [torch.randn(32, 64), torch.randint(0, 32, (16,))]" in problem.source
 
 
+@pytest.mark.ci
 def test_an_example_function_gives_the_inputs(
     layers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_class_in_a_package_is_found_without_importing_the_package(
     assert not trace.exists() and "kit" not in sys.modules
 
 
+@pytest.mark.ci
 def test_the_users_code_runs_in_another_process_only(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     spy = f"open({str(trace)!r}, 'a').write(f'{{os.getpid()}}\\n')"

@@ -58,6 +58,7 @@ def test_what_rounding_decides_is_excused_on_forgiving_inputs(oracle: Oracle) ->
     assert judgement.amplification is not None
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("fault", ["another row", "all rows a little", "not a number", "far too much"])
 def test_nothing_else_is(oracle: Oracle, fault: str) -> None:
     mine = rounded_otherwise(oracle)

@@ -191,6 +191,7 @@ def judged(oracle: Oracle, candidate: Candidate, trial: str, number: int) -> Jud
         return oracle.judge(expected, [candidate(oracle.model, arguments[0])])
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("of", HONEST, ids=" ".join)
 @pytest.mark.parametrize("trial", ["drawn", *(v.name for v in VARIANTS)])
 def test_honest_float32_is_right_on_all_inputs(
@@ -200,6 +201,7 @@ def test_honest_float32_is_right_on_all_inputs(
     assert found is None or found.wrong is None, found.wrong.verdict
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("of", COARSE, ids=" ".join)
 def test_operands_of_eleven_bits_or_fewer_are_wrong_on_every_draw(
     of: tuple[str, str], oracles: dict[str, Oracle]

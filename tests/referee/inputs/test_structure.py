@@ -86,6 +86,7 @@ def test_structure_is_recognised_and_named(name: str) -> None:
     assert name in Forms(*draws(name, 3, 2)).said["input 0"]
 
 
+@pytest.mark.few(60)
 @each
 @every
 @settings(max_examples=8)

@@ -54,6 +54,7 @@ def overclaimed(name: str, call_ms: float, seeds: range, rigor: Rigor, noise: No
     return sum(max(m.speedup, m.claimed) > MOST * candidate.speedup for m in found)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("call_ms", LENGTHS)
 @pytest.mark.parametrize("name", MIXTURES)
 def test_no_mixture_claims_more_than_the_truth(name: str, call_ms: float) -> None:
@@ -91,6 +92,7 @@ def overclaimed_beside_others(seeds: range) -> int:
     return wrong
 
 
+@pytest.mark.ci
 def test_where_other_programs_want_the_core_nobody_claims_more_than_the_truth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,6 +102,7 @@ def test_where_other_programs_want_the_core_nobody_claims_more_than_the_truth(
     assert overclaimed_beside_others(range(16)) > 8  # of 96
 
 
+@pytest.mark.ci
 @settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(TRICKS), st.floats(0.05, 1.0), min_size=1),

@@ -35,6 +35,7 @@ def written(hostile_store: Store, tmp_path_factory: pytest.TempPathFactory) -> I
     yield folder
 
 
+@pytest.mark.ci
 def test_no_name_of_a_file_comes_from_a_text(written: Path) -> None:
     names = [path.name for path in written.rglob("*")]
     assert len(names) > len(FORMATS) and all(NAMES.fullmatch(name) for name in names)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import prestarted
+
 WRITER = """
 import sys, threading
 from pathlib import Path
@@ -25,7 +27,13 @@ with getattr(writing, sys.argv[1])(Path(sys.argv[2])) as partial:
 @pytest.mark.parametrize("kind", ["new_file", "new_folder"])
 def test_nothing_is_left(kind: str, number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, kind, str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as writer:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=prestarted.interruptible,
+    ) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == "written\n"
         assert len(list(tmp_path.iterdir())) == 1
         writer.send_signal(number)

@@ -170,6 +170,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("made, words", REFUSED.values(), ids=REFUSED.keys())
 def test_it_is_refused_in_a_line(made: Callable[[], bytes], words: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.bundle"
