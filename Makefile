@@ -16,7 +16,6 @@ TEST_WORKERS ?= 3
 # Each process takes tests from the other when it has none left. A test that asserts a time runs alone.
 # The dearest tests are named at the end.
 BESIDE := -n $(TEST_WORKERS) --dist worksteal --durations=60 --durations-min=3
-# make test tries 25 examples of each property, unless the test says how many; make test-ci tries 100.
 # The files with such tests: to collect all others a second time takes as long as the tests.
 CLOCKED = $(shell grep -rl 'mark\.clock' tests --include='*.py')
 USUAL := not gpu and not slow and not thorough
@@ -29,8 +28,10 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
 
+# 25 examples of each property, where the test does not say how many; make test-ci tries 100.
+test: export TEST_EXAMPLES := quick
 test: lint
-	TEST_EXAMPLES=quick $(PYTEST) $(BESIDE) -m "not ci and not clock and $(USUAL)"
+	$(PYTEST) $(BESIDE) -m "not ci and not clock and $(USUAL)"
 	$(PYTEST) -m "clock and not ci and $(USUAL)" $(CLOCKED)
 
 test-ci: .venv/test.installed
