@@ -75,10 +75,8 @@ class Evaluations:
         """The evaluation; None where there is none, or where another caller sent it."""
 
         def found(session: Session) -> StoredEvaluation | None:
-            row = session.get(Evaluation, number)
-            if row is None or (caller is not None and row.caller != caller):
-                return None
-            return _view(session, row)
+            view = _stored(session, number)
+            return None if view is None or (caller is not None and view.caller != caller) else view
 
         return self._database.read(found)
 
@@ -254,9 +252,22 @@ def _equal(session: Session, request_sha256: str) -> int | None:
     return session.scalar(done.order_by(e.finished.desc()).limit(1))
 
 
-def _view(session: Session, row: Evaluation) -> StoredEvaluation:
-    names = set(StoredEvaluation.model_fields) - {"problem_id"}
-    problem = session.get_one(ProblemRow, row.problem)
+_NAMES = tuple(name for name in StoredEvaluation.model_fields if name != "problem_id")
+_STORED = (
+    select(ProblemRow.problem_id, *(getattr(Evaluation, name) for name in _NAMES))
+    .join(ProblemRow, ProblemRow.id == Evaluation.problem)
+    .where(Evaluation.id == bindparam("number"))
+)
+
+
+def _stored(session: Session, number: str) -> StoredEvaluation | None:
+    found = session.connection().execute(_STORED, {"number": number}).mappings().first()
+    return None if found is None else StoredEvaluation.model_validate(dict(found))
+
+
+def _view(session: Session, row: Evaluation, problem_id: str | None = None) -> StoredEvaluation:
+    """`problem_id`: of its problem, where the caller has it in hand."""
+    problem_id = problem_id or session.get_one(ProblemRow, row.problem).problem_id
     return StoredEvaluation.model_validate(
-        {name: getattr(row, name) for name in names} | {"problem_id": problem.problem_id}
+        {name: getattr(row, name) for name in _NAMES} | {"problem_id": problem_id}
     )

@@ -6,7 +6,7 @@ is idle for most of the time. With the rule each has 20. A daemon that is alone 
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.choices import Role
@@ -34,20 +34,21 @@ def fair_share(session: Session, owner: str, most: int, wanted: Wanted, now: flo
     return max(0, min(most, part - own))
 
 
+_OTHERS = select(Worker.role, Worker.backend).where(
+    Worker.owner != bindparam("owner"),
+    Worker.ended.is_(None),
+    Worker.waits.is_(None),
+    Worker.renewed >= bindparam("since"),
+)
+
+
 def _takers(session: Session, owner: str, wanted: Wanted, now: float) -> int:
     """Daemons that take such work now, this one among them, whether or not it has given a sign of life."""
-    others = select(Worker.role, Worker.backend).where(
-        Worker.owner != owner,
-        Worker.ended.is_(None),
-        Worker.waits.is_(None),
-        Worker.renewed >= now - LEASE_S,
-    )
     builds = wanted.role is Role.BUILD
     roles = {str(Role.ALL), str(Role.BUILD if builds else Role.JUDGE)}
     mine = set(wanted.backends)
-    return 1 + sum(
-        role in roles and bool(mine & set(names.split(","))) for role, names in session.execute(others)
-    )
+    found = session.connection().execute(_OTHERS, {"owner": owner, "since": now - LEASE_S})
+    return 1 + sum(role in roles and bool(mine & set(names.split(","))) for role, names in found)
 
 
 def _counted(session: Session, state: State, name: str, enough: int) -> int:

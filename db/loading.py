@@ -11,12 +11,12 @@ from itertools import groupby
 from typing import Any, cast
 
 from pydantic import ValidationError
-from sqlalchemy import BindParameter, Select, bindparam, inspect, select
+from sqlalchemy import BindParameter, bindparam
 from sqlalchemy.orm import Session
 
 from kernelproof.db import models, reported
-from kernelproof.db.base import Base
 from kernelproof.db.retraction import Retraction
+from kernelproof.db.rows import Reading, whole
 from kernelproof.db.texts import Library
 from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification, VerificationKind
 from kernelproof.errors import StoreError, UsageError
@@ -58,13 +58,13 @@ def load_attempts(session: Session, numbers: Sequence[int]) -> list[StoredAttemp
     Raises as `load_attempt`.
     """
     these = {"attempts": [*dict.fromkeys(numbers)]}
-    heads = {head[0].id: head for head in session.execute(_HEADS, these)}
+    heads = {head[0].id: cast(_Head, head) for head in _HEADS.rows(session, these)}
     for number in numbers:
         if number not in heads:
             raise UsageError(f"there is no attempt {number}; kernelproof leaderboard lists attempts")
-    responses = _by_attempt(session.scalars(_RESPONSES, these))
+    responses = _by_attempt(_RESPONSES.objects(session, these))
     candidates = {
-        row.attempt_id: row for row in session.scalars(_CANDIDATES, these)
+        row.attempt_id: row for row in _CANDIDATES.objects(session, these)
     }  # the last is the newest
     claims = reported.newest(session, these["attempts"])
     number = numbers[0]
@@ -156,34 +156,43 @@ def _by_attempt(rows: Iterable[models.Response]) -> dict[int, list[models.Respon
 
 
 _ATTEMPTS: BindParameter[int] = bindparam("attempts", expanding=True)
-_HEADS = (
-    select(models.Attempt, models.Problem, models.Run, models.Prompt)
-    .join(models.Problem, models.Problem.id == models.Attempt.problem)
+_Head = tuple[models.Attempt, models.Problem, models.Run, models.Prompt | None]
+_HEADS = Reading(
+    (models.Attempt, models.Problem, models.Run, models.Prompt),
+    whole(models.Attempt, models.Problem, models.Run, models.Prompt)
+    .join_from(models.Attempt, models.Problem, models.Problem.id == models.Attempt.problem)
     .join(models.Run, models.Run.id == models.Attempt.run_id)
     .outerjoin(models.Prompt, models.Prompt.id == models.Attempt.prompt)
-    .where(models.Attempt.id.in_(_ATTEMPTS))
+    .where(models.Attempt.id.in_(_ATTEMPTS)),
 )
-_RESPONSES = (
-    select(models.Response).where(models.Response.attempt_id.in_(_ATTEMPTS)).order_by(models.Response.id)
+_RESPONSES = Reading(
+    (models.Response,),
+    whole(models.Response).where(models.Response.attempt_id.in_(_ATTEMPTS)).order_by(models.Response.id),
 )
-_CANDIDATES = (
-    select(models.Candidate).where(models.Candidate.attempt_id.in_(_ATTEMPTS)).order_by(models.Candidate.id)
+_CANDIDATES = Reading(
+    (models.Candidate,),
+    whole(models.Candidate).where(models.Candidate.attempt_id.in_(_ATTEMPTS)).order_by(models.Candidate.id),
 )
-_VERIFICATIONS = (
-    select(models.Verification, models.Measurement, models.Environment)
-    .outerjoin(models.Measurement, models.Measurement.verification_id == models.Verification.id)
+_VERIFICATIONS = Reading(
+    (models.Verification, models.Measurement, models.Environment),
+    whole(models.Verification, models.Measurement, models.Environment)
+    .outerjoin_from(
+        models.Verification,
+        models.Measurement,
+        models.Measurement.verification_id == models.Verification.id,
+    )
     .outerjoin(models.Environment, models.Environment.id == models.Verification.environment_id)
     .where(models.Verification.attempt_id.in_(_ATTEMPTS))
-    .order_by(models.Verification.id)
+    .order_by(models.Verification.id),
 )
 
 
 @cache
-def _of_verifications(part: Any, order: str) -> Select[Any]:
+def _of_verifications(part: Any, order: str) -> Reading:
     """The rows of a table that belong to the verifications of some attempts."""
     v = models.Verification
-    mine = select(part).join(v, v.id == part.verification_id).where(v.attempt_id.in_(_ATTEMPTS))
-    return mine.order_by(part.verification_id, getattr(part, order))
+    mine = whole(part).join_from(part, v, v.id == part.verification_id).where(v.attempt_id.in_(_ATTEMPTS))
+    return Reading((part,), mine.order_by(part.verification_id, getattr(part, order)))
 
 
 @dataclass(frozen=True)
@@ -205,14 +214,14 @@ class _Judged:
 
 def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Judged]]:
     """The verifications of each attempt, with a query for each table."""
-    rows = session.execute(_VERIFICATIONS, these).all()
+    rows = _VERIFICATIONS.rows(session, these)
     found: defaultdict[int, list[_Judged]] = defaultdict(list)
     if not rows:
         return found
     orders = {models.Build: "position", models.Finding: "position", models.Check: "position"}
     parts: dict[Any, dict[int, list[Any]]] = {}
     for part, order in {**orders, Retraction: "id"}.items():
-        some = session.scalars(_of_verifications(part, order), these)
+        some = _of_verifications(part, order).objects(session, these)
         parts[part] = {number: [*own] for number, own in groupby(some, lambda each: each.verification_id)}
     for row, measurement, environment in rows:
         found[row.attempt_id].append(
@@ -225,14 +234,9 @@ def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Ju
     return found
 
 
-def _columns(row: Base, *without: str) -> dict[str, Any]:
+def _columns(row: Any, *without: str) -> dict[str, Any]:
     """The row's columns by name."""
-    return {name: getattr(row, name) for name in _names(type(row)) if name not in without}
-
-
-@cache
-def _names(table: type[Base]) -> tuple[str, ...]:
-    return tuple(attribute.key for attribute in inspect(table).column_attrs)
+    return {name: value for name, value in vars(row).items() if name not in without}
 
 
 def _run(row: models.Run, texts: Library) -> RunSettings:
@@ -282,7 +286,7 @@ def _response(row: models.Response, texts: Library) -> StoredResponse:
 
 def newest_candidate(session: Session, attempt_id: int) -> models.Candidate | None:
     """The row of the attempt's newest extraction."""
-    found = session.scalars(_CANDIDATES, {"attempts": [attempt_id]}).all()
+    found: list[models.Candidate] = _CANDIDATES.objects(session, {"attempts": [attempt_id]})
     return found[-1] if found else None
 
 
@@ -334,7 +338,7 @@ def _verification(judged: _Judged, texts: Library) -> Verification:
     return Verification.model_validate({**parts, **own}, context=STORED)
 
 
-def _evidence(row: Base) -> dict[str, Any]:
+def _evidence(row: Any) -> dict[str, Any]:
     return _columns(row, "verification_id", "position")
 
 

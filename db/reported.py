@@ -6,12 +6,13 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ForeignKey, func, select
+from sqlalchemy import ForeignKey, bindparam, func, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from kernelproof.db import attempts, models, records
 from kernelproof.db.base import Base
 from kernelproof.db.columns import created_at, number, row_id, text_key, truth, words
+from kernelproof.db.rows import Reading, whole
 from kernelproof.db.texts import Library, keep_optional
 from kernelproof.db.types import utc_now
 from kernelproof.types import Extraction, Problem, Response, RunSettings
@@ -134,8 +135,15 @@ _COLUMNS = (*(name for name in ReportedResult.model_fields if name != "raw"), "r
 
 def newest(session: Session, attempts: Collection[int]) -> dict[int, Reported]:
     """The row that was last reported of each attempt; those that were not imported have none."""
-    query = select(Reported).where(Reported.attempt_id.in_(attempts)).order_by(Reported.id)
-    return {row.attempt_id: row for row in session.scalars(query)}
+    return {row.attempt_id: row for row in _REPORTED.objects(session, {"attempts": list(attempts)})}
+
+
+_REPORTED = Reading(
+    (Reported,),
+    whole(Reported)
+    .where(Reported.attempt_id.in_(bindparam("attempts", expanding=True)))
+    .order_by(Reported.id),
+)
 
 
 def of_row(row: Reported, texts: Library) -> ReportedResult:

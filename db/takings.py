@@ -8,7 +8,6 @@ All times are of the database's clock, so that daemons whose clocks differ agree
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import (
@@ -17,17 +16,16 @@ from sqlalchemy import (
     Update,
     and_,
     case,
-    cast,
     exists,
-    func,
     literal,
     or_,
     select,
     update,
 )
+from sqlalchemy import cast as sql_cast
 from sqlalchemy.orm import Session
 
-from kernelproof.db import loading
+from kernelproof.db import queued
 from kernelproof.db.artefacts import forget
 from kernelproof.db.clock import clock
 from kernelproof.db.connection import Database
@@ -35,11 +33,9 @@ from kernelproof.db.evaluation_records import (
     ENDED,
     LEASE_S,
     TAKEN,
-    TOGETHER,
     WAITING,
     WORK,
     NoResult,
-    State,
     Taken,
     Wanted,
 )
@@ -47,12 +43,8 @@ from kernelproof.db.fair_share import fair_share
 from kernelproof.db.finished import Finished, add_finished
 from kernelproof.db.gpus import GpuLease, is_held
 from kernelproof.db.home import Listener
-from kernelproof.db.models import Problem as ProblemRow
-from kernelproof.db.models import Text
 from kernelproof.db.owners import is_gone
 from kernelproof.db.service_tables import Evaluation
-from kernelproof.db.texts import Library
-from kernelproof.types import VerifySettings
 
 MOST_BAD_GPUS = 3
 """An evaluation during which so many GPUs were set aside is not judged again."""
@@ -72,11 +64,10 @@ class Takings:
 
     def has_work(self, wanted: Wanted) -> bool:
         """Whether `take` would find something. Writes nothing, so that idle daemons may ask often."""
-        e = Evaluation
-        there = [exists().where(e.state == state, e.backend == name) for state, name in wanted.waiting]
-        if not there:
+        asked = queued.any_waits(wanted)
+        if asked is None:
             return False
-        return bool(self._database.read(lambda session: session.scalar(select(or_(*there)))))
+        return bool(self._database.read(lambda session: session.connection().execute(asked).scalar()))
 
     def take(
         self, owner: str, most: int, wanted: Wanted, lease_s: float = LEASE_S, *, busy: bool = False
@@ -93,14 +84,10 @@ class Takings:
         def take(session: Session) -> list[Taken]:
             now = clock(session)
             few = fair_share(session, owner, most, wanted, now)
-            rows = [row for place in wanted.waiting for row in _waiting(session, *place, few, now)]
-            rows.sort(key=lambda row: (-row.priority, row.submitted, row.id))
-            chosen = _together(rows[:few], busy)
-            for row in chosen:
-                row.state, row.owner, row.token = state, owner, row.token + 1
-                row.leased = now + lease_s
-                row.started = now if state == "running" else None
-            return [_taken(session, row) for row in chosen]
+            rows = [row for place in wanted.waiting for row in queued.waiting(session, *place, few, now)]
+            rows.sort(key=lambda found: (-found[0].priority, found[0].submitted, found[0].id))
+            chosen = queued.together(rows[:few], busy)
+            return queued.give(session, chosen, state, owner, now, lease_s)
 
         return self._database.change(take)
 
@@ -256,31 +243,6 @@ class Takings:
         return back + late
 
 
-def _waiting(session: Session, state: State, name: str, most: int, now: float) -> Sequence[Evaluation]:
-    """The first of those in this state and of this backend, locked; those that another takes are skipped.
-
-    Priority by priority: so each query reads an index from its start, however long the queue is.
-    """
-    e = Evaluation
-    here = and_(e.state == state, e.backend == name)
-    in_time = or_(e.deadline.is_(None), e.deadline >= now)
-    found = list[Evaluation]()
-    priority = session.scalar(select(func.max(e.priority)).where(here))
-    while priority is not None and len(found) < most:
-        first = select(e).where(here, e.priority == priority, in_time).order_by(e.submitted, e.id)
-        left = most - len(found)
-        found += session.scalars(first.limit(left).with_for_update(skip_locked=True))
-        priority = session.scalar(select(func.max(e.priority)).where(here, e.priority < priority))
-    return found
-
-
-def _together(rows: Sequence[Evaluation], busy: bool) -> Sequence[Evaluation]:
-    """Those of the next ones that a daemon may have at once."""
-    if rows and rows[0].losses >= TOGETHER:
-        return [] if busy else rows[:1]
-    return list(itertools.takewhile(lambda row: row.losses < TOGETHER, rows))
-
-
 def _held(session: Session, number: str, token: int, *, building: bool = False) -> Evaluation | None:
     """The row, locked, where this token holds it; None, and counted, where it does not."""
     row = session.get(Evaluation, number, with_for_update=True)
@@ -319,7 +281,7 @@ def _lose(session: Session, which: ColumnElement[bool], now: float) -> int:
     were."""
     e = Evaluation
     often = e.losses + 1 >= e.most_losses
-    why = literal("the daemons that had it were lost ") + cast(e.losses + 1, String)
+    why = literal("the daemons that had it were lost ") + sql_cast(e.losses + 1, String)
     why += " times: they were killed, or silent until their leases ended; it may be what ends them"
     ended = {"finished": case((often, now)), "error": case((often, why))}
     freed = {"owner": None, "leased": None, "started": case((often, e.started))}
@@ -340,18 +302,3 @@ def _origin() -> ColumnElement[str]:
 def _changed(session: Session, change: Update) -> int:
     """Makes a change; how many rows it met."""
     return int(session.execute(change).rowcount)  # type: ignore[attr-defined]
-
-
-def _taken(session: Session, row: Evaluation) -> Taken:
-    texts = Library(session)
-    problem = session.get_one(ProblemRow, row.problem)
-    return Taken(
-        id=row.id,
-        token=row.token,
-        problem=loading.problem_of(problem, texts),
-        text=session.get_one(Text, row.text_sha256).body,
-        settings=VerifySettings.model_validate(row.settings),
-        label=row.label,
-        artefact=row.artefact,
-        alone=row.losses >= TOGETHER,
-    )

@@ -28,7 +28,7 @@ def keep_optional(session: Session, text: str | None) -> str | None:
     return None if text is None else keep(session, text)
 
 
-_TEXTS = select(Text).where(Text.sha256.in_(bindparam("keys", expanding=True)))
+_TEXTS = select(Text.sha256, Text.body).where(Text.sha256.in_(bindparam("keys", expanding=True)))
 
 
 class Library:
@@ -37,13 +37,13 @@ class Library:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._alterations: dict[str, None] = {}
-        self._read: dict[str, Text] = {}
+        self._read: dict[str, str] = {}
 
     def read_ahead(self, keys: Iterable[str | None]) -> None:
         """Reads the texts under these keys at once, so that `get` does not ask for each."""
         for some in portions(dict.fromkeys(key for key in keys if key is not None)):
-            rows = self._session.scalars(_TEXTS, {"keys": some})
-            self._read.update((row.sha256, row) for row in rows)
+            rows = self._session.connection().execute(_TEXTS, {"keys": some})
+            self._read.update((key, body) for key, body in rows)
 
     def another(self) -> Library:
         """One that shares what was read, and has its own memory."""
@@ -53,14 +53,16 @@ class Library:
 
     def get(self, key: str, what: str) -> str:
         """The text under `key`; empty when it is gone. `what` names it in an alteration."""
-        row = self._read.get(key) or self._session.get(Text, key)
-        if row is None:
+        if key not in self._read:
+            self.read_ahead([key])
+        text = self._read.get(key)
+        if text is None:
             self.note(f"{what}: the text {key} is gone from the database")
             return ""
-        actual = sha256_text(row.body)
+        actual = sha256_text(text)
         if actual != key:
             self.note(f"{what}: the stored text was altered, its SHA-256 is {actual} and should be {key}")
-        return row.body
+        return text
 
     def get_optional(self, key: str | None, what: str) -> str | None:
         """The same for a text that may be missing."""
