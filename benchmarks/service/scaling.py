@@ -2,7 +2,8 @@
 
 Each turn starts a service and so many judges from an empty cache, gives each judge the same number of CPU
 cores, verifies one candidate for each judge, which makes what is needed once, and then takes the time of the
-rest. Every turn verifies the same number of candidates for each judge.
+rest. Every turn verifies the same candidates for each judge, each copy made distinct: other candidates would
+take another time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.candidates import candidates
+from benchmarks.candidates import candidates, distinct
 from benchmarks.evidence import table
 from benchmarks.service.running import launched, service
 from kernelproof.client import Candidate, Client
@@ -43,9 +44,13 @@ def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Pat
 
 
 def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: Path) -> dict[str, Any]:
-    work = candidates(backend, judges * (count + 1))
+    work = candidates(backend, count + 1)
     size = choose_size(None, backend, [each.problem for each in work])
-    bodies = [Candidate(each.source, each.problem.id, settings={"size": size}) for each in work]
+    bodies = [
+        Candidate(distinct(each.source, copy), each.problem.id, settings={"size": size})
+        for each in work
+        for copy in range(judges)
+    ]
     with (
         service(folder / "workspace", backend) as running,
         launched(running, judges, cores, {"KERNELPROOF_CACHE": str(folder / "cache")}),
