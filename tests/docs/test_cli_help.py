@@ -47,6 +47,7 @@ def test_every_command_has_a_block() -> None:
     assert set(BLOCKS) == commands()
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("command", sorted(BLOCKS))
 def test_the_help_is_what_the_program_prints(command: str) -> None:
     shown = BLOCKS[command].partition("--help\n")[2].removesuffix("```\n")
