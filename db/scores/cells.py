@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ BATCH = 64
 ALL = 1 << 62
 """More cells than there are."""
 _NAN = math.nan
+_NO_TIMES: tuple[float, ...] = (_NAN,) * 9
+_NOTHING_SPENT = (0, 0, 0, 0, 0.0)
 
 _IN_CELL = (
     "a.run_id = c.run_id AND a.problem = c.problem "
@@ -47,9 +50,9 @@ class _Statements:
         self.rows = text(
             "SELECT c.chunk, a.id AS attempt, a.run_id, a.problem, a.sample, a.turn, a.status AS ended, "
             "a.created, v.id AS verification, v.status, v.backend, v.size, v.environment_id, v.numerics, "
-            "v.purity, v.own_kernel, v.rigor, v.policy, v.screening, v.error_class, v.flags, m.speedup, "
-            "m.speedup_low, m.speedup_high, m.candidate_ms, m.baseline_ms, m.compile_speedup, "
-            "m.compile_speedup_low, m.compile_speedup_high, m.roofline_fraction, m.pace, m.baseline "
+            "v.purity, v.own_kernel, v.rigor, v.policy, v.screening, v.error_class, v.flags, m.pace, "
+            "m.baseline, m.speedup, m.speedup_low, m.speedup_high, m.candidate_ms, m.baseline_ms, "
+            "m.compile_speedup, m.compile_speedup_low, m.compile_speedup_high, m.roofline_fraction "
             f"FROM {cells} "
             "LEFT JOIN verifications v ON v.attempt_id = a.id AND v.kind <> 'reproduce' "
             f"LEFT JOIN measurements m ON m.verification_id = v.id WHERE {_IN_CELL} "
@@ -151,9 +154,9 @@ def _read(
     connection: Connection, book: FactBook, statements: _Statements, chosen: dict[str, int]
 ) -> Iterator[tuple[Cell, Records]]:
     reader = _Reader(connection, book, statements, chosen)
-    rows = connection.execute(statements.rows, chosen)
-    for cell, group in groupby(rows, key=lambda row: Cell(row.run_id, row.problem, row.chunk)):
-        yield cell, reader.packed(group)
+    rows = map(tuple, connection.execute(statements.rows, chosen))
+    for place, group in groupby(rows, key=itemgetter(2, 3, 0)):
+        yield Cell(*place), reader.packed(group)
 
 
 def altered(connection: Connection) -> Iterator[Cell]:
@@ -176,61 +179,78 @@ def altered(connection: Connection) -> Iterator[Cell]:
         last = max(stored)
 
 
+_RULES = slice(9, 23)
+"""The columns of `_Statements.rows` that facts are made of."""
+_FIGURES = slice(23, 32)
+_SCREENING = 18
+
+
 class _Reader:
-    """Makes records of rows."""
+    """Makes records of rows, which are plain tuples: a batch may touch cells of a hundred thousand."""
 
     def __init__(
         self, connection: Connection, book: FactBook, statements: _Statements, chosen: dict[str, int]
     ) -> None:
         self._book = book
-        self._spent = {row[0]: row[1:] for row in connection.execute(statements.spent, chosen)}
+        self._spent = {row[0]: tuple(row[1:]) for row in connection.execute(statements.spent, chosen)}
         self._devices = {row[0]: row[1] for row in connection.execute(_DEVICES)}
-        self._gone = {row[0]: not row[1] for row in connection.execute(_RETRACTIONS)}
+        newest = {row[0]: row[1] for row in connection.execute(_RETRACTIONS)}
+        self._gone = {verification for verification, counts in newest.items() if not counts}
         self._runs = {row.id: row for row in connection.execute(_RUNS)}
         self._rigor = {
             number: json.loads(row.settings)["verify"].get("rigor") for number, row in self._runs.items()
         }
+        self._known: dict[tuple[Any, ...], int] = {}
+        """The numbers of facts, by the columns that they are made of."""
 
-    def packed(self, rows: Iterable[Any]) -> Records:
+    def packed(self, rows: Iterable[tuple[Any, ...]]) -> Records:
         """Records of a cell's rows, which come by attempt."""
         records: list[tuple[Any, ...]] = []
-        for _, group in groupby(rows, key=lambda row: row.attempt):
+        for _, group in groupby(rows, key=itemgetter(1)):
             found = list(group)
-            counting = [row for row in found if row.verification and not self._gone.get(row.verification)]
+            counting = [row for row in found if row[8] and row[8] not in self._gone]
             if counting:
-                records += [self._record(row, self._judged(row)) for row in counting]
+                records += [self._record(row, self._judged(row[_RULES])) for row in counting]
             else:
-                status = RETRACTED if found[0].verification else found[0].ended
-                records.append(self._record(found[0], self._unjudged(found[0].run_id, status), bare=True))
+                _, _, run, _, _, _, ended, _, verification = found[0][:9]
+                status = RETRACTED if verification else ended
+                records.append(self._record(found[0], self._unjudged(run, status), bare=True))
         return np.array(records, ROW)
 
-    def _judged(self, row: Any) -> Facts:
-        return Facts(
-            *(row.status, True, row.backend, row.size, self._devices.get(row.environment_id)),
-            *(row.numerics, row.purity, bool(row.own_kernel), row.rigor, row.policy),
-            *(bool(row.screening), row.error_class, row.flags),
-            *((None, None) if row.screening else (row.pace, row.baseline)),
+    def _judged(self, rules: tuple[Any, ...]) -> int:
+        """The number of the facts of a verification."""
+        if (number := self._known.get(rules)) is not None:
+            return number
+        status, backend, size, device, numerics, purity, own, rigor, policy, screening, *others = rules
+        error_class, flags, pace, baseline = others
+        facts = Facts(
+            *(status, True, backend, size, self._devices.get(device), numerics, purity, bool(own), rigor),
+            *(policy, bool(screening), error_class, flags),
+            *((None, None) if screening else (pace, baseline)),
         )
+        return self._known.setdefault(rules, self._book.number(facts))
 
-    def _unjudged(self, run_id: int, status: str | None) -> Facts:
+    def _unjudged(self, run_id: int, status: str | None) -> int:
+        """The number of the facts of an attempt of a run without a verification."""
+        if (number := self._known.get((run_id, status))) is not None:
+            return number
         run = self._runs[run_id]
-        return Facts(
+        facts = Facts(
             *(status, False, run.backend, run.size, None, run.numerics, run.purity, bool(run.own_kernel)),
             *(self._rigor[run_id], None, False, None, "[]", None, None),
         )
+        return self._known.setdefault((run_id, status), self._book.number(facts))
 
-    def _record(self, row: Any, facts: Facts, *, bare: bool = False) -> tuple[Any, ...]:
-        answers, with_tokens, with_cost, tokens, cost = self._spent.get(row.attempt, (0, 0, 0, 0, 0.0))
-        times: tuple[float | None, ...] = (None,) * 9
-        if not bare and not facts.screening:  # the best of many is the luckiest as well
-            times = (
-                *(row.speedup, row.speedup_low, row.speedup_high, row.candidate_ms, row.baseline_ms),
-                *(row.compile_speedup, row.compile_speedup_low, row.compile_speedup_high),
-                row.roofline_fraction,
-            )
+    def _record(self, row: tuple[Any, ...], facts: int, *, bare: bool = False) -> tuple[Any, ...]:
+        _, attempt, run, problem, sample, turn, _, created, verification = row[:9]
+        answers, with_tokens, with_cost, tokens, cost = self._spent.get(attempt, _NOTHING_SPENT)
+        if bare or row[_SCREENING]:  # the best of many is the luckiest as well
+            times = _NO_TIMES
+        else:
+            times = tuple([_NAN if figure is None else figure for figure in row[_FIGURES]])
         return (
-            *(row.attempt, 0 if bare else row.verification, row.run_id, row.problem, row.sample, row.turn),
-            *(self._book.number(facts), answers, answers - with_tokens, answers - with_cost),
-            *(datetime.fromisoformat(row.created).timestamp(), tokens, cost),
-            *(_NAN if figure is None else figure for figure in times),
+            *(attempt, 0 if bare else verification, run, problem, sample, turn),
+            *(facts, answers, answers - with_tokens, answers - with_cost),
+            *(datetime.fromisoformat(created).timestamp(), tokens, cost),
+            *times,
         )
