@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Double, Text, cast, exists, func, select, true, type_coerce
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Double,
+    Text,
+    bindparam,
+    cast,
+    exists,
+    func,
+    select,
+    true,
+    type_coerce,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from kernelproof.db import leases, models, records
 from kernelproof.db.retraction import Retraction
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import AttemptState, Claim, Content, ModelUsage, Spent
+from kernelproof.db.writing import insert
 from kernelproof.types import AttemptKey, Prompt, Status
 from kernelproof.types.verification import OFF_DEVICE
 
@@ -87,10 +100,14 @@ def _reuse(session: Session, row: models.Attempt) -> bool:
 
 def append(session: Session, attempt_id: int, row: models.Response) -> None:
     """Adds an answer or an error to an attempt."""
-    r = models.Response
-    newest = session.scalar(select(func.max(r.ordinal)).where(r.attempt_id == attempt_id))
+    newest = session.connection().execute(_NEWEST_ORDINAL, {"attempt": attempt_id}).scalar()
     row.attempt_id, row.ordinal, row.created = attempt_id, (newest or 0) + 1, utc_now()
-    session.add(row)
+    insert(session, row)
+
+
+_NEWEST_ORDINAL = select(func.max(models.Response.ordinal)).where(
+    models.Response.attempt_id == bindparam("attempt")
+)
 
 
 def state_of(session: Session, row: models.Attempt) -> AttemptState:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, models, records
 from kernelproof.db.types import utc_now
+from kernelproof.db.writing import insert
 from kernelproof.types import Extraction, Problem, Response, RunSettings, Status, Verification
 
 
@@ -28,17 +29,20 @@ class Finished:
 
 def add_finished(session: Session, done: Finished) -> int:
     """The id of the new attempt: the next sample of its run, whichever process asks first."""
-    a = models.Attempt
     run_id = records.run_row(session, done.run)
-    number = records.problem_row(session, done.problem)
-    last = session.scalar(select(func.max(a.sample)).where(a.run_id == run_id, a.problem == number))
-    row = a(run_id=run_id, problem=number, turn=1, parent_id=done.parent_id, created=utc_now())
-    row.sample = 0 if last is None else last + 1
-    row.status, row.finished = done.status, utc_now()
-    session.add(row)
-    session.flush()
-    attempts.append(session, row.id, records.response_row(session, done.response))
-    session.add(records.candidate_row(session, row.id, done.extraction))
+    problem = records.problem_row(session, done.problem)
+    of = {"run": run_id, "problem": problem}
+    last, now = session.connection().execute(_LAST, of).scalar(), utc_now()
+    row = models.Attempt(run_id=run_id, problem=problem, turn=1, parent_id=done.parent_id, created=now)
+    row.sample, row.status, row.finished = 0 if last is None else last + 1, done.status, now
+    number = insert(session, row)
+    attempts.append(session, number, records.response_row(session, done.response))
+    insert(session, records.candidate_row(session, number, done.extraction))
     if done.verification is not None:
-        records.verification_rows(session, row.id, done.verification, "first")
-    return row.id
+        records.verification_rows(session, number, done.verification, "first")
+    return number
+
+
+_LAST = select(func.max(models.Attempt.sample)).where(
+    models.Attempt.run_id == bindparam("run"), models.Attempt.problem == bindparam("problem")
+)

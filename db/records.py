@@ -15,7 +15,7 @@ from kernelproof.db.chain.linking import note
 from kernelproof.db.texts import keep, keep_optional
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import VerificationKind
-from kernelproof.db.writing import add_missing
+from kernelproof.db.writing import add_missing, insert
 from kernelproof.types import (
     Environment,
     Extraction,
@@ -180,10 +180,9 @@ def verification_rows(
         ),
         **_rules(v.settings),
     )
-    session.add(row)
-    session.flush()
-    _add_evidence(session, row.id, v)
-    return row.id
+    number = insert(session, row)
+    _add_evidence(session, number, v)
+    return number
 
 
 def _repeated(session: Session, attempt_id: int, verification: Verification) -> int | None:
@@ -221,7 +220,7 @@ def _add_evidence(session: Session, verification_id: int, v: Verification) -> No
     _add_parts(session, models.Finding, verification_id, [each.model_dump() for each in v.findings])
     _add_parts(session, models.Check, verification_id, [each.model_dump() for each in v.checks])
     if v.measurement is not None:
-        session.add(_measurement(verification_id, v.measurement))
+        insert(session, _measurement(verification_id, v.measurement))
 
 
 def _add_parts(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Table
+from sqlalchemy import CursorResult, Insert, Table
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from kernelproof.db.base import Base
+from kernelproof.db.chain.contents import ENDED, RECORDS
+from kernelproof.db.chain.linking import note
 
 
 def add_missing(session: Session, table: type[Base], **values: Any) -> bool:
@@ -20,6 +22,25 @@ def add_missing(session: Session, table: type[Base], **values: Any) -> bool:
         return cast(CursorResult[Any], done).rowcount > 0
     # psycopg counts no rows of such a statement: the new row is asked for instead.
     return done.first() is not None
+
+
+def insert(session: Session, row: Base) -> int:
+    """Adds a row at once, without the session's memory of it, and has it chained; returns its first key."""
+    table = cast(Table, row.__table__)
+    values = {column.name: vars(row)[column.name] for column in table.columns if column.name in vars(row)}
+    done = cast(CursorResult[Any], session.connection().execute(_inserting(type(row)), values))
+    keys = done.inserted_primary_key
+    assert keys is not None, "one row was added"
+    number = int(keys[0])
+    if table.name in RECORDS and (table.name not in ENDED or values.get("status") is not None):
+        note(session, table.name, number)
+    return number
+
+
+@cache
+def _inserting(table: type[Base]) -> Insert:
+    """The statement, made once: the values of its columns come with each execution."""
+    return cast(Table, table.__table__).insert()
 
 
 @cache
