@@ -29,6 +29,10 @@ class Watch:
         self._waiting: dict[str, anyio.Event] = {}
         self._count: dict[str, int] = {}
         self._news = asyncio.Event()
+        self._stored = False
+        """Something was stored since the last look, so that all are asked for, and not only the new ones."""
+        self._new: dict[str, None] = {}
+        """Those for whom nobody waited at the last look."""
         self._somebody = threading.Event()
         """Set while somebody waits; the thread that listens sleeps otherwise."""
         self._looking = anyio.CapacityLimiter(1)
@@ -42,7 +46,8 @@ class Watch:
         event = self._waiting.setdefault(number, anyio.Event())
         self._count[number] = self._count.get(number, 0) + 1
         self._somebody.set()
-        self._news.set()  # it may have ended before anybody waited
+        self._new[number] = None  # it may have ended before anybody waited
+        self._news.set()
         try:
             with anyio.move_on_after(seconds):
                 await event.wait()
@@ -68,9 +73,13 @@ class Watch:
         """Looks until it is cancelled."""
         stop, loop = threading.Event(), asyncio.get_running_loop()
 
+        def stored() -> None:
+            self._stored = True
+            self._news.set()
+
         def tell() -> None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._news.set)
+                loop.call_soon_threadsafe(stored)
 
         listening = threading.Thread(target=self._listen, args=(tell, stop), name="listening", daemon=True)
         listening.start()
@@ -93,9 +102,14 @@ class Watch:
                 tell()
 
     async def _look(self) -> None:
-        asked = list(self._waiting)
-        if not asked:
+        if not self._waiting:
             self._somebody.clear()
+            self._new.clear()
+            return
+        asked = list(self._waiting if self._stored else (each for each in self._new if each in self._waiting))
+        self._stored = False
+        self._new.clear()
+        if not asked:
             return
         look = self._store.service.evaluations.ended
         try:
@@ -103,6 +117,7 @@ class Watch:
         except StoreError as error:
             _LOG.warning("kernelproof: those who wait are not told of ends: %s", error)
             await anyio.sleep(AGAIN_S)
+            self._stored = True
             self._news.set()
             return
         for number in ended:
