@@ -19,8 +19,8 @@ INTRODUCTION = """\
 # The database
 
 One SQLite file, `db/attempts.sqlite` in the workspace, in WAL mode with foreign keys. Several kernelproof
-processes may write it at once: every write is one `BEGIN IMMEDIATE` transaction and is tried again for a
-minute when another process holds the lock. A killed process leaves whole transactions or nothing.
+processes may write it at once: every write is one `BEGIN IMMEDIATE` transaction and is tried again for
+two minutes when another process holds the lock. A killed process leaves whole transactions or nothing.
 Where the directory cannot be written, `show` and `leaderboard` read the file as it is. If a write-ahead log
 lies beside it, its rows are read too, or the command says why that cannot be done.
 

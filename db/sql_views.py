@@ -104,7 +104,7 @@ _FLAT = View(
         "model": "The model's name; `file` for candidates given as files.",
         "template": "Prompt template with its version.",
         "strategy": "The search strategy; NULL where nothing was asked.",
-        "problem_id": "`level1/23`.",
+        "problem_id": "The problem's id, such as `level1/23`.",
         "problem_sha256": "SHA-256 of the reference's source.",
         "suite": "The suite's name.",
         "level": "The level; NULL where there is none.",

@@ -21,6 +21,7 @@ from kernelproof.db.scores.records import (
     ViewName,
 )
 from kernelproof.types import Interval
+from kernelproof.wording import counted
 
 Cell = str | int | float | bool | None
 
@@ -144,7 +145,7 @@ def _fast(place: int, p: float) -> list[Field]:
 
 
 def _pass_at(place: int, k: int) -> list[Field]:
-    meaning = f"pass@{k}, unbiased, over the problems with at least {k} judged samples."
+    meaning = f"pass@{k}, unbiased, over the problems with at least {counted(k, 'judged sample')}."
     count = "How many these are."
     return [
         *_mean(f"pass_{k}", lambda row: row.pass_at[place].mean, meaning),
@@ -155,7 +156,12 @@ def _pass_at(place: int, k: int) -> list[Field]:
 _JUDGED = [
     _of("samples", int, "Finished samples: judged ones and errors."),
     _of("errors", int, "Samples that ended without a fault of the model's: in no rate."),
-    _of("judged", int, "Samples whose status counts against a model.", lambda row: row.correct.whole),
+    _of(
+        "judged",
+        int,
+        "Samples that were judged, as correct or not: those without `errors`.",
+        lambda row: row.correct.whole,
+    ),
     _of("correct", int, "Correct samples.", lambda row: row.correct.part),
     *_rate("rate", lambda row: row.correct, "correct / judged."),
 ]
@@ -173,14 +179,18 @@ _SCORES = [
     _of("unmeasured", int, "Correct samples without a measurement: they are not fast."),
     _of("problems", int, "Problems with a judged sample."),
     _of("solved", int, "Problems with a correct sample."),
-    *_mean("geometric_mean", lambda row: row.geometric_mean, "Of the best speedup of each solved problem."),
-    *_mean("median", lambda row: row.median, "Median of the same.", "order statistics"),
+    *_mean(
+        "geometric_mean",
+        lambda row: row.geometric_mean,
+        "Geometric mean of the best speedup of each solved problem.",
+    ),
+    *_mean("median", lambda row: row.median, "Median of these speedups.", "order statistics"),
     *_mean(
         "geometric_mean_all",
         lambda row: row.geometric_mean_all,
-        "The same over all problems; one without a measured correct sample counts as 1.",
+        "Geometric mean over all problems; one without a measured correct sample counts as 1.",
     ),
-    *_mean("median_all", lambda row: row.median_all, "Median of the same.", "order statistics"),
+    *_mean("median_all", lambda row: row.median_all, "Median of these.", "order statistics"),
     _of("tokens", int, "Prompt and completion tokens of paid answers, as far as known."),
     _of("unknown_tokens", int, "Paid answers without token counts."),
     *_mean(
@@ -248,7 +258,7 @@ def _kernel(get: Callable[[Any], Kernel | None]) -> list[Field]:
 
 _PROBLEM = [
     SOURCE,
-    _of("problem_id", str, "`level1/23`."),
+    _of("problem_id", str, "The problem's id, such as `level1/23`."),
     _of("problem_sha256", str, "SHA-256 of the reference's source: an edited problem is another one."),
 ]
 

@@ -84,7 +84,7 @@ FIELDS = [
         "judged",
         bool,
         lambda row: row.status.counts_against_model,
-        "Whether the status counts against a model: the denominator of rates.",
+        "Whether it was judged, as correct or not: the denominator of rates.",
     ),
     _of("built", bool, lambda row: row.built, "Whether the candidate was built, or needed no build."),
     _of("correct", bool, lambda row: row.status.value == "correct", "Whether it is correct."),
