@@ -46,6 +46,7 @@ def test_many_are_evaluated_in_the_order_in_which_they_were_given(client: Client
     assert all(each.score == 0.0 and each.feedback and not each.correct for each in found)
 
 
+@pytest.mark.ci
 def test_the_same_key_is_never_evaluated_twice(client: Client) -> None:
     candidate = Candidate(NO_PROGRAM, "relu")
     assert client.evaluate(candidate).id == client.evaluate(candidate).id

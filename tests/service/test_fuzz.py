@@ -193,6 +193,7 @@ def test_hostile_texts(url: str) -> None:
     send(url, texts())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("hostile", [numbers, shapes])
 def test_hostile_bodies(url: str, hostile: Callable[[], Iterator[tuple[str, str | bytes]]]) -> None:
@@ -212,6 +213,7 @@ def send(url: str, sent: Iterable[tuple[str, str | bytes]]) -> None:
             assert answer.is_success or set(answer.json()["error"]) == {"code", "message"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("store", BOTH, indirect=True)
 def test_hostile_paths_headers_and_transfers(url: str) -> None:
     with httpx2.Client(base_url=url, timeout=60) as client:

@@ -42,6 +42,7 @@ def process_of(words: list[str]) -> int | None:
     return int(found[1]) if found and words[0] == "running" else None
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

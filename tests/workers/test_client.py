@@ -73,6 +73,7 @@ def test_a_contestant_that_hangs_is_ended_at_its_deadline(contestant: Contestant
     assert gone(contestant, "import time\ntime.sleep(10_000)", 1.0).timed_out
 
 
+@pytest.mark.ci
 def test_bytes_that_drip_do_not_stretch_the_deadline(contestant: Contestant) -> None:
     drip = (
         SOCKET
@@ -165,6 +166,7 @@ def test_builds_it_asks_for_are_served_with_their_errors(contestant: Contestant)
     assert len(contestant.builds) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("losses", [1, 2])
 def test_a_library_that_is_gone_when_it_is_opened_is_asked_for_again(
     contestant: Contestant, tmp_path_factory: pytest.TempPathFactory, losses: int
@@ -190,6 +192,7 @@ def test_a_library_that_is_gone_when_it_is_opened_is_asked_for_again(
         assert "removed from the cache of builds twice" in caught.value.message
 
 
+@pytest.mark.ci
 def test_closing_twice_gives_the_same_outcome(contestant: Contestant) -> None:
     assert contestant.close() is contestant.close()
     with pytest.raises(ContestantGone):

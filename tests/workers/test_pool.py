@@ -108,6 +108,7 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(warm_pool: WarmPoo
                 contestant.ask({"op": "construct", "class": "Model", "arguments": [], "seed": 1}, seconds=30)
 
 
+@pytest.mark.ci
 def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_pool: WarmPool) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=AT_ONCE + 1)
     for spare in warm_pool._waiting:
@@ -128,6 +129,7 @@ def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_po
     wait_until_asked(warm_pool, AT_ONCE + 1)
 
 
+@pytest.mark.ci
 def test_one_that_does_not_answer_can_be_ended(warm_pool: WarmPool) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=2)
     for spare in warm_pool._waiting:
@@ -139,6 +141,7 @@ def test_one_that_does_not_answer_can_be_ended(warm_pool: WarmPool) -> None:
     assert not (first.alive or second.alive)
 
 
+@pytest.mark.ci
 def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=1)
     (waiting,) = warm_pool._waiting
@@ -152,6 +155,7 @@ def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool
         assert contestant.prepared is None
 
 
+@pytest.mark.ci
 def test_one_that_ended_is_not_taken(warm_pool: WarmPool) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=2)
     first, second = warm_pool._waiting
