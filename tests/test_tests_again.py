@@ -32,6 +32,7 @@ def run(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProce
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_test_that_passes_the_second_time_is_named_and_forgiven(tmp_path: Path, workers: str) -> None:
     done = run(tmp_path, FLAKY + RIGHT, "-n", workers)

@@ -115,6 +115,7 @@ def expected(name: str, seed: int, questions: int) -> float:
     return sum(value * step for value, step in zip(sorted(mass), steps, strict=True))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["rugged", pytest.param("traps", marks=pytest.mark.ci)])
 def test_sample_finds_what_the_best_of_independent_answers_is_expected_to_be(name: str) -> None:
     budget, sample = Budget(8), find_strategy("sample")

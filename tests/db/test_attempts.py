@@ -102,6 +102,7 @@ def test_a_repair_names_its_parent(store: Store) -> None:
     assert store.load_attempt(second).parent_id == first
 
 
+@pytest.mark.few(1)
 def test_threads_share_one_store(store: Store) -> None:
     with ThreadPoolExecutor(16) as pool:
         jobs = [

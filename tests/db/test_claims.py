@@ -99,6 +99,7 @@ def test_a_silent_owner_of_another_machine_loses_its_lease(
     assert claim(store, here).granted
 
 
+@pytest.mark.few(1)
 def test_a_killed_process_loses_its_lease_at_once(store: Store) -> None:
     command = [sys.executable, "-c", TAKE, address(store.place), "1", "stay"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -50,6 +50,7 @@ def test_each_gpu_has_a_candidate_at_the_same_time(
         assert judged_on(engine, 3) == ["GPU-a1", "GPU-b1", "GPU-c1"]
 
 
+@pytest.mark.ci
 def test_one_candidate_at_a_time_starts_one_referee(referees: Callable[..., None], cache: Path) -> None:
     referees()
     before = referees_running()  # those that a fixture of the session holds

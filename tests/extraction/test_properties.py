@@ -94,6 +94,7 @@ def test_a_fenced_program_comes_back_exactly(lines: list[str]) -> None:
     assert (extraction.method, extraction.warnings) == ("fence", ())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "unit",
     [

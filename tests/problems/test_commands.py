@@ -50,6 +50,7 @@ def test_an_unknown_problem_is_a_usage_error() -> None:
     assert isinstance(run("show", "sofmax").exception, UsageError)
 
 
+@pytest.mark.ci
 def test_check_is_content_with_a_fit_problem() -> None:
     result = run("check", "level1/7")
     assert result.exit_code == 0

@@ -54,6 +54,7 @@ def test_show_steers_no_terminal(hostile_store: Store, number: int) -> None:
     harmless(printed(console), terminal=True)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("width", [60, pytest.param(200, marks=pytest.mark.ci)])
 def test_a_leaderboard_steers_no_terminal(board: Leaderboard, width: int) -> None:
     console = on_terminal(width)

@@ -333,6 +333,7 @@ def test_every_input_that_is_accepted_has_its_shape_and_type(entries: list[Any])
             assert bool((value >= said["low"] - 0.02 * max(1, abs(said["low"]))).all())
 
 
+@pytest.mark.ci
 def test_importing_a_class_imports_no_torch_here(layers: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from kernelproof.cli.problems import problems_app;"
