@@ -27,8 +27,7 @@ def write_attempt(
     """
     folder = root / key.problem_id / f"{attempt_id}-sample{key.sample}-turn{key.turn}"
     try:
-        root.mkdir(exist_ok=True)  # not what it lies in: a workspace that was removed is not made anew
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(root, folder)
         if response is not None and response.text is not None:
             _write(folder / "response.md", response.text)
         if extraction is not None and extraction.candidate is not None:
@@ -40,6 +39,15 @@ def write_attempt(
             f"{folder} cannot be written ({error.strerror}); mend that and run the same command again"
         ) from error
     return folder
+
+
+def _make(root: Path, folder: Path) -> None:
+    """Makes `root` and the folders in it, each by itself, and never what `root` lies in: a workspace that is
+    removed meanwhile is not made anew."""
+    root.mkdir(exist_ok=True)
+    for part in reversed((folder, *folder.parents)):
+        if part.is_relative_to(root) and part != root:
+            part.mkdir(exist_ok=True)
 
 
 def read_text(file: Path) -> str:
