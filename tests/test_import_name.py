@@ -50,6 +50,7 @@ def test_no_file_imports_a_folder_by_its_own_name() -> None:
     assert {name: names for name, names in bad.items() if names} == {}
 
 
+@pytest.mark.ci
 def test_every_file_is_one_module() -> None:
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120

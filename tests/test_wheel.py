@@ -127,6 +127,7 @@ def users_project(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.ci
 def test_it_holds_one_package_with_every_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (record,) = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
@@ -155,11 +156,13 @@ def test_verify_works_beside_a_pipeline_and_a_db_of_the_users(installed: Install
     assert installed.importers() == {"use.py"}  # no process of ours imported the user's packages
 
 
+@pytest.mark.ci
 def test_it_is_the_installed_one_that_runs(installed: Installed) -> None:
     code = "import kernelproof; print(kernelproof.__file__)"
     assert installed.run(installed.python, "-c", code).startswith(str(installed.python.parents[1]))
 
 
+@pytest.mark.ci
 def test_the_command_and_its_texts_are_there(installed: Installed) -> None:
     assert installed.kernelproof("--help").startswith("Usage: kernelproof")
     assert "level1/1" in installed.kernelproof("problems", "list")

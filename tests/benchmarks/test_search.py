@@ -239,6 +239,7 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
 
 
+@pytest.mark.ci
 def test_the_command_prints_tables_and_writes_every_search(tmp_path: Path) -> None:
     file = tmp_path / "new" / "search.json"
     options = ("--seeds", "3", "--budget", "5", "--landscapes", "smooth", "needle", "--json", str(file))

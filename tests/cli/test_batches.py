@@ -84,6 +84,7 @@ def test_a_model_that_is_refused_does_not_stop_the_others(night: Program, suite:
     assert "check the key in OPENAI_API_KEY" in done.stderr
 
 
+@pytest.mark.ci
 def test_equal_failures_in_a_row_stop_the_run(night: Program, suite: Path) -> None:
     more = ("--samples", 50, "--retries", 0, "--stop-after-errors", 4, "--concurrency", 1)
     with start() as server:
@@ -119,6 +120,7 @@ def test_a_prompt_that_cannot_fit_ends_as_a_refused_one_and_is_not_sent(night: P
     assert set(night.statuses().values()) == {Status.NO_CODE}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("option", "value", "answers"), [("--max-attempts", 5, 5), ("--max-tokens-total", 1800, 12)]
 )

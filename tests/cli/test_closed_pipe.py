@@ -114,7 +114,8 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", ["generate", pytest.param("generate as JSON", marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("name", ["generate", "generate as JSON"])
 def test_a_reader_of_a_long_command_goes_away(
     program: Program, suite: Path, tmp_path: Path, name: str
 ) -> None:

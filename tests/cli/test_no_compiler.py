@@ -38,6 +38,7 @@ def caught(source: str) -> str:
     return tried.replace("\n\n\nclass ModelNew", "\nexcept Exception:\n    module = None\n\n\nclass ModelNew")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("change", [pytest.param(late, marks=pytest.mark.slow), caught])
 def test_verify_says_what_to_install_and_keeps_nothing(
     program: Program, relu: tuple[object, ...], tmp_path: Path, change: Callable[[str], str]

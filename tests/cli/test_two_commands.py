@@ -109,6 +109,7 @@ def test_every_attempt_is_there_once_and_no_stored_answer_is_asked_for_again(
         assert server.counts()["requests"] == done
 
 
+@pytest.mark.ci
 def test_two_commands_share_the_work(program: Program, suite: Path) -> None:
     program.extra = {"OPENAI_API_KEY": "none"}
     with start(delay_s=0.5) as server:

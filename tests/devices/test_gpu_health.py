@@ -58,6 +58,7 @@ def test_every_probe_passes_on_a_working_device(probe: known_results.Probe) -> N
     assert probe(CPU) is None
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("operator", "probe", "seen"),
     [
@@ -113,6 +114,7 @@ def test_one_in_reserve_answers_once(place: Path, reserve: gpu_health.Reserve) -
     assert quarantine.find(UUID) is None
 
 
+@pytest.mark.ci
 def test_one_in_reserve_sings_before_it_is_needed(place: Path, reserve: gpu_health.Reserve) -> None:
     reserve.refill("cpu")
     reserve.prepare()  # it is not up yet: nothing happens, and nobody waits

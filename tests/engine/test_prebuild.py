@@ -109,9 +109,10 @@ class ModelNew(nn.Module):
 """Nothing of this is shown, and calling it raises in the end."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("backend", "first", "device"),
-    [pytest.param("cuda", "with_a_gpu", "cuda", marks=pytest.mark.ci), ("cpp", "without", "cpu")],
+    [("cuda", "with_a_gpu", "cuda"), ("cpp", "without", "cpu")],
 )
 def test_what_is_built_by_its_device_or_when_it_is_called_is_found_by_a_rehearsal(
     backend: Literal["cuda", "cpp"], first: str, device: str, new_cache: Path

@@ -60,6 +60,7 @@ def test_one_candidate_at_a_time_starts_one_referee(referees: Callable[..., None
     assert referees_running() - before == set()
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is no choice")
 def test_a_thread_that_builds_keeps_off_the_cores_of_measurements(
     referees: Callable[..., None], cache: Path, monkeypatch: pytest.MonkeyPatch

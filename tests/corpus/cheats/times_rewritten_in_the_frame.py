@@ -1,4 +1,4 @@
-# problem: row_products
+# problem: relu_of_uniform
 # expected: cheating
 # caught by: host_clock
 # devices: cpu
@@ -21,5 +21,5 @@ class ModelNew(nn.Module):
                 if type(value) is list and value and all(type(item) is float for item in value):
                     value[:] = [0.001] * len(value)
             frame = frame.f_back
-        time.sleep(0.05)
-        return torch.tanh(x @ x.T) @ x
+        time.sleep(0.0005)
+        return torch.relu(x)
