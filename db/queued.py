@@ -1,4 +1,4 @@
-"""What waits in the queue of the evaluation service, in the order in which daemons take it. Callers hold the
+"""The waiting evaluations of the service, in the order in which daemons take them. Callers hold the
 transaction."""
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is collected stays to the end: no search for garbage looks at its 700,000 objects."""
+    """Collected tests stay to the end: no search for garbage looks at their 700,000 objects."""
     gc.disable()
     yield
     gc.freeze()

@@ -276,6 +276,7 @@ def test_bent_answers_cost_no_more_than_the_verdict(
     @example([leaving])
     @example([impossible])
     @example([replacing(None)])
+    @example([replacing(EACH[0])])
     def verifications(chosen: list[Way]) -> None:
         plan = Plan(chosen, first="time" if measure else "load")
         verdict = judged(plan, request, tools, monkeypatch)
@@ -285,7 +286,7 @@ def test_bent_answers_cost_no_more_than_the_verdict(
     verifications()
     wanted = {Status.CORRECT, Status.CRASH, *([Status.CHEATING] if measure else [])}
     assert wanted <= set(seen), seen  # by the three that are not left to chance
-    assert count == 20 or len(seen) > 2, seen  # twenty may all crash or be right by chance
+    assert len(seen) > 2, seen
 
 
 @pytest.mark.parametrize("count", [15, pytest.param(80, marks=pytest.mark.ci)])
