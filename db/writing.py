@@ -10,8 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from kernelproof.db.base import Base
-from kernelproof.db.chain.contents import ENDED, RECORDS
-from kernelproof.db.chain.linking import note
+from kernelproof.db.chain.linking import note_if_chained
 
 
 def add_missing(session: Session, table: type[Base], **values: Any) -> bool:
@@ -32,8 +31,7 @@ def insert(session: Session, row: Base) -> int:
     keys = done.inserted_primary_key
     assert keys is not None, "one row was added"
     number = int(keys[0])
-    if table.name in RECORDS and (table.name not in ENDED or values.get("status") is not None):
-        note(session, table.name, number)
+    note_if_chained(session, row, number)
     return number
 
 

@@ -38,12 +38,17 @@ def note(session: Session, record: str, row: int) -> None:
     session.info.setdefault(_NEW, {})[record, row] = None
 
 
+def note_if_chained(session: Session, row: object, number: int) -> None:
+    """Remembers a row that was stored as `number`, if it is chained: an attempt is when it has ended."""
+    record = str(getattr(row, "__tablename__", ""))
+    if record in RECORDS and (record not in ENDED or getattr(row, "status", None) is not None):
+        note(session, record, number)
+
+
 @event.listens_for(ChainedSession, "after_flush")
 def _note_flushed(session: Session, _context: object) -> None:
     for row in (*session.new, *(row for row in session.dirty if session.is_modified(row))):
-        record = str(getattr(row, "__tablename__", ""))
-        if record in RECORDS and (record not in ENDED or row.status is not None):
-            note(session, record, row.id)
+        note_if_chained(session, row, getattr(row, "id", 0))
 
 
 @event.listens_for(ChainedSession, "before_commit")
