@@ -86,9 +86,14 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
             names = [*LOOPBACK, host, *names]
             app = make_app(service, hosts=names, open_to_all=open_to_all, live=live)
             server = Server(app, service.watch, live)
-            # uvicorn raises the signal that ended it once more, when the worker is still to be ended.
+
+            def end(*_: object) -> None:
+                server.should_exit = True
+
+            # For a signal that comes before uvicorn listens to signals; and uvicorn raises the signal that
+            # ended it once more, when the worker is still to be ended.
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: None)
+                signal.signal(number, end)
             with _workers(serving) if worker else nullcontext():
                 who = "everybody on this machine" if open_to_all else "callers with a token"
                 say(f"http://{shown}:{at} serves evaluations to {who}; Ctrl-C ends it")

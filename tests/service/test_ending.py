@@ -43,3 +43,10 @@ def _rest(connection: socket.socket) -> str:
     """All that comes until the connection is closed."""
     connection.settimeout(60)
     return b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+
+
+def test_told_to_end_as_soon_as_it_serves_it_ends(program: Program, suite: Path) -> None:
+    with serving(program, suite, "--no-worker") as service:
+        service.process.send_signal(signal.SIGTERM)
+        out, errors = service.process.communicate(timeout=60)
+        assert errors == "" and service.process.returncode == 0, out + errors
