@@ -18,14 +18,14 @@ from kernelproof.types import ReproductionFinding as Finding
 
 
 class Audit(Base):
-    """Results that ranked first on a board and were verified again by `kernelproof audit`, a row each time.
+    """Results that led the leaderboard, and what they were when `kernelproof audit` verified them again.
     Append-only."""
 
     __tablename__ = "audits"
 
     id: Mapped[int] = row_id()
     began: Mapped[str] = mapped_column(
-        UtcTime, comment="When the audit began (UTC, ISO 8601): the same for all that one command verified."
+        UtcTime, comment="When the audit began (UTC, ISO 8601): equal for all results of one command."
     )
     seed: Mapped[int | None] = count("The seed by which the results were drawn; NULL where all were taken.")
     verification_id: Mapped[int] = mapped_column(
@@ -35,7 +35,8 @@ class Audit(Base):
         ForeignKey("verifications.id"), comment="The new verification; NULL where nothing was run."
     )
     finding: Mapped[str] = symbol(
-        "`same` or `faster`: it held. `ambiguous` or `not_comparable`: undecided. Others: it did not hold."
+        "`same` or `faster`: the result held. `ambiguous` or `not_comparable`: undecided. Any "
+        "other: it did not hold."
     )
     reason: Mapped[str] = words("The finding in words.")
     created: Mapped[str] = created_at()

@@ -27,17 +27,18 @@ lies beside it, its rows are read too, or the command says why that cannot be do
 `--db postgresql+psycopg://...` keeps the same tables and views on a server
 ([how to](../guide/database.md#on-a-postgresql-server)). This page describes the file.
 
-- **Long texts live once.** Prompts, raw responses, sources, build logs and process output are rows of
-  `texts` under their SHA-256; columns named `..._sha256` with a reference to `texts.sha256` point there.
-  Reading an attempt recomputes the hashes and names every text that was altered.
+- **Each long text is stored once.** Prompts, raw responses, sources, build logs and process output are rows
+  of `texts` under their SHA-256. Columns named `..._sha256` with a reference to `texts.sha256` point there.
+  When an attempt is read, the hashes are computed again, and each altered text is named.
 - **Evidence is only ever added.** Triggers refuse UPDATE and DELETE on
   {append_only}. A result that should not count is retracted by a row in `retractions`.
 - **An edited row is found.** Each row of evidence has a link in `hash_chain`, and `kernelproof db check`
   walks along it ([what that proves](../rationale/chain.md)).
 - **Stored before parsed.** The reply of a model's server is in `responses` before anything looks at it.
-- **Migrations are append-only** and named; this describes `{head}`. `alembic_version` (one row,
-  `version_num`) says where a file is; opening it applies what is missing, in one transaction. A file from a
-  newer version is refused. `PRAGMA application_id` is 0x6b707266, so that no other program's file is touched.
+- **Migrations are append-only**, and each has a name. This page describes the tables after `{head}`.
+  `alembic_version` (one row, `version_num`) names the newest migration that a file has. When a file is
+  opened, the missing migrations are applied in one transaction. A file from a newer version is refused.
+- **Files of other programs are not touched.** `PRAGMA application_id` of a file of kernelproof is 0x6b707266.
 
 Times are UTC in ISO 8601; JSON columns hold JSON text, in which `Infinity` and `NaN` may occur.
 
@@ -49,11 +50,12 @@ This page is written by `python -m kernelproof.db.documentation`; a test keeps i
 VIEWS_INTRODUCTION = """\
 ## Views
 
-For `sqlite3`, pandas, DuckDB, datasette and whatever else speaks SQL. They follow
-[the rules of the leaderboard](../guide/leaderboard.md#attempts-that-count), with one difference: an attempt
-that reached no device counts on the device of most attempts of its run, also where its sample's other turns
-ran on another. The current policy is that of the newest verification. The views of scores need SQLite 3.35
-or later with its mathematical functions, as the `sqlite3` of Python and of Debian have them.
+The views are for `sqlite3`, pandas, DuckDB, datasette and other programs that speak SQL. They follow
+[the rules of the leaderboard](../guide/leaderboard.md#attempts-that-count), with one difference. An attempt
+that reached no device counts on the device on which most attempts of its run were judged, even where other
+turns of its sample were judged on another device. The current policy is that of the newest verification. The
+views of scores need SQLite 3.35 or later with its mathematical functions. The `sqlite3` of Python and that
+of Debian have them.
 
 ```console
 $ sqlite3 -readonly -box db/attempts.sqlite 'SELECT model, judged, rate, fast_1 FROM model_scores'
@@ -67,8 +69,9 @@ import pandas
 attempts = pandas.read_sql("SELECT * FROM attempts_flat", sqlite3.connect("db/attempts.sqlite"))
 ```
 
-With [datasette](https://datasette.io): `datasette db/attempts.sqlite --metadata datasette.json`. The file
-comes from `python -m kernelproof.db.datasette > datasette.json`: the columns' meanings and canned queries.
+With [datasette](https://datasette.io): `datasette db/attempts.sqlite --metadata datasette.json`. The
+command `python -m kernelproof.db.datasette > datasette.json` writes that file. It holds the columns' meanings
+and some queries.
 """
 
 

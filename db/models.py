@@ -33,7 +33,7 @@ APPEND_ONLY = (
 )
 """Tables whose rows triggers protect from UPDATE and DELETE."""
 
-NUMERICS = "`fp32` or `tf32`: the arithmetic that float32 problems may use, on both sides."
+NUMERICS = "`fp32` or `tf32`: the arithmetic of float32 problems, for candidate and baseline alike."
 PURITY = "`any` or `own-compute`: whether compute operators of libraries are accepted."
 OWN_KERNEL = "False when no kernel of the candidate's own was required."
 
@@ -51,20 +51,20 @@ class Text(Base):
 
 
 class Problem(Base):
-    """Reference architectures. An edited file is another row: its results are never compared with the old."""
+    """Reference architectures. An edited file gets another row. Results of both are never compared."""
 
     __tablename__ = "problems"
     __table_args__ = (UniqueConstraint("problem_id", "sha256"),)
 
     id: Mapped[int] = row_id()
-    problem_id: Mapped[str] = words("`level1/23`: what people call it.")
+    problem_id: Mapped[str] = words("The problem's id, such as `level1/23`.")
     suite: Mapped[str] = words("`kernelproof`, the suite folder's name, or `file`.")
     level: Mapped[int | None] = count("N of a folder named `levelN`; NULL elsewhere.")
-    name: Mapped[str] = words("The file's stem without its number.")
+    name: Mapped[str] = words("The file's name without number and ending.")
     sha256: Mapped[str] = text_key("SHA-256 of the reference's source.")
     sizes: Mapped[dict[str, Any]] = json("Named size presets.")
     signature: Mapped[dict[str, Any]] = json("Parameter names of the constructor and of forward.")
-    summary: Mapped[str] = words("First line of its docstring.")
+    summary: Mapped[str] = words("First line of the reference's docstring.")
 
 
 class Environment(Base):
@@ -78,23 +78,21 @@ class Environment(Base):
     )
     device_name: Mapped[str] = words("The GPU's name, else the CPU's: what the leaderboard groups by.")
     gpu_name: Mapped[str | None] = words("GPU model; NULL on a CPU.")
-    gpu_uuid: Mapped[str | None] = words("The very GPU.")
+    gpu_uuid: Mapped[str | None] = words("UUID of the GPU; NULL on a CPU.")
     driver: Mapped[str | None] = words("NVIDIA driver version.")
-    cuda: Mapped[str | None] = words("CUDA version torch was built with.")
+    cuda: Mapped[str | None] = words("CUDA version that torch was built with.")
     torch: Mapped[str] = words("torch version.")
     python: Mapped[str] = words("Python version.")
     nvcc: Mapped[str | None] = words("nvcc version.")
     cxx: Mapped[str | None] = words("First line of `c++ --version`.")
     cpu: Mapped[str] = words("Processor model.")
-    host_sha256: Mapped[str] = words("Tells machines apart without naming them.")
+    host_sha256: Mapped[str] = words("A hash that tells machines apart without naming them.")
     kernelproof: Mapped[str] = words("kernelproof's version.")
-    facts: Mapped[dict[str, Any]] = json(
-        "Everything known, VBIOS, ECC, MIG, power limit and clocks included."
-    )
+    facts: Mapped[dict[str, Any]] = json("All known facts, with VBIOS, ECC, MIG, power limit and clocks.")
 
 
 class Run(Base):
-    """One batch with its settings. The same settings are the same run."""
+    """Attempts with equal settings. A later command with the same settings adds to the same run."""
 
     __tablename__ = "runs"
 
@@ -114,14 +112,14 @@ class Run(Base):
     numerics: Mapped[str] = symbol(NUMERICS)
     purity: Mapped[str] = symbol(PURITY)
     own_kernel: Mapped[bool] = truth(OWN_KERNEL)
-    turns: Mapped[int] = count("Most turns of a sample.")
-    strategy: Mapped[str | None] = words("The search strategy of a sample; NULL where nothing was asked.")
+    turns: Mapped[int] = count("The most turns that a sample may have.")
+    strategy: Mapped[str | None] = words("The search strategy of a sample; NULL where no model was asked.")
     settings: Mapped[dict[str, Any]] = json("All settings, the sampling settings included.")
     created: Mapped[str] = created_at()
 
 
 class Prompt(Base):
-    """Rendered prompts, their parts in `texts`."""
+    """Rendered prompts. Their parts are rows of `texts`."""
 
     __tablename__ = "prompts"
     __table_args__ = (
@@ -143,7 +141,7 @@ class Prompt(Base):
 
 
 class Attempt(Base):
-    """One question asked and judged: a sample's turn."""
+    """Turns of samples: a question to a model, and its result. A candidate from a file has no question."""
 
     __tablename__ = "attempts"
     __table_args__ = (
@@ -153,14 +151,14 @@ class Attempt(Base):
 
     id: Mapped[int] = row_id()
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), comment="The run it belongs to.")
-    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), comment="The problem asked for.")
+    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), comment="The problem.")
     sample: Mapped[int] = count("Number of the sample, from 0.")
     turn: Mapped[int] = count("Turn within the sample, from 1.")
     parent_id: Mapped[int | None] = mapped_column(
-        ForeignKey("attempts.id"), comment="The attempt this one repairs or improves."
+        ForeignKey("attempts.id"), comment="The attempt that this one repairs or improves."
     )
     plan: Mapped[int | None] = count(
-        "The plan of the parent's answer that this one carries out, from 1; NULL for none."
+        "Number of the plan in the parent's answer that this attempt carries out, from 1; NULL: none."
     )
     prompt: Mapped[int | None] = mapped_column(
         ForeignKey("prompts.id"), comment="The question; NULL for candidates given as files."
@@ -171,7 +169,7 @@ class Attempt(Base):
         comment="SHA-256 of all that decides an answer: model, parameters, prompt, sample, turn. Attempts "
         "with the same key share one answer. NULL for candidates given as files.",
     )
-    status: Mapped[str | None] = symbol("How it ended; NULL while in progress.")
+    status: Mapped[str | None] = symbol("How the attempt ended; NULL while it is in progress.")
     created: Mapped[str] = created_at()
     finished: Mapped[str | None] = created_at("When `status` was set.")
 
@@ -190,25 +188,25 @@ class Response(Base):
     text_sha256: Mapped[str | None] = text_key("The answer's content, raw.")
     reasoning_sha256: Mapped[str | None] = text_key("The separate reasoning field.")
     refusal: Mapped[str | None] = words("The refusal field.")
-    finish_reason: Mapped[str | None] = words("As the server spelled it.")
+    finish_reason: Mapped[str | None] = words("The server's word for why the answer ended.")
     request_id: Mapped[str | None] = words("The server's id of the request.")
     served_model: Mapped[str | None] = words("The model name in the answer.")
     system_fingerprint: Mapped[str | None] = words("The server's fingerprint of its configuration.")
-    prompt_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
-    completion_tokens: Mapped[int | None] = count("As reported, reasoning included; NULL for unknown.")
-    reasoning_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
-    cached_tokens: Mapped[int | None] = count("As reported; NULL for unknown.")
+    prompt_tokens: Mapped[int | None] = count("Tokens of the prompt, as reported; NULL: unknown.")
+    completion_tokens: Mapped[int | None] = count("Tokens of the answer, with reasoning; NULL: unknown.")
+    reasoning_tokens: Mapped[int | None] = count("Tokens of the reasoning; NULL: unknown.")
+    cached_tokens: Mapped[int | None] = count("Tokens of the prompt from the server's cache; NULL: unknown.")
     latency_s: Mapped[float | None] = number("Seconds from question to whole answer.")
     cost_usd: Mapped[float | None] = number(
-        "US dollars, as the server said, else by the prices the user gave; NULL for unknown."
+        "US dollars, as the server said, else by the prices that the user gave; NULL: unknown."
     )
     retriable: Mapped[bool | None] = truth(
-        "Of an error: whether asking again can help. NULL for unknown, and for an answer."
+        "For an error: whether it can help to ask again. NULL where that is unknown, and for an answer."
     )
     reused_from: Mapped[int | None] = mapped_column(
         ForeignKey("responses.id"),
-        comment="The answer of another attempt with the same question key that this row repeats: nothing was "
-        "asked or paid for it. NULL for what a server sent.",
+        comment="The row that this one repeats: the answer to another attempt with the same question key. "
+        "Nothing was asked or paid. NULL where a server was asked.",
     )
     created: Mapped[str] = created_at()
 
@@ -219,14 +217,14 @@ class Candidate(Base):
     __tablename__ = "candidates"
 
     id: Mapped[int] = row_id()
-    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), index=True, comment="Its attempt.")
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), index=True, comment="The attempt.")
     source_sha256: Mapped[str | None] = text_key("The program; NULL when none was found.")
-    status: Mapped[str | None] = symbol("Why none was found.")
-    reason: Mapped[str] = words("The same in words, the server's among them; empty in old rows.")
-    method: Mapped[str] = words("How it was found: `fence`, `bare` ...")
+    status: Mapped[str | None] = symbol("The status where no program was found; NULL when one was.")
+    reason: Mapped[str] = words("The same in words; empty in rows of old versions.")
+    method: Mapped[str] = words("How the program was found: `fence`, `bare` ...")
     warnings: Mapped[list[str]] = json("Oddities of the response, by name.")
     span_start: Mapped[int | None] = count("First character of the code in the response's text.")
-    span_end: Mapped[int | None] = count("One past its last character.")
+    span_end: Mapped[int | None] = count("One past the last character of the code.")
     created: Mapped[str] = created_at()
 
 
@@ -257,33 +255,33 @@ class Verification(Base):
     purity: Mapped[str] = symbol(PURITY)
     own_kernel: Mapped[bool] = truth(OWN_KERNEL)
     environment_id: Mapped[int | None] = mapped_column(
-        ForeignKey("environments.id"), comment="Where it ran; NULL when no process was started."
+        ForeignKey("environments.id"), comment="The machine that it ran on; NULL when no process was started."
     )
     reason: Mapped[str] = words("One sentence: why this status.")
     reused_from: Mapped[int | None] = mapped_column(
         ForeignKey("verifications.id"),
         index=True,
-        comment="The verification of the same program, earlier in the sample, that this row repeats: nothing "
-        "was run for it. NULL for one that was made.",
+        comment="The row that this one repeats: an earlier verification of the same program in the sample. "
+        "Nothing was run. NULL where the program was run.",
     )
     problem_id: Mapped[str] = words("The problem, as the verifier named it.")
-    problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference it was judged by.")
+    problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference's source.")
     candidate_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the source that was judged.")
     sandbox_tier: Mapped[str | None] = words(
         "The tier that confined the candidate: docs/rationale/sandbox.md."
     )
-    sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, and why not a stronger one.")
+    sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, why no stronger one.")
     settings: Mapped[dict[str, Any]] = json("The settings of the verification.")
     seeds: Mapped[dict[str, int]] = json(
-        "The seeds, secret until then. Those of the timed calls follow from `timed`: "
-        "`derived` in `pipeline/referee/ledger.py`."
+        "Seeds of the inputs, which were secret until the verdict. Seeds of the timed calls follow from "
+        "`timed`: see `derived` in `pipeline/referee/ledger.py`."
     )
     inputs: Mapped[list[dict[str, Any]]] = json("Shape, dtype and strides of each input tensor.")
-    errors: Mapped[list[dict[str, Any]]] = json("Error statistics, one entry a trial and output.")
+    errors: Mapped[list[dict[str, Any]]] = json("Error statistics, one entry for each trial and output.")
     details_sha256: Mapped[str | None] = text_key(
-        "Traceback of a failed candidate, else what its processes wrote."
+        "Traceback of a failed candidate, else its processes' output."
     )
-    exit: Mapped[str | None] = words("How the candidate's process ended by itself.")
+    exit: Mapped[str | None] = words("How the candidate's process ended by itself: `exit 0` ...")
     stage_seconds: Mapped[dict[str, float]] = json("Wall seconds by stage.")
     error_class: Mapped[str | None] = symbol(
         "The arithmetic that the results could come from, the worst of all trials; NULL where unknown."
@@ -296,10 +294,10 @@ class Verification(Base):
     verifier: Mapped[str] = words("Version of kernelproof, policy, and hash of the tolerances.")
     rigor: Mapped[str | None] = symbol("`quick`, `standard` or `publish`: how exact its speedup had to be.")
     screening: Mapped[bool] = truth(
-        "True for a search's quick look, with a bar in `settings`: its times do not count."
+        "True for a screening in a search, with a `bar` in `settings`: its times do not count."
     )
     policy: Mapped[str | None] = words(
-        "The policy by which it was judged, as in `verifier`; NULL in rows from before there were any."
+        "The policy by which it was judged, as in `verifier`; NULL in rows of versions without policies."
     )
     created: Mapped[str] = created_at("When it was made (UTC, ISO 8601), as the verifier wrote it.")
 
@@ -310,19 +308,19 @@ class Build(Base):
     __tablename__ = "builds"
 
     verification_id: Mapped[int] = verification_key()
-    position: Mapped[int] = position_key("Order in which they were asked for, from 0.")
+    position: Mapped[int] = position_key("Place in the order of the candidate's requests, from 0.")
     key: Mapped[str] = words("SHA-256 over sources, flags, compilers, torch and architecture.")
     state: Mapped[str] = symbol("`ok`, `error`, `timeout`, `unavailable` or `infrastructure`.")
     name: Mapped[str] = words("The module's name.")
     library: Mapped[str | None] = words("Path of the library in the cache of the machine that built it.")
     library_sha256: Mapped[str | None] = words("SHA-256 of the library.")
-    cached: Mapped[bool] = truth("True when nothing was compiled now.")
+    cached: Mapped[bool] = truth("True when the build was taken from the cache.")
     duration_s: Mapped[float] = number("Wall seconds of the compilation.")
     cpu_s: Mapped[float] = number("Processor seconds of the compilation.")
-    route: Mapped[str] = symbol("`full`, or `slim`: with those of torch's headers only that the sources use.")
-    fallback: Mapped[str] = words("Why the slim route did not do, where it was tried.")
+    route: Mapped[str] = symbol("`full`, or `slim`: only with those of torch's headers that the sources use.")
+    fallback: Mapped[str] = words("The reason why the slim route failed, where it was tried; else empty.")
     commands: Mapped[list[str]] = json("Compiler and linker command lines.")
-    log_sha256: Mapped[str | None] = text_key("The compilers' output; NULL when they said nothing.")
+    log_sha256: Mapped[str | None] = text_key("The compilers' output; NULL when there was none.")
 
 
 class Finding(Base):
@@ -341,7 +339,7 @@ class Finding(Base):
 
 
 class Check(Base):
-    """The evidence of a verification: one row a check. Append-only."""
+    """The checks of a verification: one row for each. Append-only."""
 
     __tablename__ = "checks"
 
@@ -349,9 +347,9 @@ class Check(Base):
     position: Mapped[int] = position_key("Order, from 0.")
     name: Mapped[str] = words("The check's stable name.")
     outcome: Mapped[str] = symbol("`pass`, `fail` or `not_applicable`.")
-    asked: Mapped[str] = words("The question.")
+    asked: Mapped[str] = words("The question that the check asks.")
     seen: Mapped[str] = words("The answer with its figures.")
-    figures: Mapped[dict[str, Any]] = json("The same for machines.")
+    figures: Mapped[dict[str, Any]] = json("The figures of the answer, for programs.")
 
 
 class Measurement(Base):
@@ -359,34 +357,34 @@ class Measurement(Base):
 
     __tablename__ = "measurements"
     verification_id: Mapped[int] = verification_key()
-    baseline: Mapped[str] = words("The baseline it was measured against: `eager`.")
-    candidate_ms: Mapped[float] = number("Time of one call of the candidate, as claimed.")
+    baseline: Mapped[str] = words("The baseline that it was measured against: `eager`.")
+    candidate_ms: Mapped[float] = number("Time of one candidate call, as it is claimed.")
     baseline_ms: Mapped[float] = number("Median time of one call of the baseline.")
     speedup: Mapped[float] = number("Baseline over candidate, as far as both clocks agree.")
-    speedup_low: Mapped[float] = number("Lower end of the speedup's 95 % interval: what ranks.")
+    speedup_low: Mapped[float] = number("Lower end of the speedup's 95 % interval, which ranks.")
     speedup_high: Mapped[float] = number("Upper end of the speedup's 95 % interval.")
     pace: Mapped[str] = symbol("`faster`, `same`, `slower` or `unresolved`.")
-    resolution: Mapped[float] = number("Smallest relative difference the measurement claims.")
+    resolution: Mapped[float] = number("Smallest relative difference that the measurement claims.")
     aa_spread: Mapped[float] = number("Baseline against itself: half-width of the interval, as a fraction.")
-    host_ms: Mapped[float] = number("One candidate call by the referee's own clock alone.")
-    overhead_ms: Mapped[float] = number("The loop overhead taken off.")
+    host_ms: Mapped[float] = number("Time of one candidate call by the referee's own clock alone.")
+    overhead_ms: Mapped[float] = number("Overhead of the loop for one call, which is subtracted.")
     flush_bytes: Mapped[int] = count("Bytes written between calls to empty the L2 cache; 0: warm.")
-    slots: Mapped[int] = count("Distinct input sets a block walks through.")
+    slots: Mapped[int] = count("Number of distinct input sets that a block walks through.")
     order: Mapped[list[str]] = json("For each block `BC` (baseline first) or `CB`.")
     clocks_before: Mapped[dict[str, Any]] = json(
         "Clocks, temperature, power, throttle reasons or load before."
     )
     clocks_after: Mapped[dict[str, Any]] = json("The same after.")
-    candidate_samples_ms: Mapped[list[list[float]]] = json("Raw times of the candidate, a list a block.")
-    baseline_samples_ms: Mapped[list[list[float]]] = json("Raw times of the baseline, a list a block.")
+    candidate_samples_ms: Mapped[list[list[float]]] = json("Times of the candidate, a list for each block.")
+    baseline_samples_ms: Mapped[list[list[float]]] = json("Times of the baseline, a list for each block.")
     host_samples_ms: Mapped[list[list[float]]] = json(
-        "The referee's own clock around each block: the candidate's, the baseline's."
+        "Times of the candidate's and the baseline's block, by the referee's own clock, for each round."
     )
-    inside_ms: Mapped[float | None] = number("The contestant's own clock for one candidate call.")
+    inside_ms: Mapped[float | None] = number("Time of one candidate call by the contestant's own clock.")
     unseen_ms: Mapped[float] = number("By how much `candidate_ms` exceeds `inside_ms`.")
-    sessions: Mapped[list[int]] = json("For each block the pair of processes it ran in, from 0; [] for one.")
-    calls: Mapped[list[int]] = json("For each block its secret number of calls.")
-    disturbed: Mapped[list[str]] = json("Why blocks were repeated, an entry a block.")
+    sessions: Mapped[list[int]] = json("For each block the number of its pair of processes; [] for one pair.")
+    calls: Mapped[list[int]] = json("For each block its number of calls, which was secret.")
+    disturbed: Mapped[list[str]] = json("The reasons why blocks were repeated, one for each of these blocks.")
     launch_bound: Mapped[bool] = truth("True when launching takes longer than computing.")
     replayed: Mapped[dict[str, Any] | None] = json("Times of one call replayed as a CUDA graph.")
     against: Mapped[list[dict[str, Any]]] = json("Further baselines, with the speedup against each.")

@@ -31,13 +31,19 @@ class Reported(Base):
     )
     source: Mapped[str] = words("The file below the folder that was imported, or the line of a file.")
     said_in: Mapped[str | None] = words("The file that makes the claim; NULL where nothing is claimed.")
-    compiled: Mapped[bool | None] = truth("Whether it compiled, as claimed; NULL where nothing is said.")
-    correct: Mapped[bool | None] = truth("Whether it was correct, as claimed; NULL where nothing is said.")
+    compiled: Mapped[bool | None] = truth(
+        "Whether the program compiled, as claimed; NULL: nothing is claimed."
+    )
+    correct: Mapped[bool | None] = truth(
+        "Whether the program was correct, as claimed; NULL: nothing is claimed."
+    )
     runtime_ms: Mapped[float | None] = number("Time of one call of the candidate, as claimed.")
     baseline_ms: Mapped[float | None] = number("Time of one call of the reference, as claimed.")
-    speedup: Mapped[float | None] = number("As claimed, else `baseline_ms` over `runtime_ms`.")
-    device: Mapped[str | None] = words("The device it was measured on, in the reporter's words.")
-    raw_sha256: Mapped[str | None] = text_key("The claim as it was written: JSON.")
+    speedup: Mapped[float | None] = number("The speedup as claimed, else `baseline_ms` over `runtime_ms`.")
+    device: Mapped[str | None] = words(
+        "The device that the program was measured on, in the words of the claim."
+    )
+    raw_sha256: Mapped[str | None] = text_key("The claim as it was written, as JSON.")
     created: Mapped[str] = created_at()
 
 

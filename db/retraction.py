@@ -10,7 +10,8 @@ from kernelproof.db.columns import created_at, row_id, truth, words
 
 
 class Retraction(Base):
-    """Verifications that no longer count, or count again, and why; the newest row decides. Append-only."""
+    """Verifications that no longer count, or count again. The newest row of a verification decides.
+    Append-only."""
 
     __tablename__ = "retractions"
 
@@ -19,5 +20,5 @@ class Retraction(Base):
         ForeignKey("verifications.id"), index=True, comment="The verification."
     )
     counts: Mapped[bool] = truth("False: retracted. True: the retraction was taken back.")
-    reason: Mapped[str] = words("Why, in the words of the person who did it.")
+    reason: Mapped[str] = words("The reason, in the words of the person who gave it.")
     created: Mapped[str] = created_at()

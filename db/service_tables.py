@@ -21,7 +21,7 @@ class Caller(Base):
     token_sha256: Mapped[str] = symbol("SHA-256 of the token, which was shown once.")
     quota: Mapped[int | None] = count("Most evaluations of the caller that may wait or run; NULL: no limit.")
     created: Mapped[str] = created_at()
-    revoked: Mapped[str | None] = created_at("When the token stopped to be accepted; NULL: it is accepted.")
+    revoked: Mapped[str | None] = created_at("When the token was revoked; NULL: it is accepted.")
 
 
 def _partial(name: str, condition: str, *columns: str) -> Index:
@@ -48,40 +48,56 @@ class Evaluation(Base):
 
     id: Mapped[str] = mapped_column(Words, primary_key=True, comment="The id that the caller knows.")
     caller: Mapped[str] = words("Name of the caller; `local` where no token is asked for.")
-    idempotency_key: Mapped[str | None] = words("The caller's key: the same one gets the same evaluation.")
+    idempotency_key: Mapped[str | None] = words(
+        "The caller's key: a request with the same key gets the same evaluation."
+    )
     request_sha256: Mapped[str] = symbol("SHA-256 of problem, text, settings, and the verifier's version.")
     label: Mapped[str | None] = words("Name of the run that the attempt is stored under.")
     problem: Mapped[int] = mapped_column(Whole, ForeignKey("problems.id"), comment="The problem.")
     text_sha256: Mapped[str] = text_key("The text that was sent: a program, or an answer that holds one.")
     settings: Mapped[dict[str, Any]] = json("The `VerifySettings`, resolved.")
-    backend: Mapped[str] = symbol("Of these: a worker takes what its machine can run.")
-    priority: Mapped[int] = count("Greater ones are taken first.")
+    backend: Mapped[str] = symbol(
+        "The backend in `settings`: a worker takes evaluations that its machine can run."
+    )
+    priority: Mapped[int] = count("Evaluations of greater priority are taken first.")
     submitted: Mapped[float] = number("Unix time in seconds, by the database's clock.")
-    deadline: Mapped[float | None] = number("Unix time after which it is not begun any more.")
+    deadline: Mapped[float | None] = number(
+        "Unix time after which it is not begun any more; NULL: it may begin at any time."
+    )
     state: Mapped[str] = symbol(
         "`queued`, `building`, `built`, `running`, `done`, `failed`, `expired` or `cancelled`."
     )
     token: Mapped[int] = count(
-        "Fencing token: it counts the takings. A build or verdict with an older one is refused."
+        "Fencing token: how often it was taken. A build or verdict with an older token is refused."
     )
     owner: Mapped[str | None] = words("Machine and process of the worker or builder that has it.")
-    leased: Mapped[float | None] = number("Unix time until which the owner has it, unless it renews that.")
+    leased: Mapped[float | None] = number(
+        "Unix time at which the owner's lease ends, unless the owner renews it."
+    )
     started: Mapped[float | None] = number("Unix time when the last worker took it.")
     finished: Mapped[float | None] = number("Unix time when it ended.")
     attempt_id: Mapped[int | None] = mapped_column(Whole, ForeignKey("attempts.id"), comment="The result.")
-    reused: Mapped[bool] = truth("True when the result of equal work was taken.")
-    error: Mapped[str | None] = words("Why there is no result, where it failed or expired.")
-    infrastructure: Mapped[bool] = truth("True where `error` is a failure of ours.")
-    late_verdicts: Mapped[int] = count("Verdicts that came after the lease was lost, and were refused.")
-    bad_gpus: Mapped[int] = count("GPUs that were set aside while their judge had it.")
-    artefact: Mapped[str | None] = mapped_column(
-        SHA256, comment="SHA-256 of what a builder published for it; NULL where nothing had to be built."
+    reused: Mapped[bool] = truth("True when it got the result of an equal evaluation, and nothing was run.")
+    error: Mapped[str | None] = words(
+        "The reason why there is no result, for a failed or expired evaluation."
     )
-    built: Mapped[float | None] = number("Unix time when a builder was done with it.")
-    rebuilds: Mapped[int] = count("Times that its artefact was lost or spoiled, so that it was built again.")
-    late_builds: Mapped[int] = count("Builds that came after the lease was lost, and were refused.")
-    losses: Mapped[int] = count("Leases on it that were lost: its daemon was killed, or silent for too long.")
-    most_losses: Mapped[int] = count("After so many losses it ends without a result.")
+    infrastructure: Mapped[bool] = truth(
+        "True where `error` is a failure of the service, and no fault of the request."
+    )
+    late_verdicts: Mapped[int] = count(
+        "Number of verdicts that came after the lease was lost, and were refused."
+    )
+    bad_gpus: Mapped[int] = count("Number of GPUs that were set aside while their judge had this evaluation.")
+    artefact: Mapped[str | None] = mapped_column(
+        SHA256, comment="SHA-256 of the record that a builder published; NULL where nothing had to be built."
+    )
+    built: Mapped[float | None] = number("Unix time when a builder had built it.")
+    rebuilds: Mapped[int] = count("How often its artefact was lost or spoiled, so that it was built again.")
+    late_builds: Mapped[int] = count("Number of builds that came after the lease was lost, and were refused.")
+    losses: Mapped[int] = count(
+        "Number of its leases that were lost: the worker or builder was killed, or silent for too long."
+    )
+    most_losses: Mapped[int] = count("The evaluation ends without a result after this many losses.")
 
 
 class Artefact(Base):
@@ -94,7 +110,9 @@ class Artefact(Base):
         SHA256, primary_key=True, comment="SHA-256 of source, problem, settings and toolchain."
     )
     sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the record in the artefact store.")
-    timed_out: Mapped[bool] = truth("True where a build stopped at its limit: it holds for a while.")
+    timed_out: Mapped[bool] = truth(
+        "True where the build stopped at its time limit. It is not tried again for an hour."
+    )
     created: Mapped[float] = number("Unix time of the build's end, by the database's clock.")
 
 
@@ -107,11 +125,13 @@ class Worker(Base):
     role: Mapped[str] = symbol("`all`, `build` or `judge`.")
     backend: Mapped[str] = words("Backends that it takes, separated by commas.")
     device: Mapped[str] = words("The device that it measures on; empty for a builder.")
-    places: Mapped[int] = count("Evaluations that it has at once.")
-    running: Mapped[int] = count("Evaluations that it has.")
-    done: Mapped[int] = count("Evaluations that it ended.")
+    places: Mapped[int] = count("The most evaluations that it has at once.")
+    running: Mapped[int] = count("Number of evaluations that it has now.")
+    done: Mapped[int] = count("Number of evaluations that it has ended.")
     renewed: Mapped[float] = number("Unix time of its last sign of life, by the database's clock.")
     created: Mapped[str] = created_at()
-    ended: Mapped[str | None] = created_at("When it ended by itself.")
+    ended: Mapped[str | None] = created_at(
+        "When it ended in order; NULL while it works, and after it was killed."
+    )
     gpu: Mapped[str | None] = words("UUID of the one GPU that it measures on.")
-    waits: Mapped[str | None] = words("Why it takes no evaluations now; NULL: it takes them.")
+    waits: Mapped[str | None] = words("The reason why it takes no evaluations now; NULL: it takes them.")

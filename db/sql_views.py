@@ -59,16 +59,16 @@ _COUNTING_COLUMNS = {
     "own_kernel": "False when no kernel of the candidate's own was required.",
     "rigor": "`quick`, `standard` or `publish`.",
     "policy": "The policy by which it was judged.",
-    "stale": "1 where that is another policy than the newest verification's: such rows do not rank.",
+    "stale": "1 where `policy` is not the policy of the newest verification: such rows do not rank.",
     "screening": "1 for a search's quick look: its times do not count.",
     "error_class": "The arithmetic that the results could come from.",
     "flags": "The flags of a correct candidate, a JSON list.",
 }
 _COUNTING = View(
     "counting_verifications",
-    "The verification that counts of each attempt and setting: the newest one that is neither a reproduction "
-    "nor retracted. One of the current policy goes before others, then one that judged, then one that is no "
-    "screening.",
+    "For each attempt and setting the verification that counts. Reproductions and retracted verifications "
+    "never count. Of the others, those under the current policy go first. Among equals, those that judged "
+    "the candidate go first, then those that are no screening, then the newest.",
     _COUNTING_COLUMNS,
     f"SELECT {_names('x', _COUNTING_COLUMNS)} FROM "
     "(SELECT y.*, ROW_NUMBER() OVER (PARTITION BY y.attempt_id, y.backend, y.size, y.device, y.numerics, "
@@ -84,7 +84,8 @@ _COUNTING = View(
 
 _DEVICES = View(
     "run_devices",
-    "The device that most attempts of a run were judged on: where those count that reached none.",
+    "For each run the device on which most of its attempts were judged. Attempts that reached no device "
+    "count there.",
     {"run_id": "The run.", "device": "The GPU's name, else the CPU's."},
     "SELECT x.run_id, x.device FROM (SELECT a.run_id, c.device, "
     "ROW_NUMBER() OVER (PARTITION BY a.run_id ORDER BY COUNT(*) DESC, c.device) AS place "
@@ -94,8 +95,8 @@ _DEVICES = View(
 
 _FLAT = View(
     "attempts_flat",
-    "One row for each attempt and setting, with the verification that counts there. Attempts all of whose "
-    "verifications are retracted have none.",
+    "One row for each attempt and setting, with the verification that counts there. An attempt whose "
+    "verifications are all retracted has no row.",
     {
         "attempt_id": "The attempt.",
         "run_id": "Its run.",
@@ -103,7 +104,7 @@ _FLAT = View(
         "kind": "`generate`, `verify`, `import` or `tune`.",
         "model": "The model's name; `file` for candidates given as files.",
         "template": "Prompt template with its version.",
-        "strategy": "The search strategy; NULL where nothing was asked.",
+        "strategy": "The search strategy; NULL where no model was asked.",
         "problem_id": "The problem's id, such as `level1/23`.",
         "problem_sha256": "SHA-256 of the reference's source.",
         "suite": "The suite's name.",
@@ -112,19 +113,19 @@ _FLAT = View(
         "sample": "Number of the sample, from 0.",
         "turn": "Turn within the sample, from 1.",
         "created": "When the attempt began (UTC, ISO 8601).",
-        "status": "How it ended; NULL while in progress.",
+        "status": "How the attempt ended; NULL while it is in progress.",
         "backend": "The backend's name.",
         "size": "Size preset.",
-        "device": "The device; where it reached none, the one of most attempts of its run.",
+        "device": "The device; for attempts that reached none, that of most attempts of the run.",
         "numerics": "`fp32` or `tf32`.",
         "purity": "`any` or `own-compute`.",
         "own_kernel": "False when no kernel of the candidate's own was required.",
         "rigor": "`quick`, `standard` or `publish`; NULL without a verification.",
         "policy": "The policy by which it was judged; NULL without a verification.",
-        "stale": "1 where that is not the current one: left out of the scores.",
-        "judged": "1 where the status counts against a model: the denominator of rates.",
+        "stale": "1 where `policy` is not the current one: such rows are left out of the scores.",
+        "judged": "1 where the candidate was judged, as correct or not: the denominator of rates.",
         "built": "1 where the candidate was built, or needed no build.",
-        "correct": "1 where it is correct.",
+        "correct": "1 where the candidate is correct.",
         "error_class": "The arithmetic that the results could come from.",
         "flags": "The flags of a correct candidate, a JSON list.",
         "screening": "1 for a search's quick look: its times do not count.",
@@ -133,14 +134,14 @@ _FLAT = View(
         "speedup_low": "Lower end of its 95 % interval.",
         "speedup_high": "Upper end of its 95 % interval.",
         "pace": "`faster`, `same`, `slower` or `unresolved`.",
-        "counted_speedup": "The speedup as rates and means take it: at most 1 where the pace is unresolved.",
-        "ranking_speedup": "What ranks: the lower end, at most 1 where the pace is unresolved.",
+        "counted_speedup": "The speedup that rates and means take: at most 1 where the pace is unresolved.",
+        "ranking_speedup": "The number that ranks: the lower end, at most 1 where the pace is unresolved.",
         "candidate_ms": "Time of one call of the candidate.",
         "baseline_ms": "Time of one call of the baseline.",
         "compile_speedup": "Speedup against torch.compile; NULL where it was not measured.",
         "roofline_fraction": "The fraction of the roofline that was reached.",
         "tokens": "Prompt and completion tokens of its paid answers, as far as known.",
-        "cost_usd": "What they cost, as far as known.",
+        "cost_usd": "US dollars of its paid answers, as far as known.",
     },
     "SELECT y.attempt_id, y.run_id, y.run, y.kind, y.model, y.template, y.strategy, y.problem_id, "
     "y.problem_sha256, y.suite, y.level, y.problem, y.sample, y.turn, y.created, y.status, y.backend, "
@@ -177,9 +178,9 @@ _FLAT = View(
 _SAMPLE_KEY = "run_id, problem_id, problem_sha256, sample"
 _SAMPLES = View(
     "samples_flat",
-    "One row for each finished sample and setting: the row of `attempts_flat` that decides about it, its "
-    "fastest correct turn, else its last one. Left out: samples with a stale turn, what a tuner tried, and "
-    "questions for plans.",
+    "One row for each finished sample and setting: the row of `attempts_flat` of the sample's fastest "
+    "correct turn, or of its last turn where none is correct. Samples with a stale turn, trials of a tuner, "
+    "and questions for plans are left out.",
     {
         **_FLAT.columns,
         "source": "`model` for answers and imported programs, `file` for candidates given as files.",
@@ -201,7 +202,7 @@ _BEST_COLUMNS = (
 _BEST = View(
     "best_by_problem",
     "The correct measured sample that ranks first, for each problem, setting and source.",
-    {name: (_SAMPLES.columns | {"model": "Whose it is."})[name] for name in _BEST_COLUMNS},
+    {name: _SAMPLES.columns[name] for name in _BEST_COLUMNS},
     f"SELECT {_names('x', _BEST_COLUMNS)} FROM (SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.problem_id, "
     f"s.problem_sha256, {_names('s', SETTING)}, s.source ORDER BY s.ranking_speedup DESC, s.attempt_id) "
     "AS place FROM samples_flat s WHERE s.correct = 1 AND s.speedup IS NOT NULL) AS x WHERE x.place = 1",
@@ -209,18 +210,18 @@ _BEST = View(
 
 _COUNTS = {
     "samples": "Finished samples.",
-    "judged": "Samples whose status counts against a model: the denominator of the rates.",
+    "judged": "Samples that were judged, as correct or not: the denominator of the rates.",
     "correct": "Correct samples.",
     "rate": "correct / judged.",
-    "pass_1": "Mean over problems of correct / judged.",
+    "pass_1": "The mean over the problems of correct / judged.",
     "problems": "Problems with a judged sample.",
     "solved": "Problems with a correct sample.",
-    "fast_0_5": "Part of the judged samples that are correct with a counted speedup above 0.5.",
+    "fast_0_5": "Share of the judged samples that are correct with a counted speedup above 0.5.",
     "fast_0_8": "The same above 0.8.",
     "fast_1": "The same above 1.",
     "fast_1_5": "The same above 1.5.",
     "fast_2": "The same above 2.",
-    "geometric_mean": "Of the counted speedup of the best sample of each solved and measured problem.",
+    "geometric_mean": "Geometric mean of the best counted speedup of each solved and measured problem.",
 }
 
 
@@ -268,7 +269,7 @@ def _scores(name: str, meaning: str, keys: dict[str, str]) -> View:
 
 
 _MODEL = {"model": "The model's name; `file` for candidates given as files."}
-_STRATEGY = {"strategy": "The search strategy; NULL where nothing was asked."}
+_STRATEGY = {"strategy": "The search strategy; NULL where no model was asked."}
 
 VIEWS = (
     _COUNTING,

@@ -19,27 +19,27 @@ class Lease(Base):
     key: Mapped[str] = mapped_column(
         Words,
         primary_key=True,
-        comment="The attempt's question key, or `attempt:N` where it has none; `tune:...` of a tuning.",
+        comment="The attempt's question key, `attempt:N` where there is none, or `tune:...` for a tuning.",
     )
     owner: Mapped[str] = words("Machine, process and batch that hold it.")
     renewed: Mapped[float] = number("Unix time of the last renewal, in seconds.")
 
 
 class Batch(Base):
-    """Commands that ask or judge: their configuration, progress and end."""
+    """Commands that ask models or judge candidates: their configuration, progress and end."""
 
     __tablename__ = "batches"
 
     id: Mapped[int] = row_id()
-    owner: Mapped[str] = words("Machine and process.")
-    name: Mapped[str | None] = words("The runs' name.")
-    runs: Mapped[list[int]] = json("The runs it adds to, one for each model.")
+    owner: Mapped[str] = words("Machine and process of the command.")
+    name: Mapped[str | None] = words("The name of its runs.")
+    runs: Mapped[list[int]] = json("Numbers of the runs that it adds to, one for each model.")
     config: Mapped[dict[str, Any]] = json("The whole configuration, resolved: `--like` starts from it.")
     progress: Mapped[dict[str, Any]] = json("The progress that `kernelproof status` shows, as of `renewed`.")
     renewed: Mapped[float] = number("Unix time of the last sign of life, in seconds.")
-    ended: Mapped[str | None] = words("How it ended; NULL while it works, and when it was killed.")
+    ended: Mapped[str | None] = words("How the command ended; NULL while it works, and after it was killed.")
     created: Mapped[str] = created_at()
-    finished: Mapped[str | None] = created_at("When it ended.")
+    finished: Mapped[str | None] = created_at("When the command ended.")
 
 
 class ServerBatch(Base):
@@ -49,10 +49,12 @@ class ServerBatch(Base):
 
     id: Mapped[int] = row_id()
     server_id: Mapped[str] = words(
-        "The server's id of the batch; until the server gives one, ours after a `?`."
+        "The server's id of the batch. Until the server has given one: `?` and an id of kernelproof's."
     )
     model: Mapped[str] = words("`openai:MODEL`.")
     base_url: Mapped[str | None] = words("The server's address, when one was set.")
-    keys: Mapped[list[str]] = json("Keys of its questions, the custom ids; without those that failed.")
+    keys: Mapped[list[str]] = json(
+        "Keys of its questions, sent as custom ids. Questions that failed are left out."
+    )
     open: Mapped[bool] = truth("True as long as answers may come.")
     created: Mapped[str] = created_at()

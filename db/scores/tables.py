@@ -13,8 +13,8 @@ from kernelproof.db.types import Words
 
 
 class ScoreFacts(Base):
-    """Facts that many verifications share: each combination once. A cache: it may be emptied together with
-    `score_cells.packed`."""
+    """Facts that many verifications share: each combination is stored once. This is a cache: it may be
+    emptied together with `score_cells.packed`."""
 
     __tablename__ = "score_facts"
 
@@ -23,9 +23,9 @@ class ScoreFacts(Base):
 
 
 class ScoreCell(Base):
-    """Rows of the leaderboard, packed: the attempts of 1,024 samples of a run and problem. Triggers set
-    `packed` to NULL where an attempt, answer, verification or retraction changes; the next leaderboard packs
-    them again. A cache: `UPDATE score_cells SET packed = NULL` empties it."""
+    """Packed rows of the leaderboard: the attempts of up to 1,024 samples of a run and problem. Triggers set
+    `packed` to NULL where an attempt, answer, verification or retraction changes. The next leaderboard packs
+    these rows again. This is a cache: `UPDATE score_cells SET packed = NULL` empties it."""
 
     __tablename__ = "score_cells"
     __table_args__ = (
@@ -41,7 +41,7 @@ class ScoreCell(Base):
     problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
     chunk: Mapped[int] = position_key("Number of the sample divided by 1,024.")
     packed: Mapped[bytes | None] = mapped_column(
-        LargeBinary, comment="Records as `db/scores/layout.py` lays them out; NULL: to be packed."
+        LargeBinary, comment="Records in the layout of `db/scores/layout.py`; NULL: to be packed."
     )
 
 

@@ -123,7 +123,7 @@ def _interval(name: str, get: Callable[[Any], Interval | None], how: str = "") -
         Field(
             f"{name}_low", float, f"Lower end of its 95 % interval{of}.", lambda row: _end(get(row), "low")
         ),
-        Field(f"{name}_high", float, "Upper end.", lambda row: _end(get(row), "high")),
+        Field(f"{name}_high", float, "Upper end of the same interval.", lambda row: _end(get(row), "high")),
     ]
 
 
@@ -146,7 +146,7 @@ def _fast(place: int, p: float) -> list[Field]:
 
 def _pass_at(place: int, k: int) -> list[Field]:
     meaning = f"pass@{k}, unbiased, over the problems with at least {counted(k, 'judged sample')}."
-    count = "How many these are."
+    count = "Number of these problems."
     return [
         *_mean(f"pass_{k}", lambda row: row.pass_at[place].mean, meaning),
         Field(f"pass_{k}_problems", int, count, lambda row: row.pass_at[place].mean.count),
@@ -154,12 +154,14 @@ def _pass_at(place: int, k: int) -> list[Field]:
 
 
 _JUDGED = [
-    _of("samples", int, "Finished samples: judged ones and errors."),
-    _of("errors", int, "Samples that ended without a fault of the model's: in no rate."),
+    _of("samples", int, "Finished samples: `judged` and `errors` together."),
+    _of(
+        "errors", int, "Samples that ended by a failure which is no fault of the model. No rate counts them."
+    ),
     _of(
         "judged",
         int,
-        "Samples that were judged, as correct or not: those without `errors`.",
+        "Samples that were judged, as correct or not.",
         lambda row: row.correct.whole,
     ),
     _of("correct", int, "Correct samples.", lambda row: row.correct.part),
@@ -176,7 +178,7 @@ _SCORES = [
     *(field for place, k in enumerate(KS) for field in _pass_at(place, k)),
     *(field for place, p in enumerate(FAST) for field in _fast(place, p)),
     _of("unresolved", int, "Correct samples whose pace is unresolved."),
-    _of("unmeasured", int, "Correct samples without a measurement: they are not fast."),
+    _of("unmeasured", int, "Correct samples without a measurement. They count as not fast."),
     _of("problems", int, "Problems with a judged sample."),
     _of("solved", int, "Problems with a correct sample."),
     *_mean(
@@ -184,13 +186,23 @@ _SCORES = [
         lambda row: row.geometric_mean,
         "Geometric mean of the best speedup of each solved problem.",
     ),
-    *_mean("median", lambda row: row.median, "Median of these speedups.", "order statistics"),
+    *_mean(
+        "median",
+        lambda row: row.median,
+        "Median of the best speedup of each solved problem.",
+        "order statistics",
+    ),
     *_mean(
         "geometric_mean_all",
         lambda row: row.geometric_mean_all,
         "Geometric mean over all problems; one without a measured correct sample counts as 1.",
     ),
-    *_mean("median_all", lambda row: row.median_all, "Median of these.", "order statistics"),
+    *_mean(
+        "median_all",
+        lambda row: row.median_all,
+        "Median over all problems; one without a measured correct sample counts as 1.",
+        "order statistics",
+    ),
     _of("tokens", int, "Prompt and completion tokens of paid answers, as far as known."),
     _of("unknown_tokens", int, "Paid answers without token counts."),
     *_mean(
@@ -208,14 +220,14 @@ _SCORES = [
     Field(
         "statuses",
         str,
-        "Samples by status: `correct=3 wrong_output=1`.",
+        "Number of samples with each status, such as `correct=3 wrong_output=1`.",
         lambda row: " ".join(f"{status}={count}" for status, count in row.statuses.items()),
     ),
 ]
 _MODEL = _of("model", str, "The model's name; `file` for candidates given as files.")
 _RUN = [_of("run_id", int, "The run's number."), _of("run", str, "The run's name.")]
 _TEMPLATE = _of("template", str, "Prompt template with its version.")
-_STRATEGY = _of("strategy", str, "The search strategy; empty where nothing was asked.")
+_STRATEGY = _of("strategy", str, "The search strategy; empty where no model was asked.")
 
 
 def _kernel(get: Callable[[Any], Kernel | None]) -> list[Field]:
@@ -238,20 +250,20 @@ def _kernel(get: Callable[[Any], Kernel | None]) -> list[Field]:
 
     return [
         part("speedup", float, "Baseline over candidate, as measured."),
-        *_interval("speedup", interval, "its lower end ranks"),
+        *_interval("speedup", interval, "kernels rank by it"),
         part("pace", str, "`faster`, `same`, `slower` or `unresolved`.", lambda k: str(k.pace)),
         part("candidate_ms", float, "Time of one call of the candidate."),
         part("baseline_ms", float, "Time of one call of the baseline."),
-        part("baseline", str, "What it was measured against: `eager`."),
+        part("baseline", str, "The baseline that it was measured against: `eager`."),
         part("compile_speedup", float, "Speedup against torch.compile; empty where it was not measured."),
         *_interval("compile_speedup", compiled),
         part("roofline_fraction", float, "The fraction of the roofline that was reached."),
-        part("headroom", float, "How many times faster the roofline is."),
+        part("headroom", float, "How many times faster the roofline is than the candidate."),
         part("rigor", str, "`quick`, `standard` or `publish`."),
         part("error_class", str, "The arithmetic that the results could come from.", lambda k: k.error_class),
         part("flags", str, "The flags, with spaces between them.", lambda k: " ".join(k.flags)),
         *(part(field.name, field.kind, field.meaning) for field in (_MODEL, *_RUN, _STRATEGY)),
-        part("attempt_id", int, "For `kernelproof show` and `reproduce`."),
+        part("attempt_id", int, "The attempt's number, for `kernelproof show` and `kernelproof reproduce`."),
         part("verification_id", int, "The verification that counts."),
     ]
 
@@ -292,11 +304,13 @@ def _side(letter: str) -> list[Field]:
         Field(
             f"{letter}_speedup",
             float,
-            f"Speedup of {name}'s best; 1 at most where its pace is unresolved.",
+            f"Speedup of {name}'s best kernel; 1 at most where its pace is unresolved.",
             lambda row: side(row).speedup,
         ),
         *_interval(f"{letter}_speedup", lambda row: side(row).interval),
-        Field(f"{letter}_attempt_id", int, "Its attempt.", lambda row: side(row).attempt_id),
+        Field(
+            f"{letter}_attempt_id", int, f"The attempt of {name}'s best.", lambda row: side(row).attempt_id
+        ),
     ]
 
 
@@ -313,14 +327,14 @@ COMPARED = [
     Field(
         "more_correct",
         str,
-        "Whose rate of correct samples is higher: `a`, `b`, `tie`, or `neither` where none is correct.",
+        "The side with more correct samples, as a rate: `a`, `b`, `tie`, or `neither` where none is correct.",
         lambda row: row[1].more_correct,
     ),
     Field(
         "faster",
         str,
-        "Whose best is faster: `a` or `b` where the intervals do not overlap or only one has a best, else "
-        "`tie`; `neither` without any.",
+        "The side with the faster best kernel: `a` or `b` where the intervals do not overlap or only one "
+        "side has a kernel, `neither` where no side has one, else `tie`.",
         lambda row: row[1].faster,
     ),
 ]
@@ -341,8 +355,8 @@ def document() -> str:
     parts = [
         "# Columns of the leaderboard\n\n"
         "`kernelproof leaderboard --by VIEW` with `--csv`, `--markdown` or `--parquet FILE` writes these "
-        "columns, in this order. Columns may be added; their names and meanings stay. "
-        "An empty cell (null in Parquet) means that nothing is known. In CSV a text that a spreadsheet would "
+        "columns, in this order. New columns may be added. The names and meanings of these stay. "
+        "An empty cell (null in Parquet) stands for an unknown value. In CSV a text that a spreadsheet would "
         "compute, such as `=A1`, has a `'` before it. [The guide](../guide/leaderboard.md) "
         "says how the figures are computed, and [the views](schema.md#views) offer the same to SQL.\n\n"
         "This page is written by `python -m kernelproof.report.board_columns`; a test keeps it equal to the "
