@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, or_, select
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.clock import clock
 from kernelproof.db.connection import Database
-from kernelproof.db.service_tables import Artefact
+from kernelproof.db.evaluation_records import OPEN
+from kernelproof.db.portions import portions
+from kernelproof.db.service_tables import Artefact, Evaluation
 from kernelproof.db.writing import add_missing
 
 TIMED_OUT_S = 3600.0
 """Seconds for which a build that stopped at its limit is not tried again: a machine may have been busy."""
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What a database knows of artefacts, by their SHA-256. Times are Unix times by the database's clock."""
+
+    now: float
+    last: dict[str, float]
+    """When each was published, or an evaluation that names it was built, judged or ended, the last time."""
+    needed: frozenset[str]
+    """Those that an evaluation names which has not ended."""
 
 
 class Artefacts:
@@ -40,6 +56,44 @@ class Artefacts:
             add_missing(session, Artefact, key=key, sha256=sha256, timed_out=timed_out, created=now)
 
         self._database.change(remember)
+
+    def uses(self) -> Uses:
+        """When the artefacts were used, as of one moment."""
+        a, e = Artefact, Evaluation
+        published = select(a.sha256, func.max(a.created)).group_by(a.sha256)
+        moment = func.coalesce(e.finished, e.started, e.built, e.submitted)
+        named = select(e.artefact, func.max(moment)).where(e.artefact.is_not(None)).group_by(e.artefact)
+
+        def uses(session: Session) -> Uses:
+            last: dict[str, float] = {}
+            for asked in (published, named):
+                for sha256, used in session.execute(asked):
+                    if sha256 is not None:
+                        last[sha256] = max(used, last.get(sha256, used))
+            return Uses(clock(session), last, frozenset(_needed(session)))
+
+        return self._database.read(uses)
+
+    def let_go(self, sha256s: Collection[str]) -> set[str]:
+        """Forgets artefacts that are to be removed, so that builders name them no more; which those are.
+
+        Those that an evaluation needs by now are kept.
+        """
+
+        def let_go(session: Session) -> set[str]:
+            gone = set(sha256s) - _needed(session)
+            for some in portions(sorted(gone)):
+                session.execute(delete(Artefact).where(Artefact.sha256.in_(some)))
+            return gone
+
+        return self._database.change(let_go)
+
+
+def _needed(session: Session) -> set[str]:
+    e = Evaluation
+    return set(
+        session.scalars(select(e.artefact).where(e.state.in_(OPEN), e.artefact.is_not(None)).distinct())
+    )
 
 
 def forget(session: Session, sha256: str) -> None:

@@ -1,4 +1,4 @@
-"""A store of bytes under their SHA-256: a directory that machines share, or what fsspec reaches.
+"""A store of bytes under their SHA-256: what every such store can do.
 
 Nobody reads a part of an entry: what does not have its hash is spoiled. Entries may be removed at any time;
 what is missing is built again.
@@ -7,19 +7,11 @@ what is missing is built again.
 from __future__ import annotations
 
 import hashlib
-import os
-import re
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Protocol
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 
-from kernelproof.errors import KernelproofError, MachineError, UsageError
-from kernelproof.workspace import user_path
-
-_FILE = "file://"
-_SECRET = re.compile(r"(?<=://)[^/@]*@|\?.*")
+from kernelproof.errors import KernelproofError, MachineError
 
 
 class ArtefactLost(KernelproofError):
@@ -30,149 +22,79 @@ class StoreAway(MachineError):
     """The store cannot be reached, or cannot be written."""
 
 
-class ArtefactStore(Protocol):
+@dataclass(frozen=True)
+class Entry:
+    """What lies in a store."""
+
+    place: str
+    """Its file, in the store's words."""
+    sha256: str
+    """Empty for what a publisher left that was killed while it wrote."""
+    bytes: int
+    written: float
+    """Unix time when it was put the last time, by the store's clock."""
+
+
+class ArtefactStore(ABC):
     """Bytes under their hash. Thread-safe."""
 
+    @abstractmethod
     def put(self, data: bytes) -> str:
-        """Stores bytes in one step, unless they are there; their SHA-256. Raises StoreAway."""
+        """Stores bytes in one step, unless they are there; their SHA-256. Afterwards the entry is not older
+        than half an hour.
+
+        Raises StoreAway.
+        """
 
     def get(self, sha256: str, most: int) -> bytes:
         """The bytes with this hash, `most` at most. A spoiled entry is removed.
 
         Raises ArtefactLost, StoreAway.
         """
+        found = self.look(sha256, most)
+        if found is None:
+            with self._explained(), suppress(FileNotFoundError):
+                self._remove(self._path(sha256))
+            raise ArtefactLost(f"artefact {sha256} is spoiled")
+        return found
 
-
-class Directory:
-    """A directory: on this machine, or on a file system that several machines mount."""
-
-    def __init__(self, root: Path) -> None:
-        """Makes it where it is not there. Raises StoreAway."""
-        self._root = root
-        with self._explained():
-            root.mkdir(parents=True, exist_ok=True)
-
-    def put(self, data: bytes) -> str:
-        """As `ArtefactStore` has it; the file appears under its name when it is whole."""
-        sha256 = hashlib.sha256(data).hexdigest()
-        path = self._path(sha256)
-        with self._explained():
-            with suppress(FileNotFoundError):
-                if path.stat().st_size == len(data) and _has(path.read_bytes(), sha256):
-                    return sha256
-            path.parent.mkdir(exist_ok=True)
-            partial = path.with_name(f".{uuid.uuid4().hex}")
-            try:
-                with partial.open("wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
-        return sha256
-
-    def get(self, sha256: str, most: int) -> bytes:
-        """As `ArtefactStore` has it."""
-        path = self._path(sha256)
+    def look(self, sha256: str, most: int) -> bytes | None:
+        """As `get`, but a spoiled entry is None, and stays."""
         with self._explained():
             try:
-                with path.open("rb") as file:
-                    data = file.read(most + 1)
+                data = self._read(self._path(sha256), most + 1)
             except FileNotFoundError:
                 raise ArtefactLost(f"artefact {sha256} is not in the store") from None
-            if len(data) <= most and _has(data, sha256):
-                return data
-            path.unlink(missing_ok=True)
-        raise ArtefactLost(f"artefact {sha256} is spoiled")
+        return data if len(data) <= most and has_hash(data, sha256) else None
 
-    def _path(self, sha256: str) -> Path:
-        return self._root / sha256[:2] / sha256
+    @abstractmethod
+    def entries(self) -> list[Entry]:
+        """All that publishers put into the store. Files of others are left out. Raises StoreAway."""
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise StoreAway(f"the artefact store {self._root} cannot be used: {why}") from error
+    @abstractmethod
+    def remove(self, entry: Entry) -> bool:
+        """Removes an entry; False where it is gone, or is known to be put again since it was listed.
 
+        Raises StoreAway.
+        """
 
-class Remote:
-    """A place that fsspec reaches, such as `s3://BUCKET/FOLDER`."""
-
-    def __init__(self, url: str) -> None:
-        """Raises UsageError for an address that makes no sense, MachineError where a package is missing."""
-        self._name = _SECRET.sub("", url)
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise MachineError(
-                f"the artefact store {self._name} needs fsspec: pip install 'kernelproof[artefacts]', or "
-                "name a directory"
-            ) from None
-        try:
-            self._system, root = url_to_fs(url, use_listings_cache=False)
-        except ImportError as error:
-            raise MachineError(f"the artefact store {self._name} needs another package: {error}") from None
-        except ValueError as error:
-            raise UsageError(f"the artefact store {self._name} cannot be found: {error}") from None
-        self._root = root.rstrip("/")
-
-    def put(self, data: bytes) -> str:
-        """As `ArtefactStore` has it: an upload is one step in stores of objects; elsewhere its hash says
-        whether it was whole."""
-        sha256 = hashlib.sha256(data).hexdigest()
-        path = self._path(sha256)
-        with self._explained():
-            if not (self._system.exists(path) and self._system.size(path) == len(data)):
-                self._system.makedirs(self._parent(sha256), exist_ok=True)
-                self._system.pipe_file(path, data)
-        return sha256
-
-    def get(self, sha256: str, most: int) -> bytes:
-        """As `ArtefactStore` has it."""
-        path = self._path(sha256)
-        with self._explained():
-            try:
-                with self._system.open(path, "rb") as file:
-                    data: bytes = file.read(most + 1)
-            except FileNotFoundError:
-                raise ArtefactLost(f"artefact {sha256} is not in the store") from None
-            if len(data) <= most and _has(data, sha256):
-                return data
-            with suppress(FileNotFoundError):
-                self._system.rm_file(path)
-        raise ArtefactLost(f"artefact {sha256} is spoiled")
-
-    def _parent(self, sha256: str) -> str:
-        return f"{self._root}/{sha256[:2]}"
-
+    @abstractmethod
     def _path(self, sha256: str) -> str:
-        return f"{self._parent(sha256)}/{sha256}"
+        """The file of an entry."""
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except KernelproofError:
-            raise
-        except Exception as error:  # each file system has errors of its own
-            why = str(error).partition("\n")[0]
-            raise StoreAway(f"the artefact store {self._name} cannot be used: {why}") from error
+    @abstractmethod
+    def _read(self, path: str, most: int) -> bytes:
+        """The first bytes of a file. Raises FileNotFoundError."""
 
+    @abstractmethod
+    def _remove(self, path: str) -> None:
+        """Removes a file. Raises FileNotFoundError where there is none and the store says so."""
 
-def open_artefacts(text: str) -> ArtefactStore:
-    """The store that a user names: a directory, or an address that fsspec knows.
-
-    Raises UsageError, MachineError.
-    """
-    if text.startswith(_FILE):
-        text = text.removeprefix(_FILE)
-    if "://" in text or "::" in text:
-        return Remote(text)
-    return Directory(user_path(text).absolute())
+    @abstractmethod
+    def _explained(self) -> AbstractContextManager[None]:
+        """Turns failures of the store into StoreAway."""
 
 
-def _has(data: bytes, sha256: str) -> bool:
+def has_hash(data: bytes, sha256: str) -> bool:
+    """Whether bytes are what their name says."""
     return hashlib.sha256(data).hexdigest() == sha256

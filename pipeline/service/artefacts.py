@@ -129,6 +129,15 @@ def fetch(sha256: str, name: str, stage: BuildStage, store: ArtefactStore) -> Pr
     return Prebuilt(builds, record.sandbox, record.trouble, record.raised, contents)
 
 
+def libraries(record: bytes) -> frozenset[str]:
+    """SHA-256 of the libraries that a record names; none where it is no record."""
+    try:
+        made = Artefact.model_validate_json(record).made
+    except ValidationError:
+        return frozenset()
+    return frozenset(build.library_sha256 for build in made if build.library_sha256 is not None)
+
+
 def _put_library(build: Build, store: ArtefactStore, most: int) -> int:
     """The size of a build's library, which is in the store now."""
     if build.state is not BuildState.OK:

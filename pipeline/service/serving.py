@@ -20,7 +20,8 @@ from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
-from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
+from kernelproof.service.artefact_places import open_artefacts
+from kernelproof.service.artefact_store import ArtefactStore
 from kernelproof.service.builder import Building, buildable
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.held_gpu import HeldGpu

@@ -42,6 +42,8 @@ SHORT: list[tuple[str, ...]] = [
     ("gpus", "--json"),
     ("callers", "list"),
     ("callers", "list", "--json"),
+    ("artefacts", "info", "--artefacts", "."),
+    ("artefacts", "prune", "--artefacts", ".", "--older-than", "30", "--dry-run"),
     ("doctor", "--no-noise"),
     ("doctor", "--no-noise", "--json"),
 ]

@@ -114,6 +114,24 @@ def test_what_a_judge_loses_stays_built_and_what_is_spoiled_is_built_again_but_n
     assert (found.state, found.infrastructure) == ("failed", True) and "gone" in (found.error or "")
 
 
+def test_what_an_evaluation_needs_is_not_let_go(store: Store) -> None:
+    sent_to, queue, known = store.service.evaluations, store.service.takings, store.service.artefacts
+    sent_to.submit("c", [item()], most=MOST)
+    [taken] = queue.take("b", 1, BUILDER)
+    for digit in "ab":
+        known.remember(digit * 64, digit * 64, timed_out=False)
+    assert queue.built(taken.id, taken.token, "a" * 64)
+    found = known.uses()
+    assert found.needed == {"a" * 64} and set(found.last) == {"a" * 64, "b" * 64}
+    assert all(found.now - 600 < used <= found.now for used in found.last.values())
+    assert known.let_go(["a" * 64, "b" * 64, "c" * 64]) == {"b" * 64, "c" * 64}
+    assert [known.known(digit * 64) for digit in "ab"] == ["a" * 64, None]
+    [judged] = queue.take("j", 1, JUDGE)
+    assert no_result(queue, judged.id, judged.token)
+    assert known.uses().needed == frozenset() and known.let_go(["a" * 64]) == {"a" * 64}
+    assert set(known.uses().last) == {"a" * 64}, "the evaluation still says when it was used"
+
+
 def test_a_build_that_timed_out_is_remembered(store: Store) -> None:
     known = store.service.artefacts
     for sha256 in ("a" * 64, "b" * 64):

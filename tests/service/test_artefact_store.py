@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from kernelproof.errors import UsageError
-from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore, StoreAway, open_artefacts
+from kernelproof.service.artefact_places import open_artefacts
+from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore, StoreAway
 
 DATA = b"a library" * 1000
 HASH = hashlib.sha256(DATA).hexdigest()

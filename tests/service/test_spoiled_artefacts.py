@@ -11,7 +11,7 @@ from kernelproof.choices import Role
 from kernelproof.db.evaluation_records import Submitted, Wanted
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.stop import Stop
-from kernelproof.service.artefact_store import open_artefacts
+from kernelproof.service.artefact_places import open_artefacts
 from kernelproof.service.worker import Judging
 from tests.db import samples
 
