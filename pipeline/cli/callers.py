@@ -36,11 +36,11 @@ def add(
 @takes_options
 def revoke(name: NameArgument, *, storage: StorageOptions) -> None:
     """Accept a caller's token no more."""
-    from kernelproof.db.store import open_store
+    from kernelproof.cli.service_storage import stored_service
     from kernelproof.report.plain import say
 
-    with open_store(storage.database, create=False) as store:
-        store.service.callers.revoke(name)
+    with stored_service(storage.database, only_read=False) as service:
+        service.callers.revoke(name)
         say(f"the token of {name} is accepted no more")
 
 
@@ -50,11 +50,11 @@ def list_(*, storage: StorageOptions, as_json: JsonOption = False) -> None:
     """List callers, those whose token was revoked too."""
     import json
 
-    from kernelproof.db.store import open_store
+    from kernelproof.cli.service_storage import stored_service
     from kernelproof.report.plain import say
 
-    with open_store(storage.database, only_read=True) as store:
-        found = store.service.callers.all()
+    with stored_service(storage.database, only_read=True) as service:
+        found = service.callers.all()
     if as_json:
         print(json.dumps([caller.model_dump() for caller in found]))
         return

@@ -38,12 +38,12 @@ def gpus(
     """
     import json
 
-    from kernelproof.db.store import open_store
+    from kernelproof.cli.service_storage import stored_service
     from kernelproof.report.plain import say
 
     changes = put_back is not None or set_aside is not None
-    with open_store(storage.database, create=False, only_read=not changes) as store:
-        known = store.service.gpus
+    with stored_service(storage.database, only_read=not changes) as service:
+        known = service.gpus
         if set_aside is not None:
             known.set_aside(_one(known, set_aside), "an operator set it aside")
         if put_back is not None:

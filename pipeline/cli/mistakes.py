@@ -77,7 +77,9 @@ def _name(parameter: Any) -> str:
     """As the user writes it: `--samples`, or `FILE`."""
     if parameter is None:
         return ""
-    return option_name(parameter) if parameter.param_type_name == "option" else parameter.name.upper()
+    if parameter.param_type_name == "option":
+        return option_name(parameter)
+    return str(parameter.metavar or parameter.name.upper())
 
 
 def _shown(text: str) -> str:

@@ -148,6 +148,9 @@ class Suite:
             nearest.setdefault(ways[way], way)
         near = ", ".join(way if way == found else f"{way} ({found})" for found, way in nearest.items())
         hint = f"did you mean {near}?" if near else "`kernelproof problems list` shows what there is"
+        folders = {place.folder.lower(): place.folder for place in self._places if place.level is not None}
+        if alike := difflib.get_close_matches(_normal(text), folders, n=1, cutoff=0.8):
+            hint = f"did you mean the folder {folders[alike[0]]}?"
         if level_of(_normal(text)) is not None or _normal(text) == "level":
             hint = f"its folders are {', '.join(dict.fromkeys(place.folder for place in self._places))}"
         if "," in text and all(map(self.knows, text.split(","))):

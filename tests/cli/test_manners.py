@@ -160,6 +160,12 @@ MISTAKES = {
     "generate level 1 --model replay:demo": (
         "no problem 'level' among the 42 of suite kernelproof; its folders are level1, level2, level3"
     ),
+    "generate levl1 --model replay:demo": (
+        "no problem 'levl1' among the 42 of suite kernelproof; did you mean the folder level1?"
+    ),
+    "export parquett --output x": (
+        "FORMAT: 'parquett' is no format; there are: jsonl, parquet, huggingface, kernelbench, pairs, inspect"
+    ),
     "leaderboard --numerics fp23": "--numerics: 'fp23' is not one of 'fp32', 'tf32'; did you mean 'fp32'?",
 }
 
@@ -169,6 +175,12 @@ MISTAKES = {
 def test_a_mistake_is_one_line(program: Program, line: str) -> None:
     done = program.run(*line.split(), code=2)
     assert (done.stdout, done.stderr) == ("", f"kernelproof: {MISTAKES[line]}\n")
+
+
+@pytest.mark.parametrize("line", ["gpus", "callers list", "callers revoke ana"])
+def test_an_operator_is_told_how_a_missing_database_is_made(program: Program, line: str) -> None:
+    said = program.run(*line.split(), code=2).stderr
+    assert "there is no database" in said and "kernelproof serve-api makes it" in said
 
 
 @pytest.mark.few(10)
