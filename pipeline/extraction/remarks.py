@@ -12,7 +12,7 @@ WARNINGS: dict[str, str] = {
     "code_only_in_reasoning": "ModelNew occurs in the reasoning and not in the answer.",
     "unclosed_fence": "The fence around the program is never closed.",
     "opened_without_fence": "The program starts without an opening fence.",
-    "curly_quotes_replaced": "Typographic quotes outside strings were made straight: only so it parses.",
+    "curly_quotes_replaced": "Typographic quotes outside strings were made straight: else it does not parse.",
     "trimmed_trailing_lines": "That many lines after the program, prose that did not parse, were cut off.",
     "second_version_wins": "Several blocks define ModelNew; the last complete one was taken.",
     "later_version_incomplete": "A later block's ModelNew is incomplete; an earlier block was taken.",

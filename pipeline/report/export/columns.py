@@ -75,11 +75,11 @@ FIELDS = [
         "decides",
         bool,
         lambda row: row.decides,
-        "Whether it decides about its sample: the fastest correct turn, else the last one.",
+        "Whether the sample counts by this attempt: by its fastest correct turn, else by its last turn.",
     ),
     _of("created", str, lambda row: row.attempt.created),
-    _of("status", str, lambda row: row.status.value, "How it ended."),
-    _of("reason", str, lambda row: row.reason, "Why, in a sentence; it may quote the program."),
+    _of("status", str, lambda row: row.status.value, "How the attempt ended."),
+    _of("reason", str, lambda row: row.reason, "The reason, in a sentence; it may quote the program."),
     _of(
         "judged",
         bool,
@@ -114,7 +114,7 @@ FIELDS = [
         "cost_usd",
         float,
         lambda row: row.attempt.response.cost_usd if row.attempt.response else None,
-        "What the answer cost in US dollars; null for unknown.",
+        "Cost of the answer in US dollars; null for unknown.",
     ),
     _of("messages", list, lambda row: row.messages, "The question: messages with `role` and `content`."),
     _of("response", str, lambda row: row.answer, "The answer's text, as it came."),
@@ -134,7 +134,10 @@ FIELDS = [
         "never audited.",
     ),
     _of(
-        "audited", str, lambda row: row.audit.created if row.audit else None, "When that was (UTC, ISO 8601)."
+        "audited",
+        str,
+        lambda row: row.audit.created if row.audit else None,
+        "When that audit was stored (UTC, ISO 8601).",
     ),
 ]
 """Columns are only ever added."""

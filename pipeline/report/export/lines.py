@@ -15,24 +15,24 @@ from kernelproof.report.export.writing import json_of, open_text
 ATTEMPT: dict[str, str] = {
     "format": "`kernelproof-attempt-1`.",
     "counts": "For each setting under which it counts: `verification_id` (null for none), `setting`, and "
-    "`decides`, whether it decides about its sample.",
+    "`decides`, whether the sample counts by it.",
     "id": "The attempt's number.",
     "run_id": "Its run's number.",
     "run": "All settings of the run.",
     "key": "Problem, SHA-256 of its source, sample from 0, turn from 1.",
     "problem": "The problem with its source.",
     "parent_id": "The attempt that it repairs or improves.",
-    "plan": "Which of the parent's plans it carries out, from 1.",
-    "status": "How it ended.",
+    "plan": "Number of the parent's plan that it carries out, from 1.",
+    "status": "How the attempt ended.",
     "created": "When it began (UTC, ISO 8601).",
-    "finished": "When it ended.",
+    "finished": "When the attempt ended.",
     "prompt": "The question: system, history, user, template; null for a program given as a file.",
     "responses": "All that the server said, errors included, in their order; the first answer counts. `raw` "
     "is the server's whole JSON.",
     "extraction": "The program that was found, or why there is none.",
     "verifications": "Every verification with its settings, environment, seeds, builds, findings, checks, "
     "samples of both clocks, and whether it is retracted.",
-    "reported": "What was claimed of an imported program.",
+    "reported": "The claims about an imported program.",
     "alterations": "Texts that were edited since they were stored; empty for none.",
 }
 """The keys of a line of `jsonl`. Those below them are the fields of the records in `kernelproof.types`."""
@@ -41,7 +41,7 @@ PAIR: dict[str, str] = {
     "prompt": "The question: messages with `role` and `content`.",
     "response": "The answer's text, as it came.",
     "reward": "By the formula that `--reward` names.",
-    "reward_formula": "Its name.",
+    "reward_formula": "The name of that formula.",
 } | {
     field.name: field.meaning
     for field in FIELDS

@@ -42,7 +42,7 @@ def _if_correct(of: Callable[[Row], float | None]) -> Callable[[Row], float | No
 REWARDS: dict[RewardName, Reward] = {
     "score": Reward(
         "The lower end of the speedup's 95 % interval, at most 1 where the pace is unresolved; 0 where the "
-        "program is not correct. What ranks on the leaderboard.",
+        "program is not correct. The leaderboard ranks by it.",
         _if_correct(_score),
     ),
     "correct": Reward("1 where the program is correct, else 0.", _if_correct(lambda row: 1.0)),
