@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import KernelproofError, MachineError, UsageError
@@ -127,6 +127,8 @@ class Remote(ArtefactStore):
         except ValueError as error:
             raise UsageError(f"the artefact store {self._name} cannot be found: {error}") from None
         self._root = root.rstrip("/")
+        self._met = False
+        """Whether its bucket is known to be there."""
 
     def put(self, data: bytes) -> str:
         """As `ArtefactStore` has it: an upload is one step in stores of objects; elsewhere its hash says
@@ -154,24 +156,31 @@ class Remote(ArtefactStore):
     def _hold_bucket(self) -> None:
         """Raises StoreAway where the bucket is not there: a mistyped name never makes a bucket."""
         bucket = self._root.partition("/")[0]  # empty where folders begin at a root, as on a server of files
-        if bucket and not self._system.exists(bucket):
-            raise StoreAway(
-                f"the artefact store {self._name} cannot be used: there is no bucket {bucket}; make it, or "
-                "name another"
-            )
+        if not bucket or self._met or self._system.exists(bucket):
+            self._met = True
+            return
+        with suppress(PermissionError):  # it may exist and hide itself
+            try:
+                self._system.ls(bucket)
+            except FileNotFoundError:
+                raise StoreAway(
+                    f"the artefact store {self._name} cannot be used: there is no bucket {bucket}; make it, "
+                    "or name another"
+                ) from None
+        self._met = True
 
     def entries(self) -> list[Entry]:
         """As `ArtefactStore` has it."""
         found = []
         with self._explained():
             for place, seen in self._system.find(self._root, detail=True).items():
-                path = PurePosixPath(place)
-                if not _HASH.fullmatch(path.name) or path.parent.name != path.name[:2]:
+                sha256 = place.rpartition("/")[2]
+                if not _HASH.fullmatch(sha256) or place.lstrip("/") != self._path(sha256).lstrip("/"):
                     continue
                 written = _written(seen)
                 if written is None:
                     raise StoreAway(f"the artefact store {self._name} does not say when a file was written")
-                found.append(Entry(place, path.name, seen["size"], written))
+                found.append(Entry(place, sha256, seen["size"], written))
             if not found:
                 self._hold_bucket()
         return found

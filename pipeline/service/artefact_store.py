@@ -47,13 +47,13 @@ class ArtefactStore(ABC):
         """
 
     def get(self, sha256: str, most: int) -> bytes:
-        """The bytes with this hash, `most` at most. A spoiled entry is removed.
+        """The bytes with this hash, `most` at most. A spoiled entry is removed, where that is allowed.
 
         Raises ArtefactLost, StoreAway.
         """
         found = self.look(sha256, most)
         if found is None:
-            with self._explained(), suppress(FileNotFoundError):
+            with suppress(StoreAway), self._explained(), suppress(FileNotFoundError):
                 self._remove(self._path(sha256))
             raise ArtefactLost(f"artefact {sha256} is spoiled")
         return found
