@@ -169,7 +169,7 @@ class Store:
             names = self._database.read(lambda session: list(session.scalars(named)))
             near = " or ".join(map(repr, get_close_matches(text, [name for name in names if name])))
             hint = f"did you mean {near}? " if near else ""
-            raise UsageError(f"there is no run {text!r}; {hint}kernelproof status lists them")
+            raise UsageError(f"there is no run {text!r}; {hint}kernelproof leaderboard --by run lists them")
         return runs
 
     def run_id(self, settings: RunSettings) -> int | None:

@@ -31,15 +31,15 @@ ArtefactsOption = Annotated[
 @takes_options
 def info(*, artefacts: ArtefactsOption, storage: StorageOptions, as_json: JsonOption = False) -> None:
     """Say how much lies there, how much of it evaluations need, and since when the rest was not used."""
-    from kernelproof.db.store import open_store
+    from kernelproof.cli.service_storage import stored_service
     from kernelproof.report.layout import print_facts
     from kernelproof.report.plain import json_line, screen
     from kernelproof.service.artefact_places import open_artefacts
     from kernelproof.service.artefact_pruning import Amount, survey
     from kernelproof.wording import counted
 
-    with open_store(storage.database, create=False, only_read=True) as store:
-        found = survey(open_artefacts(artefacts, create=False), store.service.artefacts)
+    with stored_service(storage.database, only_read=True) as service:
+        found = survey(open_artefacts(artefacts, create=False), service.artefacts)
     amounts = {"all": Amount.of(found.entries)}
     amounts["needed"] = Amount.of(each for each in found.entries if each.sha256 in found.needed)
     for days in AGES:
@@ -75,7 +75,7 @@ def prune(
     What an evaluation needs stays, and so does what was used within the last hour. Exit code 3 when something
     cannot be removed.
     """
-    from kernelproof.db.store import open_store
+    from kernelproof.cli.service_storage import stored_service
     from kernelproof.errors import MachineError, UsageError
     from kernelproof.report.plain import json_line, say
     from kernelproof.service.artefact_places import open_artefacts
@@ -87,8 +87,8 @@ def prune(
         raise UsageError("what is to be removed? give --older-than <days>, --to <size>, or both")
     most = parse_bytes(to, "--to") if to is not None else None
     unused = older_than * DAY_S if older_than is not None else None
-    with open_store(storage.database, create=False, only_read=dry_run) as store:
-        place, known = open_artefacts(artefacts, create=False), store.service.artefacts
+    with stored_service(storage.database, only_read=dry_run) as service:
+        place, known = open_artefacts(artefacts, create=False), service.artefacts
         found = survey(place, known)
         if dry_run:
             done = would_prune(found, unused_s=unused, most_bytes=most)
