@@ -9,6 +9,7 @@ from kernelproof.errors import ProviderError
 from kernelproof.providers.complaints import AnswerError
 from kernelproof.types import Response, Usage
 from kernelproof.types.exchange import LIMITED
+from kernelproof.wording import counted
 
 MAX_DEPTH = 100
 """A body whose lists and objects lie deeper in each other is refused: not everything could store it."""
@@ -87,7 +88,7 @@ def cut_hint(response: Response, sampling: Mapping[str, Any]) -> str:
         return "the answer reached --max-tokens; give a larger one"
     if cut == "server":
         used = response.usage.completion_tokens if response.usage else None
-        after = f" after {used} tokens" if used is not None else ""
+        after = f" after {counted(used, 'token')}" if used is not None else ""
         return f"the server ended the answer at its own limit{after}; --max-tokens asks for more"
     return ""
 

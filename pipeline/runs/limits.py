@@ -130,7 +130,5 @@ class EqualErrors:
         self._last = alike
         if self._most is None or self._count < self._most:
             return None
-        return (
-            f"{self._count} questions in a row failed alike: {message}; mend that and run the same command "
-            "again, or raise --stop-after-errors"
-        )
+        many = "a question failed" if self._count == 1 else f"{self._count} questions in a row failed alike"
+        return f"{many}: {message}; mend that and run the same command again, or raise --stop-after-errors"

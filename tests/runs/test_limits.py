@@ -116,6 +116,11 @@ def test_equal_errors_in_a_row_end_the_asking_and_an_answer_begins_anew() -> Non
     assert why is not None and "3 questions in a row failed alike: HTTP 500 at 2" in why
 
 
+def test_one_error_that_ends_the_asking_is_told_as_one() -> None:
+    why = EqualErrors(1).failed("HTTP 500")
+    assert why is not None and why.startswith("a question failed: HTTP 500; mend that")
+
+
 def test_the_servers_own_cost_goes_before_the_price_and_unknown_stays_unknown() -> None:
     price = Price(input=1.0, output=10.0, cached=0.1)
     usage = Usage(prompt_tokens=1000, completion_tokens=500, cached_tokens=400)
