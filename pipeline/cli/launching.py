@@ -87,6 +87,7 @@ class LauncherOptions:
         operate(launcher(kind, wanted, self.ray or "auto"), action)
 
     def _wanted(self, place: Workspace, places: int, unsafe: bool, artefacts: str | None) -> Wanted:
+        from kernelproof.service.artefact_places import artefacts_place
         from kernelproof.service.launchers.model import Wanted
 
         return Wanted(
@@ -94,7 +95,7 @@ class LauncherOptions:
             builders=self.builders,
             judges=self.judges,
             places=places,
-            artefacts=artefacts,
+            artefacts=artefacts_place(artefacts) if artefacts is not None else None,
             unsafe=unsafe,
             cpus=self.cpus or 1,
             partition=self.partition,

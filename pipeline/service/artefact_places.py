@@ -225,11 +225,19 @@ def open_artefacts(text: str, *, create: bool = True) -> ArtefactStore:
 
     `create`: whether a directory that is not there is made. Raises UsageError, MachineError.
     """
-    if text.startswith(_FILE):
-        text = text.removeprefix(_FILE)
-    if "://" in text or "::" in text:
-        return Remote(text)
-    return Directory(user_path(text).absolute(), create=create)
+    place = artefacts_place(text)
+    return Remote(place) if is_address(place) else Directory(Path(place), create=create)
+
+
+def artefacts_place(text: str) -> str:
+    """What a user names, for a process that runs in another directory: an absolute path, or an address."""
+    path = text.removeprefix(_FILE)
+    return path if is_address(path) else str(user_path(path).absolute())
+
+
+def is_address(text: str) -> bool:
+    """Whether a store is reached by fsspec, and is no directory."""
+    return "://" in text or "::" in text
 
 
 def _written(seen: Mapping[str, Any]) -> float | None:

@@ -11,7 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from kernelproof.choices import Role
 from kernelproof.client import Candidate, Client
+from kernelproof.service.artefact_places import artefacts_place
+from kernelproof.service.launchers.keeping import environment_of, options_of
+from kernelproof.service.launchers.model import Wanted
+from kernelproof.workspace import open_workspace
 from tests.cli import material
 from tests.cli.program import Program
 from tests.service.conftest import NO_PROGRAM, serving
@@ -110,3 +115,17 @@ def end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.kill()
     process.communicate(timeout=60)
+
+
+def test_workers_elsewhere_learn_where_artefacts_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
+    monkeypatch.chdir(tmp_path)
+    place = open_workspace(tmp_path, None)
+    for artefacts in ("s3://builds/folder", "simplecache::s3://builds/folder"):
+        wanted = Wanted(place, artefacts=artefacts_place(artefacts))
+        assert options_of(wanted, Role.BUILD)[-2:] == ["--artefacts", artefacts]
+        assert environment_of(wanted)["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9000"
+    for artefacts in ("builds", f"file://{tmp_path}/builds"):
+        wanted = Wanted(place, artefacts=artefacts_place(artefacts))
+        assert options_of(wanted, Role.BUILD)[-2:] == ["--artefacts", str(tmp_path / "builds")]
+        assert "AWS_ENDPOINT_URL" not in environment_of(wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -100,6 +101,38 @@ def test_a_node_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
         until(lambda: all(map(process_of, standing(shared, *words).values())), "not started elsewhere")
         assert "ended 3 workers" in shared.run("workers", *words, "--stop").stdout
         assert standing(shared, *words) == {}
+    assert shared.left_after(60) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_node_of_builders_and_judges_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
+    """Each node has two places and three have a worker of each kind: after one of them died, there are a
+    builder and a judge at least."""
+    pytest.importorskip("ray", reason="make test installs Ray")
+    sources = [f"{NO_PROGRAM} {n}" if n % 2 else material.wrong(f"wrong_{n}") for n in range(8)]
+    with cluster(shared) as ray, serving(shared, suite, "--no-worker") as service:
+        assert ray.stdout is not None and ray.stdin is not None
+        words = ("--ray", ray.stdout.readline().strip())
+        numbers = ("--judges", 3, "--builders", 3, "--places", 2)
+        shared.run("workers", *words, *numbers, "--artefacts", "artefacts")  # in the workspace, not in Ray's
+        until(lambda: all(map(process_of, standing(shared, *words).values())), "not all workers run")
+        assert sorted(standing(shared, *words)) == [
+            f"{who}-{n}" for who in ("builder", "judge") for n in range(3)
+        ]
+        with Client(service.url) as client:
+            sent = client.submit([Candidate(source, "relu") for source in sources])
+            until(lambda: any(client.get(each.id).ended for each in sent), "nothing is judged")
+            ray.stdin.write("kill\n")
+            ray.stdin.flush()
+            assert ray.stdout.readline() == "killed\n"
+            found = [client.wait(each.id) for each in sent]
+        assert [each.status for each in found] == ["no_code" if n % 2 else "wrong_output" for n in range(8)]
+        stored = [each.raw["result"]["attempt"] for each in found]
+        assert sorted(stored) == attempts(shared), "judged twice in the books"
+        told = shared.run("artefacts", "info", "--artefacts", "artefacts", "--json").stdout
+        assert json.loads(told)["all"]["entries"] > 0, "builders published elsewhere"
+        assert "ended 6 workers" in shared.run("workers", *words, "--stop").stdout
     assert shared.left_after(60) == {}
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelproof.choices import Role
+from kernelproof.service.artefact_places import is_address
 from kernelproof.service.launchers.model import Standing, Wanted
 from kernelproof.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, address
 
@@ -21,6 +22,8 @@ PATIENCE_S = 10.0
 PAUSE_S = 1.0
 """Between a worker's unexpected end and the start of another one, at first; it doubles up to PAUSES_S."""
 PAUSES_S = 60.0
+STORE_VARIABLES = ("AWS_", "FSSPEC_")
+"""Beginnings of variables that say where an artefact store is, and hold the credentials for it."""
 _LOOK_S = 0.2
 
 
@@ -58,10 +61,13 @@ def options_of(wanted: Wanted, role: Role) -> list[str]:
 
 
 def environment_of(wanted: Wanted) -> dict[str, str]:
-    """The variables of a worker on any machine: they say where the database is."""
+    """The variables of a worker on any machine: they say where the database is, and how S3 is reached where
+    artefacts lie at an address."""
+    away = wanted.artefacts is not None and is_address(wanted.artefacts)
     return {
         DATABASE_VARIABLE: address(wanted.place.database),
         WORKSPACE_VARIABLE: str(wanted.place.root),
+        **{name: value for name, value in os.environ.items() if away and name.startswith(STORE_VARIABLES)},
     }
 
 
