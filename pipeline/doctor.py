@@ -102,6 +102,8 @@ def _first_calls() -> Iterator[Diagnosis]:
         seen = f"{version(package)}" if there else "not installed"
         if there and each.interpretable and not gpus():
             seen += ": kernels are interpreted here, for correctness only"
+        if there and each.untried:
+            seen += f": {each.untried}"
         yield Diagnosis(name=package, ok=there, seen=seen, remedy="" if there else each.missing)
 
 

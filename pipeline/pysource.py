@@ -14,7 +14,7 @@ _MODULE_NAMES = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "
 
 
 _COMPILERS = re.compile(
-    r"_compile_kernel|nvrtc|cupy|pycuda|numba|triton|cuModuleLoad|cuLibraryLoad|ctypes|cffi|subprocess|os\.system"
+    r"_compile_kernel|nvrtc|cupy|pycuda|numba|triton|tilelang|cuModuleLoad|cuLibraryLoad|ctypes|cffi|subprocess|os\.system"
 )
 _ONE_AT_A_TIME = threading.Lock()
 """CPython's parser keeps its depth for all threads together: two that build trees at once may end in a

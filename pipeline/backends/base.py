@@ -86,6 +86,8 @@ class FirstCall:
     """Variables with which kernels are interpreted on a CPU; None where they cannot be."""
     interpreted_size: str = "small"
     """The size preset that runs use then."""
+    written_name: Callable[[str], str] = str
+    """The name that the source gives a kernel, by the name of the compiled one."""
 
     @property
     def text(self) -> str:
@@ -131,6 +133,8 @@ class Backend:
     words: Words
     summary: str = ""
     """What it is, in a few words: `inline CUDA on a GPU`. The help of `--backend` says it."""
+    untried: str = ""
+    """What of it was never seen to work, for the user; empty where nothing is known to be so."""
     template: str = "basic-v2"
     """The prompt's template, where the user names none."""
     first_call: FirstCall | None = None

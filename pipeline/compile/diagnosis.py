@@ -22,6 +22,9 @@ _OWN = re.compile(r"^(?:main\.cpp|cuda\.cu|own/)")
 _FOLDER = re.compile(r"^\S*/(?=[^/\s:(]+[:(])")
 
 
+_BY_NVCC = re.compile(r"^\S+\.cu\(\d+\): error: ", re.MULTILINE)
+
+
 def complaint(log: str) -> str:
     """The first error of a log, in one line: of the candidate's own files where there is one, else of any."""
     lines = [line.strip() for line in _plain(log).splitlines() if line.strip() and not _COMMAND.match(line)]
@@ -106,8 +109,10 @@ def refusal(kind: str, message: str) -> str:
     """Why a kernel that is compiled at its first call is not there, in one sentence.
 
     Triton quotes the program, points at a line with a caret, and says below what is wrong, or nothing. Others
-    say it in their last line.
+    run nvcc, or say it in their last line.
     """
+    if _BY_NVCC.search(message):
+        return f"a kernel did not compile: {complaint(message)}"[:MAX_CHARS]
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     caret = max((number for number, line in enumerate(lines) if line == "^"), default=0)
     if not caret:

@@ -114,7 +114,7 @@ def test_verify_from_python_stores_nothing(program: Program, suite: Path, tmp_pa
     assert done.stdout.splitlines() == [
         "correct",
         "correct",
-        "UsageError backend 'cdua': there is no such backend; there are: cuda, cpp, triton",
+        "UsageError backend 'cdua': there is no such backend; there are: cuda, cpp, triton, tilelang",
         "UsageError no size 'tiny': level1/1 has full; choose with --size, or leave these problems out",
         "UsageError there is no nonsense",
     ]

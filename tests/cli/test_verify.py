@@ -145,7 +145,7 @@ MISTAKES = {
     ),
     "choice": (
         ("right.py", "--problem", "relu", "--backend", "cdua"),
-        "'cdua' is not one of 'auto', 'cuda', 'cpp', 'triton'; did you mean 'cuda'?",
+        "'cdua' is not one of 'auto', 'cuda', 'cpp', 'triton', 'tilelang'; did you mean 'cuda'?",
     ),
     "rigor": (
         ("right.py", "--problem", "relu", "--rigor", "fast"),

@@ -140,7 +140,7 @@ def test_a_build_that_timed_out_is_remembered(store: Store) -> None:
 
 
 def test_what_compiles_at_its_first_call_needs_no_builder(store: Store) -> None:
-    [late] = [name for name in backends.names() if backends.backend(name).first_call is not None]
+    late = next(name for name in backends.names() if backends.backend(name).first_call is not None)
     one = replace(item(), settings=VerifySettings(backend=late))
     store.service.evaluations.submit("c", [one], most=MOST)
     names = ("cpp", late)

@@ -66,7 +66,7 @@ ONE: dict[str, tuple[type[BaseModel], Any, str]] = {
     "our own rule": (
         VerifySettings,
         {"backend": "hip"},
-        "backend 'hip': there is no such backend; there are: cuda, cpp, triton",
+        "backend 'hip': there is no such backend; there are: cuda, cpp, triton, tilelang",
     ),
     "unknown": (VerifySettings, {"nonsense": 1}, "there is no nonsense"),
     "missing": (Model, {}, "name is missing"),

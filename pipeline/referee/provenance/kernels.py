@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from kernelproof.backends import backend
 from kernelproof.referee.checks.trials import Ask
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.provenance.origins import Evidence, evidence
@@ -73,7 +74,8 @@ def check_kernels(
     seed = ledger.seed(f"forward traced{after}")
     message = {"op": "profile", "seed": seed, "timed_next": timed_next, **slot.message()}
     seconds = settings.call_seconds + TRACE_SECONDS
-    shown = evidence(ledger.builds, source)
+    first = backend(settings.backend).first_call
+    shown = evidence(ledger.builds, source, first.written_name if first is not None else str)
 
     def traced() -> Report:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -88,6 +88,8 @@ class Evidence:
     """Whether something that was built is not among the images: it is gone, or too large."""
     files: tuple[Path, ...] = ()
     """Where the images are from."""
+    written_name: Callable[[str], str] = str
+    """The name that a source of this backend gives a kernel, by the name of the compiled one."""
 
     @cached_property
     def text(self) -> str:
@@ -140,10 +142,19 @@ class Evidence:
         """Whether the source gives a kernel this name: as a word, or put together of two, and numbers."""
         if re.search(rf"(?<!\w){re.escape(base)}(?!\w)", self.text):
             return True
-        return not _OF_TORCH.match(base) and _put_together(base, self.text)
+        if not _OF_TORCH.match(base) and _put_together(base, self.text):
+            return True
+        written = self.written_name(base)
+        return written != base and written in self._functions
+
+    @cached_property
+    def _functions(self) -> frozenset[str]:
+        """Names of the functions that the source defines."""
+        nodes = ast.walk(self._tree) if self._tree is not None else ()
+        return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef))
 
 
-def evidence(builds: Sequence[Build], source: str) -> Evidence:
+def evidence(builds: Sequence[Build], source: str, written_name: Callable[[str], str] = str) -> Evidence:
     """What the builds that worked left, IMAGE_BYTES of it at most, and the candidate's source."""
     images: list[bytes] = []
     left, partial = IMAGE_BYTES, False
@@ -158,7 +169,7 @@ def evidence(builds: Sequence[Build], source: str) -> Evidence:
             partial = True
             continue
         left -= len(images[-1])
-    return Evidence(tuple(images), source, partial, files)
+    return Evidence(tuple(images), source, partial, files, written_name)
 
 
 _NOTHING = Evidence()

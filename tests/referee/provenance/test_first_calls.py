@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from kernelproof.referee.provenance.reports import read
+from kernelproof.backends import backend
+from kernelproof.referee.provenance.origins import evidence, origin
+from kernelproof.referee.provenance.reports import read, read_report
 from kernelproof.types import Origin
 
 SOURCE = "import triton\n@triton.jit\ndef relu_kernel(x): pass\ndef triton_poi_fused_relu_0(x): pass\n"
@@ -69,3 +71,39 @@ def test_interpreted_kernels_count_by_the_same_names() -> None:
 def test_nonsense_is_trouble(broken: dict[str, Any]) -> None:
     report = {"trouble": "", "host": [], **broken}
     assert read({"profile": report}, [], SOURCE).trouble.startswith("the report is malformed")
+
+
+TILES = "import tilelang\n@tilelang.jit\ndef outer(n):\n  @T.prim_func\n  def main(x): pass\n  return main\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "own"),
+    [
+        (TILES, "main_kernel", True),
+        (TILES, "main_kernel_1", True),
+        (TILES, "outer_kernel", True),
+        (TILES, "mainly_kernel", False),
+        (TILES, "_kernel", False),
+        (TILES.replace("def main(x): pass", "main = imported"), "main_kernel", False),
+        (TILES.replace("import tilelang", "").replace("@tilelang.jit", ""), "main_kernel", False),
+    ],
+)
+def test_a_name_that_the_compiler_makes_is_taken_back_to_a_function_of_the_source(
+    source: str, name: str, own: bool
+) -> None:
+    """A word of that name is not enough: the source defines such a function."""
+    first = backend("tilelang").first_call
+    assert first is not None
+    whose = origin(name, evidence([], source, first.written_name))
+    assert whose is (Origin.JIT if own else Origin.UNKNOWN)
+    assert origin(name, evidence([], source)) is Origin.UNKNOWN
+
+
+def test_a_function_of_an_installed_package_is_no_own_one_though_the_source_has_one_of_that_name() -> None:
+    first = backend("tilelang").first_call
+    assert first is not None
+    for file, whose in ((PACKAGE, Origin.LIBRARY), (OWN, Origin.JIT), ("", Origin.JIT)):
+        report: dict[str, Any] = {"trouble": "", "host": [], "device": [["kernel", "main_kernel", 1, 0.5]]}
+        report["made"] = [["main_kernel", file]]
+        found = read_report({"profile": report}, [], evidence([], TILES, first.written_name))
+        assert [launch.origin for launch in found.kernels.launches] == [whose]
