@@ -147,6 +147,11 @@ class Backend:
         return self.on_gpu and first is not None and first.interpreter is not None and first.is_there
 
     @property
+    def is_installed(self) -> bool:
+        """Whether the package is there that compiles its kernels at the first call, if one is needed."""
+        return self.first_call is None or self.first_call.is_there
+
+    @property
     def on_gpu(self) -> bool:
         """Whether candidates run on a GPU."""
         return self.device is Device.GPU

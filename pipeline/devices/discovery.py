@@ -62,7 +62,7 @@ def device_for(backend: str) -> str | None:
     wanted = backends.backend(backend)
     if not wanted.on_gpu or interprets(backend):
         return "cpu"
-    if gpus() and wanted.first_call is not None and not wanted.first_call.is_there:
+    if gpus() and not wanted.is_installed:
         raise MachineError(wanted.missing)
     return "cuda:0" if gpus() and require_gpu() else None
 

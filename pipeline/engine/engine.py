@@ -329,7 +329,7 @@ def _in_numbers(settings: VerifySettings) -> VerifySettings:
 def require_device(name: str) -> None:
     """Raises MachineError when a backend can neither run nor build here; says how to get the rest."""
     wanted = backend(name)
-    if wanted.first_call is not None and not wanted.first_call.is_there:
+    if not wanted.is_installed:
         raise MachineError(wanted.missing)
     if device_for(name) is None and not (wanted.needs_nvcc and find_tools().nvcc is not None):
         raise MachineError(wanted.missing)

@@ -74,7 +74,7 @@ def by_place(found: Iterable[Leader], engine: Engine) -> tuple[list[Leader], lis
 
     @cache
     def device(backend: str) -> str | None:
-        if backend not in BACKENDS or device_for(backend) is None:
+        if backend not in BACKENDS or not BACKENDS.find(backend).is_installed or device_for(backend) is None:
             return None
         return engine.environment(VerifySettings(backend=backend)).device_name
 

@@ -39,7 +39,8 @@ _LOG = logging.getLogger("kernelproof.service")
 
 def backends_here() -> tuple[str, ...]:
     """The backends whose candidates this machine can run."""
-    return tuple(name for name in backends.names() if device_for(name) is not None)
+    installed = (name for name in backends.names() if backends.backend(name).is_installed)
+    return tuple(name for name in installed if device_for(name) is not None)
 
 
 @dataclass

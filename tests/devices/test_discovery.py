@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from kernelproof import doctor
+from kernelproof.backends import backend, names
 from kernelproof.devices import discovery, quarantine
 from kernelproof.devices.discovery import visible_gpus
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.referee_process import RefereeProcess
 from kernelproof.errors import DeviceUnfit, MachineError
+from kernelproof.service.worker import backends_here
 from kernelproof.types import Status
 from tests.engine.host import GPUS, verdict
 
@@ -84,6 +86,17 @@ def test_a_machine_without_gpus_has_none_to_hide(host: Path, monkeypatch: pytest
     monkeypatch.setattr(discovery, "gpus", lambda: ())
     assert discovery.device_for("cuda") is None and discovery.default_backend() == "cpp"
     assert discovery.environment_for(discovery.chosen_gpu()) == {}
+
+
+def test_a_worker_leaves_out_backends_whose_package_is_missing(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine with a GPU may lack a package that one backend compiles with; the others work there."""
+    monkeypatch.setattr("kernelproof.backends.base.find_spec", lambda _: None)
+    with pytest.raises(MachineError, match="pip install"):
+        discovery.device_for("tilelang")
+    assert set(backends_here()) == {name for name in names() if backend(name).first_call is None}
+    assert {"cuda", "cpp"} <= set(backends_here())
 
 
 def test_unfit_travels_over_the_wire(referees: Callable[..., None], cache: Path) -> None:
