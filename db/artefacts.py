@@ -21,7 +21,7 @@ TIMED_OUT_S = 3600.0
 
 @dataclass(frozen=True)
 class Uses:
-    """What a database knows of artefacts, by their SHA-256. Times are Unix times by the database's clock."""
+    """The uses of artefacts that a database knows, by their SHA-256. Unix times, by the database's clock."""
 
     now: float
     last: dict[str, float]

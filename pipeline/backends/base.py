@@ -134,7 +134,7 @@ class Backend:
     summary: str = ""
     """What it is, in a few words: `inline CUDA on a GPU`. The help of `--backend` says it."""
     untried: str = ""
-    """What of it was never seen to work, for the user; empty where nothing is known to be so."""
+    """For the user: the parts that were never seen to work; empty where there are none."""
     template: str = "basic-v2"
     """The prompt's template, where the user names none."""
     first_call: FirstCall | None = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stored_service(place: DatabasePlace, *, only_read: bool) -> Iterator[ServiceData]:
-    """What the database at `place` holds of the service. Raises NothingStored where it is not there yet."""
+    """The part of the service in the database at `place`. Raises NothingStored where it is not there yet."""
     from kernelproof.db.store import open_store
     from kernelproof.errors import NothingStored
 

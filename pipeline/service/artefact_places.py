@@ -230,7 +230,7 @@ def open_artefacts(text: str, *, create: bool = True) -> ArtefactStore:
 
 
 def artefacts_place(text: str) -> str:
-    """What a user names, for a process that runs in another directory: an absolute path, or an address."""
+    """The place that a user names, for a process in another directory: an absolute path, or an address."""
     path = text.removeprefix(_FILE)
     return path if is_address(path) else str(user_path(path).absolute())
 

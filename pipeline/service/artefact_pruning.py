@@ -22,8 +22,8 @@ from kernelproof.service.artefacts import RECORD_BYTES, libraries
 from kernelproof.types import FrozenRecord
 
 RECENT_S = 3600.0
-"""What was put or used within so many seconds stays, whatever is asked. It is more than REFRESH_S: the
-libraries that a builder has just put are there when their record is."""
+"""Entries that were put or used within so many seconds stay, whatever is asked. The time is longer than
+REFRESH_S: the libraries that a builder has just put are there when their record is."""
 THREADS = 16
 """Requests to the store at once."""
 
@@ -42,7 +42,7 @@ class Amount(FrozenRecord):
 
 
 class Pruned(FrozenRecord):
-    """What a pruning removed, or would remove."""
+    """The entries that a pruning removed, or would remove."""
 
     removed: Amount
     left: Amount
@@ -52,7 +52,7 @@ class Pruned(FrozenRecord):
 
 @dataclass(frozen=True)
 class Survey:
-    """What lies in a store, and when it was used."""
+    """The entries of a store, and when each was used."""
 
     entries: list[Entry]
     uses: Uses
@@ -79,7 +79,7 @@ class Survey:
         return entry.sha256 not in self.needed and self.used(entry) < self.now - RECENT_S
 
     def doomed(self, unused_s: float | None, most_bytes: int | None) -> list[Entry]:
-        """What is to be removed, records first: what was not used for so long, and then the least recently
+        """The entries to be removed, records first: those not used for so long, and then the least recently
         used, until `most_bytes` are left. What killed publishers left goes always."""
         before = None if unused_s is None else self.now - unused_s
         gone = [each for each in self.entries if self.may_go(each) and self._is_old(each, before)]
@@ -147,7 +147,7 @@ def prune(
 
 
 def would_prune(found: Survey, *, unused_s: float | None, most_bytes: int | None) -> Pruned:
-    """What `prune` would remove."""
+    """The result that `prune` would have. Removes nothing."""
     return _pruned(found, found.doomed(unused_s, most_bytes), "")
 
 

@@ -24,12 +24,12 @@ class StoreAway(MachineError):
 
 @dataclass(frozen=True)
 class Entry:
-    """What lies in a store."""
+    """An entry of a store."""
 
     place: str
     """Its file, in the store's words."""
     sha256: str
-    """Empty for what a publisher left that was killed while it wrote."""
+    """Empty for a file of a publisher that was killed while it wrote."""
     bytes: int
     written: float
     """Unix time when it was put the last time, by the store's clock."""

@@ -53,7 +53,7 @@ class Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells s3fs where it is."""
+        """The variables that tell s3fs where the server is."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
             "AWS_ACCESS_KEY_ID": "key",
