@@ -306,6 +306,7 @@ def old(program: Program, empty_database: Path) -> Path:
     return place
 
 
+@pytest.mark.ci
 def test_the_command_says_what_it_removes_and_leaves_files_of_others(program: Program, old: Path) -> None:
     said = program.run("artefacts", "info", "--artefacts", old).stdout
     assert "2 entries, 2.01 KiB" in said and "not used for 30 days" in said
