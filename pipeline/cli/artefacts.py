@@ -72,8 +72,8 @@ def prune(
 ) -> None:
     """Remove artefacts that nobody used for long, or the least recently used. Daemons may go on meanwhile.
 
-    What an evaluation needs stays, and so does what was used within the last hour. Exit code 3 when something
-    cannot be removed.
+    Artefacts that an evaluation needs stay, and so do those used within the last hour. Exit code 3 when
+    something cannot be removed.
     """
     from kernelproof.cli.service_storage import stored_service
     from kernelproof.errors import MachineError, UsageError

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.bounds import DAYS
+from kernelproof.bounds import DAY_S, DAYS
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.options import JsonOption, number
 
 if TYPE_CHECKING:
     from kernelproof.types import Removal
-
-DAY_S = 86_400.0
 
 cache_app = CommandLine(help="See the cache of builds, and make it smaller.")
 

@@ -1,7 +1,7 @@
 """Old artefacts are removed from their store: those that nobody used for long, or the least recently used.
 
 An artefact is a record and the libraries that it names. The database says which records are needed, and when
-they were used; a library was used when a record was that names it. What is needed stays, and so does what was
+they were used; a library was used when a record was that names it. Needed entries stay, and so do those
 put or used within RECENT_S. Daemons go on meanwhile: what one of them was about to use is built again, as
 always when an artefact is lost.
 
@@ -80,7 +80,7 @@ class Survey:
 
     def doomed(self, unused_s: float | None, most_bytes: int | None) -> list[Entry]:
         """The entries to be removed, records first: those not used for so long, and then the least recently
-        used, until `most_bytes` are left. What killed publishers left goes always."""
+        used, until `most_bytes` are left. Files that killed publishers left go always."""
         before = None if unused_s is None else self.now - unused_s
         gone = [each for each in self.entries if self.may_go(each) and self._is_old(each, before)]
         if most_bytes is not None:

@@ -37,7 +37,7 @@ MOST = 1 << 20
 
 
 class Server:
-    """An S3 server on this machine. What it holds survives its stops."""
+    """An S3 server on this machine. Its objects survive its stops."""
 
     def __init__(self) -> None:
         self._running: Any = None
