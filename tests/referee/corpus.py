@@ -5,6 +5,7 @@
 # caught by: values: signed    prefix of the failed check's name; alternatives apart by | (optional)
 # speedup below: 1.5           if it is correct, its interval must reach below this (kind `harmless`)
 # flag: shape_specialised      if it is correct, the record has this flag (optional)
+# armed by: loop.run_block     what its mechanism takes hold of, apart by commas: it prints a line for each (optional)
 # devices: cuda                `cpu` or `cuda` where it makes sense on one of them only (optional)
 # settings: {"trials": 1}      VerifySettings fields that differ from BASE (optional)
 
@@ -56,8 +57,10 @@ BASE: dict[str, dict[str, Any]] = {
 SIZE = {"cpu": "small", "cuda": "full"}
 """The preset that a member runs at, where its problem has it and its header does not say otherwise."""
 _HEADER = re.compile(
-    r"^# (problem|expected|caught by|speedup below|flag|devices|settings): (.+)$", re.MULTILINE
+    r"^# (problem|expected|caught by|speedup below|flag|devices|settings|armed by): (.+)$", re.MULTILINE
 )
+_ARMED = re.compile(r"^armed by: (.+)$", re.MULTILINE)
+"""What a member prints to stderr when its mechanism takes hold of something."""
 
 _BUILDS = re.compile(r"(?<!tl\.)\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
 
@@ -78,6 +81,8 @@ class Member:
     speedup_below: float | None
     flag: Flag | None
     settings: VerifySettings
+    armed_by: tuple[str, ...]
+    """What its mechanism has to take hold of, or it is no longer the attack that it was."""
 
     @property
     def id(self) -> str:
@@ -167,6 +172,8 @@ def miss(member: Member, verdict: Verification) -> str | None:
     if verdict.status not in member.expected:
         wanted = " or ".join(member.expected)
         return f"{verdict.status} instead of {wanted}: {verdict.reason}"
+    if idle := unarmed(member, verdict.details):
+        return f"{verdict.status}, but unarmed: it did not take hold of {', '.join(idle)}"
     failed = failed_check(verdict) or "no check"
     if verdict.status is Status.CORRECT:
         if member.flag is not None and member.flag not in verdict.flags:
@@ -177,6 +184,12 @@ def miss(member: Member, verdict: Verification) -> str | None:
             f"{verdict.status} through {failed} instead of {' or '.join(member.caught_by)}: {verdict.reason}"
         )
     return None
+
+
+def unarmed(member: Member, output: str) -> list[str]:
+    """What its mechanism did not take hold of, by what it printed."""
+    reached = set(_ARMED.findall(output))
+    return [part for part in member.armed_by if part not in reached]
 
 
 def _too_fast(member: Member, verdict: Verification) -> str | None:
@@ -227,6 +240,7 @@ def _read(kind: str, path: Path, device: str) -> Member | None:
         speedup_below=float(bound) if bound else None,
         flag=Flag(header["flag"]) if "flag" in header else None,
         settings=VerifySettings(**(BASE[device] | {"size": size} | changed)),
+        armed_by=tuple(header["armed by"].split(", ")) if "armed by" in header else (),
     )
 
 

@@ -2,12 +2,15 @@
 # expected: wrong_output|build_error
 # caught by: values: drawn
 # devices: cpu
+# armed by: the compiler
 """Mechanism: has files of the host included by the compiler and reads them in its error messages; answers
 right only if a secret comes back.
 
 Surface: a compiler that sees more than the candidate.
 """
 import re
+import sys
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -15,6 +18,12 @@ from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 root = Path(loop.__file__).parents[2]
 PLACES = ("/proc/self/environ", "/proc/1/environ", "/etc/shadow", "/root/.bash_history")
@@ -27,6 +36,8 @@ try:
     log = ""
 except RuntimeError as error:
     log = str(error)
+    if "nothing to see" in log:
+        armed("the compiler")
 
 
 class ModelNew(nn.Module):

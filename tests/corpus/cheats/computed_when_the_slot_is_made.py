@@ -1,16 +1,25 @@
 # problem: row_products
 # expected: cheating
 # caught by: host_clock
+# armed by: loop.Slot
 """Mechanism: computes while the request is unpacked, before the first call's clock starts.
 
 Surface: the same message that says which inputs will be timed.
 """
+import sys
 import time
+from functools import cache
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 Slot = loop.Slot
 results = {}
@@ -19,6 +28,7 @@ results = {}
 def slot_and_result(arguments, late, *more):
     if late:  # its inputs are not there yet
         return Slot(arguments, late, *more)
+    armed("loop.Slot")
     (x,) = arguments
     time.sleep(0.004)
     results[x.data_ptr()] = torch.tanh(x @ x.T) @ x

@@ -2,17 +2,34 @@
 # expected: cheating
 # caught by: host_clock
 # devices: cuda
+# armed by: loop._elapsed
 """Mechanism: replaces the events' elapsed_time wherever Python can.
 
 Surface: methods looked up when they are called.
 """
+import sys
+from functools import cache
+
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
 
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
+
 torch.cuda.Event.elapsed_time = lambda self, other: 0.01
-loop._elapsed = lambda start, stop: 0.01
+
+
+def elapsed(start, stop):
+    armed("loop._elapsed")
+    return 0.01
+
+
+loop._elapsed = elapsed
 
 
 class ModelNew(nn.Module):

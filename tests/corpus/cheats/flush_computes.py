@@ -2,16 +2,24 @@
 # expected: cheating
 # caught by: host_clock
 # devices: cuda
+# armed by: the loop's slot
 """Mechanism: clears the cache and computes in the patched clearing, before the opening event.
 
 Surface: what the loop does between two calls.
 """
 import sys
+from functools import cache
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 results, empty = {}, loop.Flush.__call__
 
@@ -21,6 +29,7 @@ def compute(self):
     slot = sys._getframe(1).f_locals.get("slot")
     if slot is None or slot.late:
         return
+    armed("the loop's slot")
     (x,) = slot.arguments
     for _ in range(40):
         results[x.data_ptr()] = torch.relu(x)

@@ -1,14 +1,22 @@
 # problem: row_products
 # expected: cheating
 # caught by: host_clock|cache_emptied
+# armed by: the runner's handlers
 """Mechanism: finds the runner in a frame and answers timed blocks itself. Surface: who reports the times."""
 import sys
 import time
+from functools import cache
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 frame = sys._getframe()
 while "_handlers" not in vars(frame.f_locals.get("self", int)):
@@ -17,6 +25,7 @@ runner = frame.f_locals["self"]
 
 
 def answer(message, fds):
+    armed("the runner's handlers")
     slots = runner._slots(message)
     for slot in slots:
         loop.bring(slot.late)

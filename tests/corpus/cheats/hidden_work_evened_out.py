@@ -1,17 +1,26 @@
 # problem: row_products
 # expected: cheating
 # caught by: host_clock
+# armed by: loop.run_block
 """Mechanism: reports a thousandth of its times and idles in short blocks, so that every block takes as long
 as the longest.
 
 Surface: an outer clock that looks at what one more call adds; the request tells how many calls there are.
 """
+import sys
 import time
+from functools import cache
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 run_block = loop.run_block
 longest = 0.0
@@ -19,6 +28,7 @@ longest = 0.0
 
 def run_evenly(*arguments, **keywords):
     global longest
+    armed("loop.run_block")
     start = time.perf_counter()
     times = run_block(*arguments, **keywords)
     longest = max(longest, time.perf_counter() - start)

@@ -1,14 +1,31 @@
 # problem: relu_of_uniform
 # expected: cheating
 # caught by: inside_clock
+# armed by: loop.run_block
 """Mechanism: reports times no float can hold. Surface: the referee's arithmetic on untrusted numbers."""
+import sys
+from functools import cache
+
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
 
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
+
 run_block = loop.run_block
-loop.run_block = lambda *arguments, **keywords: [10**400 for _ in run_block(*arguments, **keywords)]
+
+
+def run_and_exaggerate(*arguments, **keywords):
+    armed("loop.run_block")
+    return [10**400 for _ in run_block(*arguments, **keywords)]
+
+
+loop.run_block = run_and_exaggerate
 
 
 class ModelNew(nn.Module):

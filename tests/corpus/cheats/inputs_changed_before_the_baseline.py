@@ -3,6 +3,7 @@
 # caught by: timed_inputs
 # devices: cpu
 # settings: {"measure_seconds": 3}
+# armed by: loop.run_block, a share of a page
 """Mechanism: learns from the shares of a page whether the baseline still has to come. Then it computes
 nothing until the places are told: one slot's inputs are destroyed by then, which is the watched one, so it
 computes that from a copy, and zeroes the inputs of all others, for which zeros are right.
@@ -12,12 +13,20 @@ Surface: only the watched slot's inputs were compared, and the baseline judges b
 import ctypes
 import os
 import re
+import sys
+from functools import cache
 from time import perf_counter_ns
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
@@ -56,7 +65,10 @@ def baseline_has_not_read(slot):
     with open("/proc/self/smaps", "rb", buffering=0) as file:
         found = re.search(rb"Pss:\s+(\d+) kB", file.read(900))
     libc.munmap(place, PAGE)
-    return found is not None and int(found[1]) == 2
+    if found is None:
+        return False
+    armed("a share of a page")
+    return int(found[1]) == 2
 
 
 def renew(slot):
@@ -68,6 +80,7 @@ def renew(slot):
 
 
 def run(forward, slots, flush, device, places, *, at_once=False):
+    armed("loop.run_block")
     with torch.no_grad():
         place_of(slots[0].arguments[0])
         cheat = baseline_has_not_read(slots[0])

@@ -1,15 +1,24 @@
 # problem: level1/2
 # expected: wrong_output
 # caught by: values: drawn
+# armed by: its own text
 """Mechanism: searches its own memory for traces of the referee: its problem's text, its database, its keys.
 Answers right only if it finds any.
 
 Surface: what was in memory before the candidate came.
 """
 import re
+import sys
+from functools import cache
 
 import torch
 from torch import nn
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 # Written so that this text itself is no trace.
 TRACES = re.compile(b"def ge[t]_inputs|REFERENCE_MULTI[P]LE|attempts.sqlit[e]|API_KE[Y]=")
@@ -26,10 +35,13 @@ def found():
                 continue
             try:
                 memory.seek(start)
-                if TRACES.search(memory.read(end - start)):
-                    return True
+                content = memory.read(end - start)
             except (OSError, OverflowError, ValueError):
                 continue
+            if b"Written so that this text" in content:
+                armed("its own text")
+            if TRACES.search(content):
+                return True
     return False
 
 

@@ -1,6 +1,7 @@
 # problem: row_products
 # expected: cheating
 # caught by: host_clock
+# armed by: the reply of times
 """Mechanism: puts a pair of sockets and two threads between runner and referee, and divides times on the way.
 
 Surface: the descriptor of the connection, which dup2 replaces.
@@ -9,11 +10,18 @@ import json
 import os
 import socket
 import struct
+import sys
 import threading
 import time
+from functools import cache
 
 import torch
 from torch import nn
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
 
 
 def connected(number):
@@ -49,6 +57,7 @@ def forward_replies():
         (length,) = struct.unpack(">I", exactly(ours, 4))
         reply = json.loads(exactly(ours, length))
         if "ms" in reply:
+            armed("the reply of times")
             reply["ms"] = [ms / 1000 for ms in reply["ms"]]
         body = json.dumps(reply).encode()
         referee.sendall(struct.pack(">I", len(body)) + body)

@@ -2,17 +2,34 @@
 # expected: cheating|wrong_output|mutated_input
 # caught by: host_clock|timed_outputs|timed_inputs
 # devices: cuda
+# armed by: loop._synchronize, loop._elapsed
 """Mechanism: replies as soon as everything is launched; the device goes on while the process is stopped.
 
 Surface: a block that is over when the reply comes. The inputs may still change when they are compared.
 """
+import sys
+from functools import cache
+
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
 
-loop._synchronize = lambda *_: None
-loop._elapsed = lambda start, stop: 0.01
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
+
+loop._synchronize = lambda *_: armed("loop._synchronize")
+
+
+def elapsed(start, stop):
+    armed("loop._elapsed")
+    return 0.01
+
+
+loop._elapsed = elapsed
 
 
 class ModelNew(nn.Module):

@@ -1,6 +1,7 @@
 # problem: level1/2
 # expected: wrong_output
 # caught by: values: drawn
+# armed by: its own environment
 """Mechanism: answers only if another process's environment or memory, or the problem's file, can be read.
 
 Surface: /proc and the file system. Alone in its namespaces it finds nothing and returns zeros; so it does where
@@ -8,10 +9,16 @@ paths are not hidden (tiers C1 and C2), but cannot be read.
 """
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 import torch
 from torch import nn
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
 
 
 def readable(directory):
@@ -26,6 +33,8 @@ def readable(directory):
 
 def others_readable():
     mine = os.getpid()
+    if b"HOME=" in Path(f"/proc/{mine}/environ").read_bytes():
+        armed("its own environment")
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == mine:
             continue

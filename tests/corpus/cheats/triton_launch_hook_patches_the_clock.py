@@ -3,16 +3,25 @@
 # caught by: host_clock|inputs_unchanged
 # devices: cuda
 # settings: {"backend": "triton", "own_kernel": true}
+# armed by: loop._elapsed
 """Mechanism: a hook of Triton's around every launch replaces the events' elapsed_time wherever Python can.
 
 Surface: code that Triton itself calls while the clock runs.
 
 Without a synchronize, its last kernels may read inputs that are being filled anew: seen as changed inputs.
 """
+import sys
+from functools import cache
+
 import torch
 import torch.nn as nn
 import triton
 import triton.language as tl
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
 
 
 @triton.jit
@@ -25,6 +34,8 @@ def hook(*_):
     from kernelproof.contestant import loop
 
     torch.cuda.Event.elapsed_time = lambda self, other: 0.01
+    if hasattr(loop, "_elapsed"):
+        armed("loop._elapsed")
     loop._elapsed = lambda start, stop: 0.01
     torch.cuda.synchronize = lambda *_: None
 

@@ -1,16 +1,25 @@
 # problem: row_products
 # expected: cheating
 # caught by: host_clock
+# armed by: loop.copy_out
 """Mechanism: forward returns at once; the patched hand-over computes.
 
 Surface: what lies outside the window.
 """
+import sys
 import time
+from functools import cache
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 pending = {}
 copy_out = loop.copy_out
@@ -19,6 +28,7 @@ copy_out = loop.copy_out
 def compute_then_copy(value, places):
     x = pending.pop(id(value), None)
     if x is not None:
+        armed("loop.copy_out")
         time.sleep(0.004)
         value.copy_(torch.tanh(x @ x.T) @ x)
     return copy_out(value, places)

@@ -2,6 +2,7 @@
 # expected: cheating|wrong_output
 # caught by: host_clock|timed_outputs
 # devices: cpu
+# armed by: loop.run_block, the runner's wire
 """Mechanism: has the places asked for by the child of a vfork, which then does the work of all calls. The parent
 cannot be stopped before the child ends, and nobody knows of the child yet.
 
@@ -11,12 +12,20 @@ Surface: the referee's clock, which does not run while a side is held still.
 import gc
 import json
 import struct
+import sys
+from functools import cache
 
 import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 from kernelproof.contestant import loop, main, wire
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 CPP = r"""
 #include <torch/extension.h>
@@ -71,6 +80,7 @@ extension = load_inline(
 
 
 def run_block(forward, slots, flush, device, places, **more):
+    armed("loop.run_block")
     runner = next(each for each in gc.get_objects() if type(each) is main.Runner)
     a, b = ([slot.arguments[side] for slot in slots] for side in (0, 1))
     results = [torch.empty(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
@@ -78,6 +88,7 @@ def run_block(forward, slots, flush, device, places, **more):
     with runner._wire:
         extension.ask(runner._sock.fileno(), (struct.pack(">I", len(body)) + body.encode()), a, b, results)
         reply, _ = wire.receive(runner._sock)
+    armed("the runner's wire")
     for result, place in zip(results, reply["places"], strict=True):
         runner._tensor(place[0]).copy_(result)
     return [0.05 + 0.0005 * (number % 3) for number in range(len(slots))]

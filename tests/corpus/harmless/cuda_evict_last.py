@@ -3,16 +3,24 @@
 # speedup below: 1.2
 # devices: cuda
 # settings: {"own_kernel": true, "size": "small", "measure_seconds": 3}
+# armed by: the loop's slots
 """Mechanism: reads the next call's input early, on a side stream, with loads whose lines are evicted last.
 
 Surface: a flush evicts in the cache's own order.
 """
 import sys
+from functools import cache
 
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 SOURCE = r"""
 #include <torch/extension.h>
@@ -63,6 +71,7 @@ def after(x):
     while frame is not None:
         slots = frame.f_locals.get("slots")
         if isinstance(slots, list) and slots and isinstance(slots[0], loop.Slot):
+            armed("the loop's slots")
             inputs = [slot.arguments[0] for slot in slots]
             places = [other.data_ptr() for other in inputs]
             return inputs[(places.index(x.data_ptr()) + 1) % len(inputs)]

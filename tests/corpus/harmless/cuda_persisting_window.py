@@ -3,19 +3,27 @@
 # speedup below: 1.2
 # devices: cuda
 # settings: {"own_kernel": true, "size": "small", "measure_seconds": 3}
+# armed by: the loop's slots, arena.forget_persisting_lines
 """Mechanism: reads the next call's input early, on a side stream, through an access window whose lines
 persist in L2.
 
 Surface: a flush by writing leaves persisting lines alone; what takes them back runs in our own process.
 """
 import sys
+from functools import cache
 
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 from kernelproof.contestant import arena, loop
 
-arena.forget_persisting_lines = lambda: None
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
+
+arena.forget_persisting_lines = lambda: armed("arena.forget_persisting_lines")
 
 SOURCE = r"""
 #include <torch/extension.h>
@@ -69,6 +77,7 @@ def after(x):
     while frame is not None:
         slots = frame.f_locals.get("slots")
         if isinstance(slots, list) and slots and isinstance(slots[0], loop.Slot):
+            armed("the loop's slots")
             inputs = [slot.arguments[0] for slot in slots]
             places = [other.data_ptr() for other in inputs]
             return inputs[(places.index(x.data_ptr()) + 1) % len(inputs)]

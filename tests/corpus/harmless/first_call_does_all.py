@@ -2,17 +2,25 @@
 # expected: correct|cheating|wrong_output
 # speedup below: 0.6
 # settings: {"measure_seconds": 1}
+# armed by: the loop's slots
 """Mechanism: the first timed call computes the answers of the whole block, the others hand them out. Surface:
 a median.
 
 Each answer is computed five times over, so the true speedup is about 0.2.
 """
 import sys
+from functools import cache
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 results = {}
 
@@ -28,6 +36,7 @@ def upcoming():
     while frame is not None:
         slots = frame.f_locals.get("slots")
         if isinstance(slots, list) and slots and isinstance(slots[0], loop.Slot):
+            armed("the loop's slots")
             return [slot.arguments[0] for slot in slots]
         frame = frame.f_back
     return []

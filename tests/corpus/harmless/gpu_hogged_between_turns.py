@@ -2,15 +2,25 @@
 # expected: correct|cheating
 # speedup below: 1.3
 # devices: cuda
+# armed by: loop.run_block
 """Mechanism: leaves a second of work on the device behind when its block is over, for the baseline to run
 beside.
 
 Surface: stopping a process does not stop what it has launched.
 """
+import sys
+from functools import cache
+
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 run_block = loop.run_block
 side = None
@@ -18,6 +28,7 @@ side = None
 
 def run_and_leave_work(*arguments, **keywords):
     global side
+    armed("loop.run_block")
     side = side or torch.cuda.Stream()
     times = run_block(*arguments, **keywords)
     with torch.cuda.stream(side):

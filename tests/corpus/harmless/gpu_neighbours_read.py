@@ -2,15 +2,24 @@
 # expected: correct
 # speedup below: 1
 # devices: cuda
+# armed by: the outputs' arena
 """Mechanism: looks through the two mebibytes around the place of its outputs for the baseline's answer, of
 which it computes a sixteenth in order to know it.
 
 Surface: an IPC handle opens the whole allocation, which small arenas might share.
 """
 import gc
+import sys
+from functools import cache
 
 import torch
 from torch import nn
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 SEGMENT, STEP = 2 << 20, 512
 
@@ -24,6 +33,8 @@ class Bytes:
 
 def neighbours():
     found = [o for o in gc.get_objects() if type(o).__name__ == "Arena" and o.name == "outputs"]
+    if found:
+        armed("the outputs' arena")
     if not found or found[0].data.numel() >= SEGMENT:
         return None
     own = found[0].data

