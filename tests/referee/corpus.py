@@ -5,7 +5,7 @@
 # caught by: values: signed    prefix of the failed check's name; alternatives apart by | (optional)
 # speedup below: 1.5           if it is correct, its interval must reach below this (kind `harmless`)
 # flag: shape_specialised      if it is correct, the record has this flag (optional)
-# armed by: loop.run_block     what its mechanism takes hold of, apart by commas: it prints a line for each (optional)
+# armed by: loop.run_block     what its mechanism takes hold of, apart by commas; it reports each (optional)
 # devices: cuda                `cpu` or `cuda` where it makes sense on one of them only (optional)
 # settings: {"trials": 1}      VerifySettings fields that differ from BASE (optional)
 
