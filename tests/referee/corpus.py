@@ -59,8 +59,8 @@ SIZE = {"cpu": "small", "cuda": "full"}
 _HEADER = re.compile(
     r"^# (problem|expected|caught by|speedup below|flag|devices|settings|armed by): (.+)$", re.MULTILINE
 )
-_ARMED = re.compile(r"^armed by: (.+)$", re.MULTILINE)
-"""What a member prints to stderr when its mechanism takes hold of something."""
+_ARMED = re.compile(r"armed by: (.+)$", re.MULTILINE)
+"""What a member prints to stderr, or has a compiler print, when its mechanism takes hold of something."""
 
 _BUILDS = re.compile(r"(?<!tl\.)\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
 
@@ -172,7 +172,9 @@ def miss(member: Member, verdict: Verification) -> str | None:
     if verdict.status not in member.expected:
         wanted = " or ".join(member.expected)
         return f"{verdict.status} instead of {wanted}: {verdict.reason}"
-    if idle := unarmed(member, verdict.details):
+    # Of a candidate that raised, the record has the traceback instead of what it printed.
+    idle = unarmed(member, verdict.details) if verdict.status is not Status.RUNTIME_ERROR else []
+    if idle:
         return f"{verdict.status}, but unarmed: it did not take hold of {', '.join(idle)}"
     failed = failed_check(verdict) or "no check"
     if verdict.status is Status.CORRECT:

@@ -91,7 +91,7 @@ def test_what_reaches_for_our_names_reports_it() -> None:
 def test_names_in_headers_are_those_that_are_reported() -> None:
     for name, source in ATTACKS.items():
         for parts in re.findall(r"^# armed by: (.+)$", source, re.MULTILINE):
-            assert [part for part in parts.split(", ") if source.count(f'"{part}"') == 0] == [], name
+            assert [part for part in parts.split(", ") if source.count(part) < 2] == [], name
 
 
 @pytest.mark.parametrize("name", [name for name, source in ATTACKS.items() if "kernelproof" in source])
