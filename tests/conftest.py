@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from kernelproof.db.store import open_store
 from kernelproof.devices.locks import DIRECTORY_VARIABLE
 from tests import tidy
+from tests.order import shuffle
 from tests.postgres import PostgresServer, server
 from tests.referee.corpus import Confusion
 from tests.referee.table import TABLE, Table
@@ -40,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves the cases that `few` does not keep to `make test-ci`."""
+    """Leaves the cases that `few` does not keep to `make test-ci`; the variable `TEST_ORDER` shuffles."""
     of_functions: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("few") and not any(map(item.get_closest_marker, OTHERWISE_RUN)):
@@ -53,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, case in enumerate(cases):
             if number not in kept:
                 case.add_marker("ci")
+    if seed := os.environ.get("TEST_ORDER"):
+        shuffle(items, seed)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -35,7 +37,13 @@ def test_growth_is_between_lows_and_leaves_peaks_and_the_first_out() -> None:
     assert growth([moment(0, 1)], "own", 20) is None
 
 
-def test_own_and_shared_memory_of_a_child_are_seen(tmp_path: Path) -> None:
+def test_own_and_shared_memory_of_a_child_are_seen() -> None:
+    """In a process without the children of other tests."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        process.submit(_watch_a_child).result()
+
+
+def _watch_a_child() -> None:
     place = Path("/dev/shm", f"kernelproof-test-{os.getpid()}")
     before = outside()
     try:

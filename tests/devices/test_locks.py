@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -104,10 +105,17 @@ def test_every_user_may_lock_whatever_the_umask_is(place: Path, umask: int) -> N
         os.umask(before)
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users may enter, as they may not pytest's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_another_user_waits_too(place: Path) -> None:
-    for parent in list(place.parents)[:4]:  # pytest-xdist's processes have a directory each
-        parent.chmod(parent.stat().st_mode | 0o011)
+def test_another_user_waits_too(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(locks.DIRECTORY_VARIABLE, str(open_folder / "locks"))
     reading, writing = os.pipe()
 
     def waits(_: str) -> None:

@@ -70,11 +70,11 @@ def test_runs_in_less_than_a_second_at_small_size(problem: Problem) -> None:
     loaded = LoadedProblem(problem, "small")
 
     def once() -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         model = loaded.construct(1, CPU)
         outputs = tensors(loaded.run(model, loaded.draw(2, CPU), 3))
         assert sum(output.numel() for output in outputs) >= 100
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     assert min(once(), once()) < 1.0
 

@@ -271,9 +271,9 @@ def ask_one_after_the_other(
 
 
 def test_questions_that_follow_while_answers_are_judged_are_one_batch() -> None:
-    begun = time.monotonic()
     with serve() as server:
-        ask_one_after_the_other(server, range(4), 0.5, lambda: time.monotonic() - begun < 3)
+        begun = time.monotonic()
+        ask_one_after_the_other(server, range(4), 0.3, lambda: time.monotonic() - begun < 4)
         assert [len(batch["lines"]) for batch in server.batches.values()] == [4]
     with serve() as server:
         ask_one_after_the_other(server, range(4), 0.5, lambda: False)

@@ -83,8 +83,10 @@ def test_a_passed_descriptor_keeps_its_number_and_closes_with_the_job(tmp_path: 
         assert ours.recv(9) == b""  # nobody else holds the other end
 
 
-def test_the_environment_is_clean_and_what_the_caller_adds(tmp_path: Path) -> None:
-    os.environ["NOT_FOR_JOBS"] = "secret"
+def test_the_environment_is_clean_and_what_the_caller_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOT_FOR_JOBS", "secret")
     outcome = run(python(tmp_path, "import os; print(sorted(os.environ.items()))", env={"GIVEN": "a b=c"}))
     assert "('GIVEN', 'a b=c')" in outcome.stdout and "NOT_FOR_JOBS" not in outcome.stdout
     for name in ("HOME", "TMPDIR"):

@@ -73,8 +73,9 @@ def test_a_refusal_says_what_is_wrong(client: Client) -> None:
 def test_a_service_that_is_away_for_a_while_is_asked_again(service: Running) -> None:
     import socket
 
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    reserved = socket.socket()  # refuses connections until it listens, and nobody else gets its port
+    reserved.bind(("127.0.0.1", 0))
+    port = reserved.getsockname()[1]
     found: list[Any] = []
 
     def ask() -> None:
@@ -84,13 +85,13 @@ def test_a_service_that_is_away_for_a_while_is_asked_again(service: Running) -> 
     asking = threading.Thread(target=ask)
     asking.start()
     time.sleep(0.5)
-    with _forwarding(port, service.url):
+    with _forwarding(reserved, service.url):
         asking.join(60)
     assert found[0].status == "no_code"
 
 
-def _forwarding(port: int, url: str) -> Any:
-    """A server at `port` that hands bytes on to `url`."""
+def _forwarding(bound: Any, url: str) -> Any:
+    """A server at this bound socket that hands bytes on to `url`."""
     import contextlib
     import socket
     import socketserver
@@ -106,12 +107,14 @@ def _forwarding(port: int, url: str) -> Any:
                 back.join()
 
     class Server(socketserver.ThreadingTCPServer):
-        allow_reuse_address = True
         daemon_threads = True
 
     @contextlib.contextmanager
     def running() -> Iterator[None]:
-        with Server(("127.0.0.1", port), Forward) as server:
+        with Server(bound.getsockname(), Forward, bind_and_activate=False) as server:
+            server.socket.close()
+            server.socket = bound
+            server.server_activate()
             threading.Thread(target=server.serve_forever, daemon=True).start()
             yield
             server.shutdown()

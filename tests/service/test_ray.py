@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -25,6 +26,8 @@ from tests.postgres import PASSWORD, PostgresServer
 from tests.service.conftest import NO_PROGRAM, serving
 from tests.service.test_launchers import process_of, standing, until
 
+# Not imported here: Ray puts a folder of its own before all others on this process's path.
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="make test installs Ray")
 COUNT = 24
 
 
@@ -74,7 +77,6 @@ def attempts(program: Program) -> list[int]:
 @pytest.mark.ci
 @pytest.mark.timeout(900)  # it takes a minute, and much longer on a machine that is busy
 def test_a_node_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
-    pytest.importorskip("ray", reason="make test installs Ray")
     sources = [f"{NO_PROGRAM} {n}" if n % 4 else material.wrong(f"wrong_{n}") for n in range(COUNT)]
     with cluster(shared) as ray, serving(shared, suite, "--no-worker") as service:
         assert ray.stdout is not None and ray.stdin is not None
@@ -109,7 +111,6 @@ def test_a_node_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
 def test_a_node_of_builders_and_judges_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
     """Each node has two places and three have a worker of each kind: after one of them died, there are a
     builder and a judge at least."""
-    pytest.importorskip("ray", reason="make test installs Ray")
     sources = [f"{NO_PROGRAM} {n}" if n % 2 else material.wrong(f"wrong_{n}") for n in range(8)]
     with cluster(shared) as ray, serving(shared, suite, "--no-worker") as service:
         assert ray.stdout is not None and ray.stdin is not None
@@ -148,6 +149,5 @@ def secrets_shown(program: Program) -> dict[int, str]:
 
 
 def test_a_cluster_that_is_not_there(shared: Program) -> None:
-    pytest.importorskip("ray", reason="make test installs Ray")
     said = shared.run("workers", "--ray", "127.0.0.1:9", "--status", code=3).stderr
     assert "no Ray cluster answers at 127.0.0.1:9" in said and said.count("\n") == 1

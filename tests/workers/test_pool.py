@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -34,12 +35,17 @@ def warm_pool() -> Iterator[WarmPool]:
 
 def cores(contestant: Contestant) -> set[int]:
     """Where its process runs that answers: the last that was started."""
-    return os.sched_getaffinity(max(contestant.pids()))
+    return os.sched_getaffinity(_newest(contestant))
+
+
+def _newest(contestant: Contestant) -> int:
+    """By the time of its start: the kernel's numbers begin anew once they are used up."""
+    return max(contestant.pids(), key=lambda pid: (psutil.Process(pid).create_time(), pid))
 
 
 def variable(contestant: Contestant, name: str) -> str | None:
     """What that process was started with."""
-    found = Path(f"/proc/{max(contestant.pids())}/environ").read_text().split("\0")
+    found = Path(f"/proc/{_newest(contestant)}/environ").read_text().split("\0")
     return dict(item.split("=", 1) for item in found if item).get(name)
 
 

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 
 seen = [os.fsencode(str(dict(os.environ)))]
 for process in pathlib.Path("/proc").iterdir():
@@ -12,4 +13,5 @@ for process in pathlib.Path("/proc").iterdir():
                 seen.append((process / name).read_bytes())
             except OSError as problem:
                 print(problem)
-raise SystemExit(any(b"canary" in text for text in seen))
+# A whole key as driver.py makes them: its words alone stand on command lines of others.
+raise SystemExit(any(re.search(rb"sk-canary-[0-9a-f]{16}", text) for text in seen))
