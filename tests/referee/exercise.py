@@ -24,7 +24,7 @@ from kernelproof.workers.shared_memory import SharedMemory, lay_out, share_weigh
 from tests.referee.corpus import Member
 
 CPU = torch.device("cpu")
-CALLS, BLOCKS, SLOTS = 3, 2, 3
+CALLS, SLOTS = 3, 2
 SECONDS = 30.0
 """For one reply. A member may forge, double or break its replies; then some requests get none."""
 _FORK = """
@@ -77,7 +77,7 @@ def _forking(room: Path) -> str:
 
 
 def _exercised(sock: socket.socket, member: Member) -> str:
-    """The tracebacks of what it raised in a few calls and timed blocks."""
+    """The tracebacks of what it raised in a few calls and a timed block."""
     loaded = LoadedProblem(member.problem, member.settings.size)
     model = loaded.construct(0, CPU)
     inputs = loaded.draw(0, CPU)
@@ -98,7 +98,7 @@ def _exercised(sock: socket.socket, member: Member) -> str:
             ({"op": "construct", "class": "ModelNew", "arguments": init_arguments(loaded), "seed": 0}, ()),
             ({"op": "weights", "tensors": weights.specs}, ()),
             *[({"op": "call", "seed": 0} | slot.message(), ()) for slot in slots[:1] * CALLS],
-            *[(block, ())] * BLOCKS,
+            (block, ()),
         ):
             reply = _answer(sock, message, fds, [slot.output_specs for slot in slots])
             raised.append(reply.get("error", {}).get("traceback", ""))
