@@ -56,8 +56,9 @@ LOOKED_FOR = {
     "reference_models/level1/2_softmax.py": "get_inputs",
     "pipeline/workspace.py": "attempts.sqlite",
     "pipeline/runs/files.py": "verification.json",
+    "pipeline/referee/stages.py": '"weights"',
 }
-"""Files that attacks look for outside the sandbox, or that name such files, and a text that attacks name.
+"""Where it says how we call what attacks look for out of their reach, and a text there that attacks name.
 
 They find none of it, so they cannot notice when it is renamed."""
 
@@ -69,8 +70,8 @@ def test_every_attack_takes_hold_of_what_it_names() -> None:
     (divides,) = (member for member in chosen if member.name == "times_divided")
     patched = divides.source.replace("loop.run_block = run_and_divide", "loop.gone = run_and_divide")
     *printed, last = outputs([*chosen, replace(divides, source=patched)])
-    idle = {m.id: unarmed(m, text) for m, text in zip(chosen, printed, strict=True)}
-    assert {name: parts for name, parts in idle.items() if parts} == {}, "".join(printed)[-4000:]
+    idle = {m.id: parts for m, text in zip(chosen, printed, strict=True) if (parts := unarmed(m, text))}
+    assert idle == {}, f"{idle}\n{''.join(printed)[-4000:]}"
     assert unarmed(divides, last) == ["loop.run_block"]
 
 
