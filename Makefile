@@ -4,6 +4,8 @@
 # make test-slow      the tests that are left out of both (on a GPU also its own); hours, by hand
 # make test-thorough  simulations and long repetitions, by hand (hours)
 # make test-gpu       the tests that need a CUDA device
+# make coverage       the lines that make test and make test-ci run, subprocesses included (TESTS=tests/db: only those)
+# make faults         how many of 200 small faults in pipeline/ and db/ they notice; after make coverage (hours on 2 cores)
 # make bench          the benchmarks: they print figures, they assert none
 # make evidence       what docs/evidence.md reports, measured on this machine's GPUs (hours; see the script)
 #
@@ -23,7 +25,7 @@ export PYTHON
 # Hundreds of processes start in a run: none compiles the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-ci test-gpu test-slow test-thorough bench evidence lint clean
+.PHONY: demo test test-ci test-gpu test-slow test-thorough coverage faults bench evidence lint clean
 
 demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
@@ -55,6 +57,12 @@ lint: .venv/test.installed
 	$(VENV)/ruff format --check .
 	MYPY_NUM_WORKERS=$(TEST_WORKERS) $(VENV)/mypy
 	$(VENV)/lint-imports
+
+coverage: .venv/test.installed
+	$(VENV)/python -m scripts.line_coverage --suite both --jobs $(TEST_WORKERS) -- $(TESTS)
+
+faults: .venv/test.installed
+	$(VENV)/python -m scripts.seeded_faults --suite both --jobs $(TEST_WORKERS) --json generated/faults.json
 
 bench: .venv/demo.installed
 	$(VENV)/python -m benchmarks.startup
