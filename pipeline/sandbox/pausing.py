@@ -3,6 +3,13 @@
 Where the job has a control group the kernel freezes it. Elsewhere every process gets SIGSTOP, which the
 kernel undoes for any sender of SIGCONT, even a timer. `seccomp` refuses the calls that could do so, and in
 any case the processor time of each process is read when all of it is at rest, and again before it goes on.
+
+Time between two such readings is not yet work. A group counts as frozen while its threads still wake up from
+the thaw before: each runs for some microseconds inside the kernel and sleeps again, on a loaded machine tens
+of milliseconds later. And the time of a thread that is on a core is booked up to a tick late. Both are
+bounded, however long the hold. So a job that shows more than `Held.allowed_ms` is watched: this hold is made
+longer, and later ones begin when all of its threads have been at rest for a tick. What it uses in spite of
+that is work (`Held.certain_ms`).
 """
 
 from __future__ import annotations
@@ -15,9 +22,17 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kernelproof.sandbox import procfs
 from kernelproof.sandbox.freezer import Freezer
+from kernelproof.sandbox.model import Held
 
 PATIENCE_S = 2.0
 """Most seconds until every process of a tree has stopped; a tree that grows faster is no honest job's."""
+SETTLING_S = 0.002
+"""Most seconds until two readings of a paused job's processor time agree."""
+TICK_S = 0.01
+"""The longest tick of Linux (CONFIG_HZ=100): a running thread's time is booked at least so often."""
+WATCH_S = 0.5
+"""Most seconds until a suspected job has been at rest for a tick. On two cores with four other programs the
+last thread slept 35 ms after the freeze."""
 
 
 class Holder:
@@ -29,16 +44,27 @@ class Holder:
         self._root, self._freezer = root, freezer
         self.held: frozenset[int] = frozenset()
         """The processes that are paused now."""
-        self.holds = 0
-        """How often it was looked whether it stayed still."""
-        self.ran_ns = 0
-        """Processor nanoseconds that it used while it was paused, all times together."""
-        self.threads = 0
-        """The most threads that it had then."""
-        self.woken = 0
-        """How often a process was found awake that had been stopped."""
+        self._holds = self._woken = self._threads = self._watched = 0
+        self._ran_ns = self._settling_ns = self._certain_ns = 0
         self._spent: Mapping[int, int] | None = None
+        """The last reading of each process's processor time in this hold; None where it is not looked."""
+        self._this_ns = 0
+        """What was booked since the first one."""
+        self._suspected = self._at_rest = False
+        """Whether it once showed too much; whether it was at rest for a tick when this hold began."""
         self._known: frozenset[int] = frozenset()
+
+    def report(self) -> Held:
+        """What it did while it was paused, all holds together that are over or begun anew."""
+        return Held(
+            holds=self._holds,
+            ran_ms=self._ran_ns / 1e6,
+            woken=self._woken,
+            threads=self._threads,
+            settling_ms=self._settling_ns / 1e6,
+            watched=self._watched,
+            certain_ms=self._certain_ns / 1e6,
+        )
 
     def pause(self, *, brief: bool = False) -> bool:
         """Stops all processes of the job, new ones too; False when some go on.
@@ -54,7 +80,11 @@ class Holder:
         else:
             found = self._stopped_again() if brief and self._known else self._stopped()
         self.held = self._known = frozenset(found or ())
-        self._spent = None if found is None or brief else procfs.spent_ns(self.held)
+        before, self._spent, self._this_ns, self._at_rest = self._spent, None, 0, False
+        if found is not None and not brief:
+            if self._is_watched():
+                self._at_rest = self._rests()
+            self._spent = self._settled(before)
         return found is not None
 
     def halt(self) -> int | None:
@@ -70,12 +100,13 @@ class Holder:
             held, at = self.pause(), time.perf_counter_ns()
         return at if held else None
 
-    def look(self) -> None:
+    def look(self) -> float:
         """Looks whether it stayed still so far, for the last time before `resume`. That takes a while, so it
-        is done before a clock is started."""
+        is done before a clock is started. Returns the processor milliseconds that it used in this hold."""
         if self._spent is not None:
             self._look()
         self._spent = None
+        return self._this_ns / 1e6
 
     def resume(self) -> None:
         """Lets it go on. Only a few calls of the kernel after a `look`, for a clock may run."""
@@ -86,19 +117,71 @@ class Holder:
         else:
             for pid in self.held:
                 _signal(pid, signal.SIGCONT)
-        self.held, self._spent = frozenset(), None
+        self.held, self._spent, self._this_ns = frozenset(), None, 0
 
     def _look(self) -> None:
+        grown, awake = self._grown(), self._awake()
+        self._threads = max(self._threads, procfs.thread_count(self._present()))
+        self._holds += 1
+        if self._suspected:
+            self._watched += self._at_rest
+            self._certain_ns += grown if self._at_rest else 0
+        elif awake or self._ran_ns / 1e6 > self.report().allowed_ms:
+            self._suspected = True
+            self._watched += 1
+            self._rests()
+            self._grown()
+            awake = self._awake()  # a process that was killed is gone by now
+        self._woken += awake
+
+    def _present(self) -> frozenset[int]:
+        return self.held | (self._freezer.pids() if self._freezer is not None else set())
+
+    def _grown(self) -> int:
+        """Nanoseconds that were booked since the last reading."""
         assert self._spent is not None
-        now = self.held | (self._freezer.pids() if self._freezer is not None else set())
-        spent = procfs.spent_ns(now)
-        self.ran_ns += sum(used - self._spent.get(pid, 0) for pid, used in spent.items())
-        # The kernel brings a running thread's time up to date a few hundred times a second only.
-        if self._freezer is None:
-            self.woken += sum(not procfs.at_rest(pid) for pid in self._spent)
-        self.threads = max(self.threads, procfs.thread_count(now))
-        self.holds += 1
-        self._spent = spent
+        before, self._spent = self._spent, procfs.spent_ns(self._present())
+        grown = sum(used - before.get(pid, 0) for pid, used in self._spent.items())
+        self._ran_ns += grown
+        self._this_ns += grown
+        return grown
+
+    def _awake(self) -> int:
+        """Processes that were stopped, and are not. The processor time alone may not show them yet."""
+        return sum(not procfs.at_rest(pid) for pid in self.held) if self._freezer is None else 0
+
+    def _settled(self, before: Mapping[int, int] | None) -> Mapping[int, int]:
+        """The processor time of each held process, once two readings agree. `before`: the last one, where it
+        was paused already."""
+        first = spent = procfs.spent_ns(self.held)
+        until = time.monotonic() + SETTLING_S
+        while spent != before and time.monotonic() < until:
+            time.sleep(0.00005)
+            before, spent = spent, procfs.spent_ns(self.held)
+        self._settling_ns += sum(used - first.get(pid, 0) for pid, used in spent.items())
+        return spent
+
+    def _is_watched(self) -> bool:
+        """Whether more evidence is wanted of a suspected job."""
+        report = self.report()
+        return self._suspected and not report.woken and report.certain_ms <= report.allowed_ms
+
+    def _rests(self) -> bool:
+        """Waits until all its threads are at rest for a tick. False when they are not in `WATCH_S`: what it
+        used in the second half of that, if more than a tick, grows for as long as one watches."""
+        began, late, used = time.monotonic(), 0, self._used_ns()
+        while (waited := time.monotonic() - began) < WATCH_S:
+            sleeping = not any(map(procfs.runs, self._present()))
+            time.sleep(TICK_S)
+            before, used = used, self._used_ns()
+            if sleeping and used == before:
+                return True
+            late += used - before if waited > WATCH_S / 2 else 0
+        self._certain_ns += late if late > TICK_S * 1e9 else 0
+        return False
+
+    def _used_ns(self) -> int:
+        return sum(procfs.spent_ns(self._present()).values())
 
     def _frozen(self) -> set[int] | None:
         assert self._freezer is not None

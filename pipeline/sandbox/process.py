@@ -106,9 +106,10 @@ class Process:
     def _kill_restless(self) -> None:
         self.kill(f"it could not be held still within {PATIENCE_S:g} s")
 
-    def look(self) -> None:
-        """Looks whether a paused job stayed still, so that `resume` is quick."""
-        self._holder.look()
+    def look(self) -> float:
+        """Looks whether a paused job stayed still, so that `resume` is quick. Returns the processor
+        milliseconds that it used since it was last paused."""
+        return self._holder.look()
 
     def resume(self) -> None:
         """Lets a paused job go on."""
@@ -116,8 +117,7 @@ class Process:
 
     def held_still(self) -> Held:
         """What it did while it was paused, all times together that are over or begun anew."""
-        holder = self._holder
-        return Held(holder.holds, holder.ran_ns / 1e6, holder.woken, holder.threads)
+        return self._holder.report()
 
     def kill(self, reason: str = "killed") -> Outcome:
         """Ends the whole tree and returns the outcome: of the job itself where it ended before."""

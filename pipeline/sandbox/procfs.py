@@ -79,11 +79,20 @@ def at_rest(pid: int | str) -> bool:
 
 def threads_at_rest(pid: int) -> bool:
     """Whether all threads of a process are stopped, or have ended: some 15 us for each."""
+    return all(map(at_rest, _threads(pid)))
+
+
+def runs(pid: int) -> bool:
+    """Whether a thread of a process is on a core, or waits for one: some 15 us for each."""
+    return any(fields is not None and fields[0] == b"R" for fields in map(_stat, _threads(pid)))
+
+
+def _threads(pid: int) -> list[str]:
+    """`PID/task/TID` for each thread of a process; none when it has ended."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+        return [f"{pid}/task/{thread}" for thread in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
     except OSError:
-        return True
-    return all(at_rest(f"{pid}/task/{thread}") for thread in threads)
+        return []
 
 
 def spent_ns(pids: Iterable[int]) -> dict[int, int]:

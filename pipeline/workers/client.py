@@ -251,9 +251,10 @@ class Contestant:
         nanoseconds of `perf_counter_ns`. `held_still` does not count this hold."""
         return self._process.halt()
 
-    def look(self) -> None:
-        """Looks whether the candidate stayed still while it was held, so that `resume` is quick."""
-        self._process.look()
+    def look(self) -> float:
+        """Looks whether the candidate stayed still while it was held, so that `resume` is quick. Returns the
+        processor milliseconds that it used since `pause` was last called."""
+        return self._process.look()
 
     def resume(self) -> None:
         """Lets the candidate go on."""

@@ -85,8 +85,8 @@ class Double:
     def held_still(self) -> Held:
         return Held(holds=0, ran_ms=0.0, woken=0)
 
-    def look(self) -> None:
-        pass
+    def look(self) -> float:
+        return 0.0
 
     def resume(self) -> None:
         pass

@@ -47,12 +47,15 @@ class Round:
     baseline: list[float]
     candidate: list[float]
     host_ms: float
-    """The outer clock around the candidate's block, without the referee's own work."""
+    """The outer clock around the candidate's block, without the referee's own work, and `held_ms`."""
     baseline_host_ms: float
     """The same around the baseline's."""
     session: int = 0
     waited_ms: float = 0.0
     """How long, at most, other programs kept the candidate's block waiting for a core."""
+    held_ms: float = 0.0
+    """Processor time that the candidate used while it was held, from before its inputs were there: by all its
+    threads, so that it saved no more than that in its block."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +156,9 @@ def pairs(rounds: Sequence[Round]) -> list[list[Round]]:
 
 def _unseen(r: Round) -> float:
     """What one call has on the outer clock beyond the times that were reported for it, and the baseline's
-    has not. The accusation leaves out the time in which other programs had its core; the claim counts it."""
-    beyond = (r.host_ms - r.waited_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
+    has not. The accusation leaves out the time in which other programs had its core, and what it used while
+    it was held; the claim counts both."""
+    beyond = (r.host_ms - r.waited_ms - r.held_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
     return (beyond - BLOCK_COST_MS) / len(r.candidate)
 
 

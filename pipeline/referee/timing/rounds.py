@@ -96,6 +96,8 @@ class Stopwatch:
         self._worked = {True: 0.0, False: 0.0}
         """Milliseconds that the referee worked in the last block of the baseline (True) or the candidate
         while it held that side still."""
+        self._held_ms = 0.0
+        """Processor milliseconds that the side of the last block used while it was held before it."""
         self._arrivals: list[Arrival] = []
         """What was looked at in the candidate's blocks, and is not compared yet."""
         self._disturbances: list[str] = []
@@ -186,13 +188,13 @@ class Stopwatch:
         watched = self._fill(slots, places, [self._draw] * count)
         baseline: list[float] = []
         candidate: list[float] = []
-        host = baseline_host = waited = 0.0
+        host = baseline_host = waited = held = 0.0
         for who in order:
             if who == "B":
                 baseline, baseline_host = self._block(self._baseline, slots, places, watched)
             else:
                 candidate, host = self._block(self._candidate, slots, places, watched)
-                waited = self._watch.waited_ms
+                waited, held = self._watch.waited_ms, self._held_ms
             if who == order[0]:  # the other side is to have the same inputs
                 watched.changed |= who == "C" and self._changed(slots, watched)
                 slots[watched.index].write(watched.private)
@@ -209,7 +211,8 @@ class Stopwatch:
         if self._device.type == "cuda":
             # It is the same work. Beside a kernel that was left running it takes longer.
             host += max(0.0, self._worked[False] - OVERLAP * self._worked[True])
-        return Round(order, baseline, candidate, host, baseline_host, session, waited)
+        # What it did before its turn, it did not have to do in it. So it counts, and gains nothing.
+        return Round(order, baseline, candidate, host + held, baseline_host, session, waited, held)
 
     def _decoy(self, timed: Timed) -> None:
         """A block of the candidate's whose times do not count. Its inputs are variants that it was right on
@@ -315,7 +318,7 @@ class Stopwatch:
         results = [place.baseline if is_baseline else place.outputs for place in places]
         arrival = Arrival(results, self._random)
         self._watch.before()
-        side.look()
+        self._held_ms = side.look()
         start = time.perf_counter_ns()
         side.resume()
         try:

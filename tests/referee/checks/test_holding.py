@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.problems import open_suite
-from kernelproof.referee.checks.holding import allowed_ms, check_held
+from kernelproof.referee.checks.holding import check_held
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.sandbox import Held, probe
 from kernelproof.types import CheckOutcome, Status, VerifySettings
@@ -104,6 +104,6 @@ def test_who_was_never_held_is_not_judged(ledger: Ledger) -> None:
 
 
 def test_what_is_allowed_grows_with_the_holds_and_stays_far_below_a_block() -> None:
-    assert allowed_ms(Held(holds=1, ran_ms=0, woken=0)) < 1
-    assert allowed_ms(Held(holds=1000, ran_ms=0, woken=0)) < 0.02 * 1000
-    assert allowed_ms(Held(holds=35, ran_ms=0, woken=0, threads=120)) > 1.58
+    assert Held(holds=1, ran_ms=0, woken=0).allowed_ms < 1
+    assert Held(holds=1000, ran_ms=0, woken=0).allowed_ms < 0.02 * 1000
+    assert Held(holds=35, ran_ms=0, woken=0, threads=120).allowed_ms > 1.58
