@@ -1,0 +1,95 @@
+"""What a candidate does while it is held counts as time of its block, and convicts it where it is work."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelproof.compile import learn_toolchain
+from kernelproof.problems import read_problem
+from kernelproof.referee.judge import judge
+from kernelproof.referee.session import Tools
+from kernelproof.referee.warm_state import WarmState
+from kernelproof.sandbox import freezer, probe, seccomp
+from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.workers.client import Contestant
+from tests.referee.doubles import share_the_generator
+from tests.workers.test_client import refuse
+
+pytestmark = pytest.mark.ci
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x @ x)
+
+
+def get_inputs():
+    return [torch.randn(300, 300)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture
+def tools(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tools]:
+    """A judge in this process, so that what it uses can be changed."""
+    share_the_generator(monkeypatch)
+    threads = torch.get_num_threads()
+    yield Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), WarmState())
+    torch.set_num_threads(threads)
+
+
+def verdict(problem: Path, source: str, tools: Tools) -> Verification:
+    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=0.5, threads=1)
+    request = VerifyRequest(problem=read_problem(problem), source=source, settings=settings, device="cpu")
+    return judge(request, tools)
+
+
+def test_processor_time_of_the_hold_counts_and_convicts_nobody(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same code as the baseline's. If 100 ms of each block had been done before, it would be slower."""
+    problem = tmp_path / "1_relu.py"
+    problem.write_text(PROBLEM)
+    look = Contestant.look
+    monkeypatch.setattr(Contestant, "look", lambda contestant: look(contestant) + 100.0)
+    judged = verdict(problem, PROBLEM.replace("class Model(", "class ModelNew("), tools)
+    assert judged.status is Status.CORRECT, judged.reason
+    assert judged.measurement is not None
+    assert judged.measurement.speedup_interval.high < 0.6
+
+
+def test_who_is_continued_by_the_kernels_timer_gains_nothing(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no filter refuses the timer and no control group holds, the check is the last line of defence.
+
+    Each answer takes it 20 ms, so 0.5 is far more than it may claim. On a loaded machine it cannot be stopped
+    between two signals, or the timer's signal is lost where it waits for a core.
+    """
+    probe()  # which would say that this filter confines nothing
+    allow = struct.pack("<HBBI", 0x06, 0, 0, 0x7FFF0000)
+    monkeypatch.setattr(seccomp, "program", lambda **_: allow)
+    monkeypatch.setattr(freezer, "_parent", lambda: None)
+    source = (CORPUS / "harmless" / "continued_by_a_timer.py").read_text()
+    source = source.replace("EVERY_NS = 1, 5_000_000", "EVERY_NS = 1, 40_000_000")
+    judged = verdict(CORPUS / "problems" / "relu_of_uniform.py", source, tools)
+    if judged.status is Status.CORRECT:
+        assert judged.measurement is not None and judged.measurement.speedup < 0.5
+    elif judged.status is Status.CRASH:
+        assert "could not be held still" in judged.reason
+    else:
+        assert judged.status is Status.CHEATING and judged.reason.startswith("held_still")
