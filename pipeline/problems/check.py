@@ -45,6 +45,8 @@ class Unfit(StrEnum):
     """An output that is too large by far more than rounding would be accepted."""
     MOSTLY_ZEROS = "mostly_zeros"
     """An output whose smallest nine tenths are zeros would be accepted."""
+    NOISE = "noise"
+    """An output is what rounding left of terms that cancel: anything so small would be accepted."""
     PERTURBED = "perturbed"
     """The output for inputs that are off by 6 % would be accepted."""
     NONDETERMINISTIC = "nondeterministic"

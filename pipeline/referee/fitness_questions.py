@@ -16,9 +16,11 @@ import torch
 
 from kernelproof.contestant.encoding import tensors
 from kernelproof.problems.check import FitnessFinding, Unfit
-from kernelproof.referee.correctness.comparing import compare
+from kernelproof.referee.correctness.comparing import Yardstick, compare, compare_with
+from kernelproof.referee.correctness.noise import yardsticks
 from kernelproof.referee.correctness.tolerance import norm_floor
-from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError, mapped, truth
+from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
+from kernelproof.wording import counted
 
 WEIGHT_SEED, FIRST_SEED, FORWARD_SEED = 101, 202, 303
 MOST_SORTED = 1 << 24
@@ -44,20 +46,19 @@ class Subject:
     device: torch.device
     inputs: list[Any]
     native: list[torch.Tensor]
-    exact: list[torch.Tensor] | None
-    """The outputs in float64, None where the problem has no such form."""
+    sticks: list[Yardstick]
+    """What each output is held against."""
 
     def forward(self, inputs: list[Any], seed: int = FORWARD_SEED) -> list[torch.Tensor]:
         """Output tensors for a copy of `inputs`."""
-        return tensors(self.loaded.run(self.model, copied(inputs), seed))
+        return outputs_of(self.loaded.run(self.model, copied(inputs), seed), self.device)
 
     def accepts(self, output: int, fake: torch.Tensor) -> bool:
         """Whether a candidate's output `fake` would be judged right."""
         native = self.native[output]
         if fake.shape != native.shape or fake.dtype != native.dtype:
             return False
-        exact = self.exact[output] if self.exact is not None else None
-        return compare(fake, native, exact, trial="fitness", output=output).wrong == 0
+        return compare_with(self.sticks[output], fake, trial="fitness", output=output).wrong == 0
 
     def accepts_all(self, fakes: list[torch.Tensor]) -> bool:
         """The same for all outputs at once."""
@@ -69,17 +70,17 @@ def findings(loaded: LoadedProblem, device: torch.device) -> Iterator[FitnessFin
     model = loaded.construct(WEIGHT_SEED, device)
     inputs = loaded.draw(FIRST_SEED, device)
     before = copied(inputs)
-    native = tensors(loaded.run(model, inputs, FORWARD_SEED))
+    native = outputs_of(value := loaded.run(model, inputs, FORWARD_SEED), device)
     if any(not _equal(old, new) for old, new in zip(tensors(before), tensors(inputs), strict=True)):
         yield finding(Unfit.MUTATED_INPUT, "forward changes its inputs; work on a copy of them")
-    if not native or any(leaf.numel() == 0 for leaf in native):
+    if not tensors(value) or any(leaf.numel() == 0 for leaf in native):
         yield finding(Unfit.NO_OUTPUT, "forward returns no tensor, or an empty one; nothing can be judged")
         return
     native = [
         leaf.clone() for leaf in native
     ]  # a reference may return a buffer that its next call overwrites
-    exact = truth(loaded, model, copied(before), FORWARD_SEED)
-    subject = Subject(loaded, model, device, before, native, None if exact is None else tensors(exact))
+    sticks = yardsticks(loaded, model, copied(before), FORWARD_SEED, native, device)
+    subject = Subject(loaded, model, device, before, native, sticks)
     bad = [i for i, leaf in enumerate(native) if not _finite(leaf)]
     if bad:
         yield finding(Unfit.NON_FINITE, f"output {_numbers(bad)} holds NaN or infinities", outputs=bad)
@@ -89,6 +90,10 @@ def findings(loaded: LoadedProblem, device: torch.device) -> Iterator[FitnessFin
             "a second call with the same inputs gives another result; remove dropout, state and randomness",
         )
         return  # the next questions would compare with chance
+    noise = list(_noise(subject))
+    yield from noise
+    if len(noise) == len(native):
+        return  # whatever is of its size would be accepted
     yield from _constructed_again(subject)
     yield from (gross := [*_faked(subject), *_replayed(subject)])
     yield from _unused_inputs(subject)
@@ -112,13 +117,26 @@ def _repeats(subject: Subject) -> bool:
 def _constructed_again(subject: Subject) -> Iterator[FitnessFinding]:
     """Weights that are no parameters or buffers show in the output only."""
     twin = subject.loaded.construct(WEIGHT_SEED, subject.device)
-    outputs = tensors(subject.loaded.run(twin, copied(subject.inputs), FORWARD_SEED))
+    outputs = outputs_of(subject.loaded.run(twin, copied(subject.inputs), FORWARD_SEED), subject.device)
     if not subject.accepts_all(outputs):
         yield finding(
             Unfit.UNSTABLE_WEIGHTS,
             "two models made from one seed give different results;"
             " draw weights in the constructor, with torch's default generator",
         )
+
+
+def _noise(subject: Subject) -> Iterator[FitnessFinding]:
+    """Outputs that rounding alone decides."""
+    for output, stick in enumerate(subject.sticks):
+        if stick.noise is not None:
+            few, size = int((stick.noise > 0).sum()), float(stick.noise.max())
+            text = (
+                f"output {output} is rounding noise in {few} of {counted(stick.noise.numel(), 'element')}: "
+                f"large terms cancel, and rounding alone changes what is left by up to {size:.2g}; "
+                "anything of that size would be accepted, zeros too"
+            )
+            yield finding(Unfit.NOISE, text, output=output, elements=few, size=size)
 
 
 def _faked(subject: Subject) -> Iterator[FitnessFinding]:

@@ -32,6 +32,7 @@ IN_PROCESS = {
     "unused_weight": {Unfit.DEAD_WEIGHT},
     "bias_before_softmax": {Unfit.DEAD_WEIGHT},
     "cancellation": {Unfit.SCALED},
+    "rounding_noise": {Unfit.NOISE},
     "few_huge": {Unfit.MOSTLY_ZEROS},
     "means_of_positive": {Unfit.PERTURBED},
     "dropout": {Unfit.NONDETERMINISTIC},

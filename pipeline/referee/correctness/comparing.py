@@ -59,6 +59,9 @@ class Yardstick:
     """One element may be off by this much, however small it is."""
     room: Room | None = None
     """The error beyond the tolerance that honest arithmetic may have there, where that was computed."""
+    noise: torch.Tensor | None = None
+    """Of an output that is rounding noise (see `kernelproof.referee.correctness.noise`), flat, float64: how
+    far rounding alone moves each element, 0 where that is within the tolerance. None of other outputs."""
 
     @property
     def has_truth(self) -> bool:
@@ -67,8 +70,8 @@ class Yardstick:
 
     @property
     def multiple(self) -> float:
-        """How many times the native reference's error is allowed."""
-        return reference_multiple(self.native.dtype)
+        """How many times the native reference's error is allowed: 0 where `noise` says what is."""
+        return reference_multiple(self.native.dtype) if self.noise is None else 0.0
 
     @property
     def reference_relative_norm(self) -> float:
@@ -152,7 +155,8 @@ def compare_with(
 
     `candidate` has the native output's shape and dtype. `floor` replaces the dtype's norm floor (see
     `timed_floor`). `moved`, flat: how far rounding alone may move each element. Where that is beyond the
-    element's bound, the bound is ELEMENT_MULTIPLE times as far, and the element is left out of the norm.
+    element's bound, the bound is ELEMENT_MULTIPLE times as far, and the element is left out of the norm if it
+    is within that. The yardstick's `noise` does the same.
     `wrong` is at least 1 whenever the output is not acceptable: where no single element is wrong but the
     whole is, in norm, it is 1 and `first_bad` is None.
     """
@@ -269,21 +273,23 @@ class _Worst:
             widest = (scale * (ELEMENT_MULTIPLE * stick.room.floor)).clamp_(max=stick.room.largest)
             bound = torch.maximum(bound, widest)
         loose = None
-        if moved is not None:
-            far = moved[start : start + CHUNK]
-            loose = far > bound
-            bound = torch.where(loose, ELEMENT_MULTIPLE * far, bound)
+        for each in (stick.noise, moved):
+            if each is not None:
+                far = each[start : start + CHUNK]
+                loose = far > bound if loose is None else loose | (far > bound)
+                bound = torch.where(far > bound, ELEMENT_MULTIPLE * far, bound)
         if stick.all_finite and math.isfinite(squared):
             bad = error > bound
         else:
             bad = self._careful(part, sure, error, bound)
             error.nan_to_num_(0.0, 0.0, 0.0)
             squared = float(error.square().sum())
+        self.max_abs = max(self.max_abs, float(error.max()))
         if loose is not None:
-            squared = float(error.masked_fill(loose, 0.0).square().sum())
+            error.masked_fill_(loose & ~bad, 0.0)
+            squared = float(error.square().sum())
         self.error_squared += squared
         self.wrong += int(bad.sum())
-        self.max_abs = max(self.max_abs, float(error.max()))
         self.max_rel = max(self.max_rel, float(error.div_(scale).nan_to_num_(0.0, 0.0, 0.0).max()))
         if self.first is None and bool(bad.any()):
             place = int(bad.nonzero()[0])

@@ -11,9 +11,10 @@ import torch
 from kernelproof.contestant import loop
 from kernelproof.referee.correctness import comparing, tolerance
 from kernelproof.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
+from kernelproof.referee.correctness.noise import loosened, yardsticks
 from kernelproof.referee.correctness.outputs import ReferenceOutputs, compare, may_hold_indices, run_reference
 from kernelproof.referee.correctness.plain_tolerance import Arithmetic, Inputs
-from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of, truth
+from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.types import ErrorStatistics
 
 GROSS = ("constant", "sparse")
@@ -82,6 +83,7 @@ class Oracle:
         self.open_indices = False
         """Whether an output seen so far is indices that torch does not settle."""
         self._farthest: dict[int, float] = {}
+        self._noise: dict[int, float] = {}
         self._arithmetic = Arithmetic(loaded, model)
         self._device, self._numerics = device, numerics
         self._indexed = may_hold_indices(form)
@@ -105,21 +107,18 @@ class Oracle:
         native: ReferenceOutputs | None = None,
         forgiving: bool = False,
     ) -> Expected:
-        """With what each output is held against. Integers are equal or wrong and need no float64 twin."""
+        """With what each output is held against."""
         native = native or self.native(arguments, seed)
-        outputs = native.outputs
-        exact: list[torch.Tensor | None] = [None] * len(outputs)
-        if any(t.is_floating_point() or t.is_complex() for t in outputs):
-            value = truth(self.loaded, self.model, arguments, seed)
-            if value is not None:
-                exact = [*outputs_of(value, self._device)]
-        sticks = [comparing.yardstick(mine, sure) for mine, sure in zip(outputs, exact, strict=True)]
+        sticks = yardsticks(self.loaded, self.model, arguments, seed, native.outputs, self._device)
         if name in FEW_LARGE:
             shares = [tolerance.few_large_slack(stick.native.dtype) for stick in sticks]
             sticks = [replace(s, slack=share * s.truth_norm) for s, share in zip(sticks, shares, strict=True)]
         if not forgiving:
             for output, stick in enumerate(sticks):
-                if stick.has_truth and stick.rms > 0.0 and stick.native.itemsize > 2:
+                if stick.noise is not None:
+                    usual = float(stick.noise.median())
+                    self._noise[output] = max(usual, self._noise.get(output, 0.0))
+                elif stick.has_truth and stick.rms > 0.0 and stick.native.itemsize > 2:
                     far = stick.reference_max / stick.rms
                     self._farthest[output] = max(far, self._farthest.get(output, 0.0))
         return Expected(name, arguments, seed, native, sticks, forgiving)
@@ -127,9 +126,16 @@ class Oracle:
     def beside(self, output: int, native: torch.Tensor) -> comparing.Yardstick:
         """The yardstick of an output where only the native result is known. One element of that result may
         be off as far, in proportion to all, as any was on the inputs drawn so far. The same holds for the
-        compared output. (Errors of narrow outputs are their own rounding, which the floors include.)"""
+        compared output. (Errors of narrow outputs are their own rounding, which the floors include.) What was
+        rounding noise may be as large again."""
         stick = comparing.yardstick(native, None)
+        if self.noisy(output):
+            return loosened(stick, torch.full_like(stick.native, self._noise[output], dtype=torch.float64))
         return replace(stick, reference_max=2 * self._farthest.get(output, 0.0) * stick.rms)
+
+    def noisy(self, output: int) -> bool:
+        """Whether an output was rounding noise on inputs drawn so far."""
+        return output in self._noise
 
     def multiplies(self, expected: Expected) -> bool:
         """Whether the reference has a product there that a tensor core could do."""

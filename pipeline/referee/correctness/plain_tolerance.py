@@ -60,11 +60,14 @@ class Arithmetic:
         if not all(_within_reach(stick, each, widest) for stick, each in zip(sticks, found, strict=True)):
             return None
         outputs, seen = self._outputs(at, coarse=None)
-        if outputs is None or (drawn and not self._know_ends(at, sticks, seen.count)):
+        sized = any(each.wrong and stick.noise is None for stick, each in zip(sticks, found, strict=True))
+        if outputs is None or (drawn and sized and not self._know_ends(at, sticks, seen.count)):
             return None
         widened = list(sticks)
         for number, (stick, each, plain) in enumerate(zip(sticks, found, outputs, strict=True)):
-            if each.wrong:
+            if each.wrong and stick.noise is not None:
+                widened[number] = _noisier(stick, plain, stick.noise)
+            elif each.wrong:
                 ceiling = min(widest, self._ends.get(number, widest)) if drawn else widest
                 widened[number] = replace(stick, room=_room(stick, plain, ceiling))
         return widened
@@ -123,7 +126,19 @@ def _within_reach(stick: Yardstick, found: ErrorStatistics, ceiling: float) -> b
         return True
     if stick.native.dtype != torch.float32 or not stick.has_truth or found.nan or not stick.all_finite:
         return False
+    if stick.noise is not None:
+        return True
     return found.relative_norm <= ceiling and found.max_rel <= tolerance.ELEMENT_MULTIPLE * ceiling
+
+
+def _noisier(stick: Yardstick, plain: torch.Tensor, noise: torch.Tensor) -> Yardstick:
+    """The yardstick of an output that is noise, with as much of it as plain arithmetic makes."""
+    if plain.dtype != torch.float32 or plain.shape != stick.shape:
+        return stick
+    error = (plain.reshape(-1).double() - stick.exact).masked_fill_(noise == 0.0, 0.0).abs_()
+    share = tolerance.PLAIN_MULTIPLE / tolerance.ELEMENT_MULTIPLE
+    far = share * float(error.nan_to_num_(0.0, 0.0, 0.0).max())
+    return replace(stick, noise=torch.where(noise > 0.0, noise.clamp(min=far), noise))
 
 
 def _room(stick: Yardstick, plain: torch.Tensor, ceiling: float) -> Room | None:

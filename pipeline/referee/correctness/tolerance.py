@@ -63,6 +63,21 @@ The same numbers name a result's error class: `fp32-equivalent` within the float
 2^-9, `half-class` within 2^-6 (one bfloat16 product has sqrt(2) * 2^-8 / sqrt(3) = 3e-3, five times that),
 `worse` beyond. The first N in this order that holds for the norm, and 6 N for every element, gives the class.
 
+Noise. Where terms cancel, rounding is all that is left of an output: the mean of a group norm is 1e-17 in t,
+1e-8 in r, and another 1e-8 in every c. Neither ||t|| nor r is a scale there. So where r is UNBELIEVABLE far
+from t, or t says nothing of rounding (float64, zeros), the native reference runs NOISE_RUNS times more, with
+every input and weight moved by one rounding. With d_i the most that this moves element i, and no less than it
+moves half of all elements, the output is noise if
+
+    8 ||d|| >= ||t||   and   |r_i - t_i| <= 6 d_i,  or within N where 6 N max(|t_i|, rms(t)) is more than d_i
+
+and c is held to the second. M ||r - t|| is left out, as one number may be near its truth by luck; the largest
+of eight moves is so small that another number of its kind is refused only twice in a million. A float32
+candidate that errs more may do so by P max|p - t| where an element is noise: one running sum of 5e5
+normalised terms leaves 1e-6 of their mean. No C bounds that, since nothing tells TF32 from float32 in noise;
+but 1e-3 is refused. Zeros pass: they are the exact result. A twin that is far for another reason (a state,
+draws of its own) is not believed, and r is the truth.
+
 Norms and rms are relative to the output itself, so small outputs (a softmax over 65,536 elements) are
 judged as strictly as large ones: zeros have a relative error of 1. Only where the truth is nothing but zeros
 is there no size to be relative to (a SiLU far below zero, of which a kernel that keeps its exponent in range
@@ -90,7 +105,10 @@ COARSE_DISTANCE = 2.0
 COARSE_STEPS = 64
 """Operators of a reference that are tried with coarse operands; one with more gets no room."""
 UNBELIEVABLE = 1000.0
-"""A float64 twin this many floors away from the native result (5 % for float32) is not its twin."""
+"""A float64 twin this many floors away from the native result (5 % for float32) is not its twin, unless both
+are rounding noise."""
+NOISE_RUNS = 8
+"""Runs of the native reference with inputs and weights that are moved by a rounding."""
 VANISHING = 2.0**-32
 """Stands for the root mean square of a truth that is zero everywhere: one element may be 7e-14 in float32."""
 NORM_FLOOR: dict[torch.dtype, float] = {
@@ -115,7 +133,7 @@ def policy_sha256() -> str:
     classes = [TF32_FLOOR, HALF_FLOOR]
     multiples = [REFERENCE_MULTIPLE, NARROW_MULTIPLE, ELEMENT_MULTIPLE, PLAIN_MULTIPLE, PLAIN_CEILING]
     coarse = [COARSE_DISTANCE, COARSE_STEPS]
-    others = [UNBELIEVABLE, VANISHING, COARSE_FLOOR, NORMWISE_ROUNDOFFS]
+    others = [UNBELIEVABLE, NOISE_RUNS, VANISHING, COARSE_FLOOR, NORMWISE_ROUNDOFFS]
     return sha256_json([*multiples, *others, floors, classes, coarse])
 
 
