@@ -92,14 +92,14 @@ def _as_noise(stick: Yardstick, exact: torch.Tensor | None, moved: torch.Tensor)
     # Beside noise of 1e-8 a truth of 1e-17 is no size to be relative to.
     size = max(found.truth_norm, found.reference_norm)
     found = replace(found, truth_norm=size, rms=found.rms * size / found.truth_norm)
-    far = moved.clamp(min=_middle(moved))
+    far = moved.clamp(min=middle(moved))
     if float(torch.linalg.vector_norm(far)) * REFERENCE_MULTIPLE < found.truth_norm:
         return None
     noise = loosened(found, far)
     return None if compare_with(noise, stick.native, trial="noise", output=0).wrong else noise
 
 
-def _middle(moved: torch.Tensor) -> float:
+def middle(moved: torch.Tensor) -> float:
     """How far half of the elements moved. Rounding leaves one element or another as it was by chance."""
     few = moved[:: max(1, moved.numel() // CHUNK)]
     return float(few.median()) if few.numel() else 0.0
@@ -126,10 +126,10 @@ def _moves(
             parameter.data = change(parameter.data)
         return outputs_of(loaded.run(twin, mapped(arguments, change), seed), device)
 
-    far = {number: torch.zeros(_flat(native[number]).shape, device=device).double() for number in wanted}
     try:
         again = outputs(torch.clone)
         sticks = {number: yardstick(native[number], None) for number in wanted}
+        far = {number: torch.zeros_like(s.native, dtype=torch.float64) for number, s in sticks.items()}
         if any(compare_with(s, again[n], trial="again", output=n).wrong for n, s in sticks.items()):
             return {}
         for run in range(NOISE_RUNS):
@@ -145,14 +145,14 @@ def _moves(
 
 
 def _nudge(seed: int, share: float, device: torch.device) -> Any:
-    """Moves every element of a floating tensor by one rounding, a `share` of them up and the others down.
+    """Moves every element of a floating or complex tensor by one rounding, a `share` of them up, others down.
 
     Half of them each way would leave a mean as it is, and with it every rounding of what is computed from it.
     """
     generator = torch.Generator(device).manual_seed(seed)
 
     def nudged(tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_floating_point():
+        if not (tensor.is_floating_point() or tensor.is_complex()):
             return tensor.clone()
         step = torch.finfo(tensor.dtype).eps
         up = torch.rand(tensor.shape, generator=generator, device=device) < share

@@ -11,7 +11,7 @@ import torch
 from kernelproof.contestant import loop
 from kernelproof.referee.correctness import comparing, tolerance
 from kernelproof.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
-from kernelproof.referee.correctness.noise import loosened, yardsticks
+from kernelproof.referee.correctness.noise import loosened, middle, yardsticks
 from kernelproof.referee.correctness.outputs import ReferenceOutputs, compare, may_hold_indices, run_reference
 from kernelproof.referee.correctness.plain_tolerance import Arithmetic, Inputs
 from kernelproof.referee.inputs.problem import LoadedProblem
@@ -116,8 +116,7 @@ class Oracle:
         if not forgiving:
             for output, stick in enumerate(sticks):
                 if stick.noise is not None:
-                    usual = float(stick.noise.median())
-                    self._noise[output] = max(usual, self._noise.get(output, 0.0))
+                    self._noise[output] = max(middle(stick.noise), self._noise.get(output, 0.0))
                 elif stick.has_truth and stick.rms > 0.0 and stick.native.itemsize > 2:
                     far = stick.reference_max / stick.rms
                     self._farthest[output] = max(far, self._farthest.get(output, 0.0))
