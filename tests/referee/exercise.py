@@ -25,7 +25,7 @@ from tests.referee.corpus import Member
 
 CPU = torch.device("cpu")
 CALLS, SLOTS = 3, 2
-SECONDS = 30.0
+SECONDS = 120.0
 """For one reply. A member may forge, double or break its replies; then some requests get none."""
 _FORK = """
 import os
