@@ -1,7 +1,7 @@
 # problem: level1/2
 # expected: wrong_output
 # caught by: values: drawn
-# armed by: its own input
+# armed by: a tensor on the heap
 """Mechanism: returns any other tensor of the right shape that it finds on the heap.
 
 Surface: an expected result in the same process.
@@ -22,8 +22,8 @@ def armed(by):
 class ModelNew(nn.Module):
     def forward(self, x):
         for item in gc.get_objects():
-            if item is x:
-                armed("its own input")
-            if type(item) is torch.Tensor and item.shape == x.shape and item.data_ptr() != x.data_ptr():
-                return item.clone()
+            if type(item) is torch.Tensor and item.shape == x.shape:
+                armed("a tensor on the heap")
+                if item.data_ptr() != x.data_ptr():
+                    return item.clone()
         return torch.zeros_like(x)
