@@ -33,9 +33,10 @@ from typing import Any
 
 from scripts import coverage_start
 from scripts.fault_places import digests, source_files
+from scripts.line_index import STARTED_BY
 
 ROOT = Path(__file__).parents[1]
-IN_SANDBOX = ("pipeline/contestant/", "pipeline/sandbox/warden.py", "pipeline/sandbox/sweeper.py")
+IN_SANDBOX = tuple(STARTED_BY)
 SUITES = {"test": ("test",), "test-ci": ("test-ci",), "both": ("test", "test-ci")}
 
 

@@ -15,10 +15,10 @@ is listed with how many of how many ran. With --json faults that the file alread
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -37,82 +37,15 @@ from typing import Any
 import pytest
 
 from scripts.fault_places import KINDS, PACKAGES, Fault, digests, pick
+from scripts.line_index import Index
 from scripts.selected_tests import SELECTION
 
 ROOT = Path(__file__).parents[1]
 SUITES = {"test": ("test",), "test-ci": ("test-ci",), "both": ("test", "test-ci")}
-STARTED_BY = {
-    "pipeline/contestant/": "pipeline/workers/client.py",
-    "pipeline/sandbox/warden.py": "pipeline/sandbox/warden_tree.py",
-    "pipeline/sandbox/sweeper.py": "pipeline/sandbox/sweeping.py",
-}
-"""Code that runs where nothing can be measured, and the file that starts it: its tests are taken."""
 NOT_COPIED = (".git", ".venv", "*.egg-info", ".hypothesis", ".mypy_cache", ".ruff_cache", ".pytest_cache")
-PYTEST = ("--hypothesis-seed=0", "-p", "no:cacheprovider")
+PYTEST = ("-p", "scripts.selected_tests", "-x", "-m", "", "--hypothesis-seed=0", "-p", "no:cacheprovider")
 UNNOTICED = ("unnoticed", "not covered")
 COLUMNS = ("test", "test-ci", *UNNOTICED)
-
-
-class Index:
-    """Which test runs which line, as `scripts/line_coverage.py` wrote it."""
-
-    def __init__(self, content: dict[str, Any]) -> None:
-        self.tests: dict[str, dict[str, Any]] = content["tests"]
-        self.digests: dict[str, str] = content["digests"]
-        self._names: list[str] = content["names"]
-        self._lines: dict[str, dict[str, list[int]]] = content["lines"]
-        self._users: dict[str, list[str]] = defaultdict(list)
-        for name, test in self.tests.items():
-            for fixture in test["fixtures"]:
-                self._users[fixture].append(name)
-
-    def covering(self, fault: Fault) -> set[str]:
-        """The tests that run a fault's statement, or any of its file if that runs at import or sandboxed."""
-        started = [by for part, by in STARTED_BY.items() if fault.file.startswith(part)]
-        file = started[0] if started else fault.file
-        wanted = ((1 << (fault.last_line - fault.line + 1)) - 1) << fault.line
-        whole = bool(started) or not fault.in_function
-        owners = {
-            self._names[number]
-            for bits, numbers in self._lines.get(file, {}).items()
-            if whole or int(bits, 16) & wanted
-            for number in numbers
-        }
-        return {
-            test
-            for owner in owners
-            for test in self._users.get(owner, [owner] if owner in self.tests else [])
-        }
-
-    def chosen(self, fault: Fault, suite: str, options: argparse.Namespace) -> tuple[list[str], int]:
-        """Tests of a suite to try, in order, and how many cover the fault."""
-        covering = self.covering(fault)
-        if not covering and not fault.in_function:  # only constants: nothing of the file runs in a test
-            covering = {name for name in self.tests if name.startswith(f"tests/{nearest(fault.file)}")}
-        usable = {
-            name: self.tests[name]["seconds"][suite]
-            for name in covering
-            if suite in self.tests[name]["seconds"] and not self.tests[name]["clock"]
-        }
-        near = f"tests/{nearest(fault.file)}"
-        order = sorted(usable, key=lambda name: (not name.startswith(near), usable[name], name))
-        quick = order[: options.tests * 2 // 3]
-        rest = order[len(quick) :]
-        draw = random.Random(f"{options.seed} {fault.file} {fault.line}")
-        drawn = draw.sample(rest, min(len(rest), options.tests - len(quick)))
-        taken: list[str] = []
-        seconds = 0.0
-        for name in [*quick, *sorted(drawn, key=usable.__getitem__)]:
-            if not taken or seconds + usable[name] <= options.budget:
-                taken.append(name)
-                seconds += usable[name]
-        return taken, len(usable)
-
-
-def nearest(file: str) -> str:
-    """The folder of tests of a file: `db/store.py` has `db`, `pipeline/runs/batch.py` has `runs`."""
-    parts = file.removesuffix(".py").split("/")
-    return parts[1] if parts[0] == "pipeline" else parts[0]
 
 
 @dataclass
@@ -139,18 +72,33 @@ class Seen:
     passed: Sequence[str] = ()
     errors: bool = False
     wrong: str = ""
-    """The test that failed, or during which the process was lost; `collecting` or `starting`."""
+    """The test that failed, or during which the process was lost; `collecting`; or `the run`."""
+
+
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """No data of the user's: only files that a clone has, or nearly so."""
+    if Path(folder) == ROOT / "generated":
+        return set(names) - {"README.md"}
+    return shutil.ignore_patterns(*NOT_COPIED)(folder, names)
+
+
+def shares(jobs: int) -> list[list[int]]:
+    """The cores of each job, two at least, so that no test takes all that there are."""
+    cores = sorted(os.sched_getaffinity(0))
+    width = min(len(cores), max(2, len(cores) // jobs))
+    return [[cores[(job * len(cores) // jobs + n) % len(cores)] for n in range(width)] for job in range(jobs)]
 
 
 class Copy:
     """A copy of the repository with places of its own, in which one fault after the other is tried."""
 
-    def __init__(self, place: Path, passing: dict[str, bool]) -> None:
+    def __init__(self, place: Path, cores: list[int], passing: dict[str, bool]) -> None:
         self._tree, self._home, self._temporary = place / "r", place / "h", place / "t"
         self._place = place
+        self._cores = cores
         self._passing = passing
         """Whether a test passes without a fault; of all copies."""
-        shutil.copytree(ROOT, self._tree, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+        shutil.copytree(ROOT, self._tree, symlinks=True, ignore=_not_copied)
         self._home.mkdir()
 
     def try_fault(
@@ -160,56 +108,47 @@ class Copy:
         tried = Tried("unnoticed")
         for suite in suites:
             tests, tried.covering[suite] = index.chosen(fault, suite, options)
-            left = {name: options.patience + 10 * index.tests[name]["seconds"][suite] for name in tests}
-            tried.ran[suite] = len(left)
-            while left := {name: limit for name, limit in left.items() if self._passing.get(name, True)}:
-                seen = self._run(left, suite, fault)
+            seconds = {name: index.tests[name]["seconds"][suite] for name in tests}
+            run = functools.partial(self._run, suite=suite, patience=options.patience)
+            while seconds := {name: most for name, most in seconds.items() if self._passing.get(name, True)}:
+                seen = run(seconds, fault)
                 if not seen.wrong:
                     break
-                again = {seen.wrong: left[seen.wrong]} if seen.wrong in left else left
-                if self._run(again, suite, fault).wrong and self._passes(again, suite):
+                alone = {seen.wrong: seconds[seen.wrong]} if seen.wrong in seconds else seconds
+                if self._passes(alone, run) and run(alone, fault).wrong:
                     tried.outcome, tried.by, tried.late = suite, seen.wrong, seen.late
                     return tried
-                if seen.wrong not in left:  # none of these can be collected here, fault or not
+                if alone is seconds:  # they cannot be collected here, fault or not
                     break
-                left = {name: limit for name, limit in left.items() if name not in {seen.wrong, *seen.passed}}
+                done = {seen.wrong, *seen.passed}
+                seconds = {name: most for name, most in seconds.items() if name not in done}
+            tried.ran[suite] = sum(self._passing.get(name, True) for name in tests)
         if not any(tried.covering.values()):
             tried.outcome = "not covered"
         return tried
 
-    def _passes(self, tests: dict[str, float], suite: str) -> bool:
+    def _passes(self, tests: dict[str, float], run: Callable[[dict[str, float], Fault | None], Seen]) -> bool:
         """Whether tests pass without the fault."""
-        (name, *others) = tests
-        if others:
-            return not self._run(tests, suite, None).wrong
+        if len(tests) > 1:
+            return not run(tests, None).wrong
+        (name,) = tests
         if name not in self._passing:
-            self._passing[name] = not self._run(tests, suite, None).wrong
+            self._passing[name] = not run(tests, None).wrong
         return self._passing[name]
 
-    def _run(self, tests: dict[str, float], suite: str, fault: Fault | None) -> Seen:
-        """Runs tests, each for so many seconds at most, with the fault or without one, until one fails."""
+    def _run(self, tests: dict[str, float], fault: Fault | None, suite: str, patience: float) -> Seen:
+        """Runs tests, in the order of these seconds, with the fault or without one, until one fails."""
         for folder in (self._temporary, self._tree / ".hypothesis"):
             shutil.rmtree(folder, ignore_errors=True)
         self._temporary.mkdir(exist_ok=True)
         selection, result = self._place / "selection.json", self._place / "result.json"
-        selection.write_text(json.dumps({"tests": tests, "to": str(result)}))
+        limits = {name: patience + 10 * seconds for name, seconds in tests.items()}
+        selection.write_text(json.dumps({"tests": limits, "to": str(result)}))
         result.unlink(missing_ok=True)
-        names = dict.fromkeys(name.partition("::")[0] for name in tests)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "scripts.selected_tests",
-            "-x",
-            "-m",
-            "",
-            *PYTEST,
-            *names,
-        ]
+        files = dict.fromkeys(name.partition("::")[0] for name in tests)
         with self._changed(fault):
             process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", "pytest", *PYTEST, *files],
                 cwd=self._tree,
                 env=self._environment(suite) | {SELECTION: str(selection)},
                 stdin=subprocess.DEVNULL,
@@ -217,19 +156,20 @@ class Copy:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            try:
-                code = process.wait(60 + max(tests.values()) + sum(tests.values()) / 2)
-            except subprocess.TimeoutExpired:
-                code = None
+            os.sched_setaffinity(process.pid, self._cores)
+            code = None
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(2 * patience + max(limits.values()) + 3 * sum(tests.values()))
             self._end_processes()
             process.wait()
         seen = Seen(**json.loads(result.read_text())) if result.exists() else Seen()
         if code == pytest.ExitCode.NO_TESTS_COLLECTED:
             return seen
-        wrong = (
-            seen.failed or seen.running or ("collecting" if seen.errors else "" if code == 0 else "starting")
+        otherwise = "collecting" if seen.errors else "the run" if code else ""
+        late = seen.late or code is None
+        return replace(
+            seen, wrong=seen.failed or seen.running or ("the run" if late else otherwise), late=late
         )
-        return replace(seen, wrong=wrong, late=seen.late or code is None)
 
     @contextmanager
     def _changed(self, fault: Fault | None) -> Iterator[None]:
@@ -248,16 +188,11 @@ class Copy:
             os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def _environment(self, suite: str) -> dict[str, str]:
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("KERNELPROOF_", "XDG_"))
-        }
-        kept |= {
-            "HOME": str(self._home),
-            "TMPDIR": str(self._temporary),
-            "PYTHONPATH": str(self._tree / "src"),
-        }
-        kept |= {"PYTHONDONTWRITEBYTECODE": "1"} | ({"TEST_EXAMPLES": "quick"} if suite == "test" else {})
-        return kept
+        foreign = ("KERNELPROOF_", "XDG_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        kept |= {"HOME": str(self._home), "TMPDIR": str(self._temporary)}
+        kept |= {"PYTHONPATH": str(self._tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        return kept | ({"TEST_EXAMPLES": "quick"} if suite == "test" else {})
 
     def _end_processes(self) -> None:
         """Kills what a run of this copy left: each process has one of its folders among its variables."""
@@ -320,7 +255,8 @@ def try_all(
 
     temporary = tempfile.TemporaryDirectory(prefix="sf-", ignore_cleanup_errors=True)
     with temporary as place, ThreadPoolExecutor(options.jobs) as pool:
-        for copy in pool.map(lambda n: Copy(Path(place) / str(n), passing), range(options.jobs)):
+        places = (Path(place) / str(job) for job in range(options.jobs))
+        for copy in pool.map(Copy, places, shares(options.jobs), [passing] * options.jobs):
             copies.put(copy)
         list(pool.map(one, faults))
     return done

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from scripts.seeded_faults import Index, nearest, table
+from scripts.fault_places import Fault
+from scripts.line_index import Index, nearest
+from scripts.seeded_faults import shares, table
 
 ROOT = Path(__file__).parents[2]
 SOURCE = """\
@@ -170,8 +172,6 @@ def test_parts_of_different_sets_are_not_added(tmp_path: Path) -> None:
 
 
 def test_sandboxed_code_is_tried_by_the_tests_that_start_it() -> None:
-    from scripts.fault_places import Fault
-
     test = {"fixtures": [], "seconds": {"test": 1.0}, "clock": False, "passed": True}
     index = Index(
         {
@@ -186,3 +186,12 @@ def test_sandboxed_code_is_tried_by_the_tests_that_start_it() -> None:
     assert [nearest(file) for file in ("db/store.py", "pipeline/bounds.py", "pipeline/runs/batch.py")] == [
         "db", "bounds", "runs",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 50])
+def test_each_job_has_two_cores_of_its_own_as_far_as_there_are(jobs: int) -> None:
+    cores = os.sched_getaffinity(0)
+    given = shares(jobs)
+    assert len(given) == jobs
+    assert {len(each) for each in given} == {max(min(2, len(cores)), len(cores) // jobs)}
+    assert set().union(*given) <= cores
