@@ -14,7 +14,7 @@ from tests.extraction.programs import CLASS, CUDA, EXTENSION, GOOD, IMPORTS, REF
 
 @dataclass(frozen=True)
 class Case:
-    """An answer with what must come of it: a program (`source`) or a status, and the warnings to be seen."""
+    """An answer with what must come of it: a program (`source`) or a status, and all its warnings."""
 
     name: str
     text: str | None
@@ -92,11 +92,17 @@ HARMONY = (
 
 CASES = [
     yes("case01_draft_inside_think", f"<think>\nTry:\n{DRAFT}</think>\n\n{FINAL}", "thinking_removed"),
-    yes("case02_closer_without_opener", f"Try:\n{DRAFT}</think>\n{FINAL}", "missing_think_opener"),
+    yes(
+        "case02_closer_without_opener",
+        f"Try:\n{DRAFT}</think>\n{FINAL}",
+        "missing_think_opener",
+        "thinking_removed",
+    ),
     yes(
         "case02_closer_after_unclosed_draft",
         f"Try:\n```python\n{SECOND}\n</think>\n{FINAL}",
         "thinking_removed",
+        "missing_think_opener",
     ),
     no("case03_unclosed_think", f"<think>\nTry:\n{DRAFT}", Status.TRUNCATED, "unclosed_thinking"),
     no(
@@ -111,20 +117,45 @@ CASES = [
         "thinking_removed",
     ),
     yes("case04_attributed_think", f'<think duration="3s">\n{DRAFT}</think>\n{FINAL}', "thinking_removed"),
-    yes("case04_think_mentioned_in_thinking", f"<think>\nThe <think> tag.\n{DRAFT}</think>\n{FINAL}"),
+    yes(
+        "case04_think_mentioned_in_thinking",
+        f"<think>\nThe <think> tag.\n{DRAFT}</think>\n{FINAL}",
+        "thinking_removed",
+    ),
     yes("case04_think_inside_a_string_survives", f"Here:\n{fence(IN_STRING)}", source=IN_STRING),
     yes("case04_think_inside_a_string_survives_unfenced", IN_STRING, source=IN_STRING),
     no("case05_reasoning_apart_content_none", None, Status.EMPTY, "empty_content", reasoning="Let me see."),
-    no("case05_code_in_the_reasoning_apart", None, Status.NO_CODE, "code_only_in_reasoning", reasoning=FINAL),
+    no(
+        "case05_code_in_the_reasoning_apart",
+        None,
+        Status.NO_CODE,
+        "code_only_in_reasoning",
+        "empty_content",
+        reasoning=FINAL,
+    ),
     no("case05_nothing_at_all", " \n", Status.EMPTY, "empty_content"),
-    no("case05_nothing_but_thinking", "<think>Let me see.</think>\n", Status.EMPTY, "thinking_removed"),
-    no("case06_empty_content_finish_length", "", Status.TRUNCATED, "empty_content", finish="length"),
+    no(
+        "case05_nothing_but_thinking",
+        "<think>Let me see.</think>\n",
+        Status.EMPTY,
+        "thinking_removed",
+        "empty_content",
+    ),
+    no(
+        "case06_empty_content_finish_length",
+        "",
+        Status.TRUNCATED,
+        "empty_content",
+        "finish_reason: length",
+        finish="length",
+    ),
     no("case07_code_only_in_reasoning", "Done.", Status.NO_CODE, "code_only_in_reasoning", reasoning=FINAL),
     no(
         "case07_code_only_in_thinking",
         f"<think>{FINAL}</think>Done.",
         Status.NO_CODE,
         "code_only_in_reasoning",
+        "thinking_removed",
     ),
     yes("case08_harmony_markers", HARMONY, "channels_removed"),
     yes(
@@ -164,12 +195,19 @@ CASES = [
     yes("case13_fence_after_a_bullet", f"- ```python\n{INDENTED}  ```\n"),
     yes("case14_unclosed_fence_complete_code", f"Here:\n```python\n{GOOD}", "unclosed_fence"),
     no("case15_unclosed_fence_cut_in_a_string", f"Here:\n```python\n{CUT}", Status.TRUNCATED),
-    no("case15_the_server_cut_it_in_a_string", f"```python\n{CUT}", Status.TRUNCATED, finish="length"),
+    no(
+        "case15_the_server_cut_it_in_a_string",
+        f"```python\n{CUT}",
+        Status.TRUNCATED,
+        "finish_reason: length",
+        finish="length",
+    ),
     yes("case15_nobody_says_it_was_cut", f"```python\n{CUT}", "unclosed_fence", "does_not_parse", source=CUT),
     no(
         "case15_cut_after_the_class",
         f"```python\n{IMPORTS}{CLASS}{EXTENSION[:200]}",
         Status.TRUNCATED,
+        "finish_reason: length",
         finish="length",
     ),
     no(
@@ -177,9 +215,10 @@ CASES = [
         f"```python\n{GOOD}",
         Status.TRUNCATED,
         "unclosed_fence",
+        "finish_reason: length",
         finish="length",
     ),
-    no("case15_cut_without_a_fence", CUT, Status.TRUNCATED, finish="length"),
+    no("case15_cut_without_a_fence", CUT, Status.TRUNCATED, "finish_reason: length", finish="length"),
     yes("case15_a_whole_text_that_nobody_cut", CUT, "does_not_parse", source=CUT),
     yes("case16_stray_closer_no_opener", f"{GOOD}```\n{UNFENCED_REST}", "opened_without_fence"),
     yes("case17_closer_followed_by_prose", f"```python\n{GOOD}``` {UNFENCED_REST}"),
@@ -264,16 +303,28 @@ CASES = [
         source=FROM_FILE,
     ),
     yes("case24_edit_without_imports_after", f"{FINAL}{fence(EDIT)}", "later_version_incomplete"),
-    yes("case24_edit_of_forward_after", f"{fence(LAZY)}{fence(IMPORTS + EDIT)}", source=LAZY),
+    yes(
+        "case24_edit_of_forward_after",
+        f"{fence(LAZY)}{fence(IMPORTS + EDIT)}",
+        "later_version_incomplete",
+        source=LAZY,
+    ),
     yes("case24_edit_in_a_loose_fence_after", f"{fence(LAZY)}Then:\n```python {EDIT}```\n", source=LAZY),
     yes("case25_reference_echoed", f"Given:\n{fence(REFERENCE)}Mine:\n{FINAL}", "reference_echoed"),
     yes("case25_reference_in_the_same_block", fence(BOTH), "reference_echoed", source=BOTH),
     no("case25_only_the_reference", fence(REFERENCE), Status.NO_CODE),
     yes("case26_comment_only_block_after", f"{FINAL}{fence('# class ModelNew: see above' + chr(10))}"),
-    yes("case26_placeholder_after", f"{FINAL}{fence(PLACEHOLDER)}", "placeholder_skipped"),
-    yes("case26_partial_after", f"{FINAL}{fence(PARTIAL)}", "placeholder_skipped"),
+    yes(
+        "case26_placeholder_after",
+        f"{FINAL}{fence(PLACEHOLDER)}",
+        "placeholder_skipped",
+        "later_version_incomplete",
+    ),
+    yes(
+        "case26_partial_after", f"{FINAL}{fence(PARTIAL)}", "placeholder_skipped", "later_version_incomplete"
+    ),
     no("case26_only_a_placeholder", fence(PLACEHOLDER), Status.NO_CODE, "placeholder_skipped"),
-    yes("case26_pseudocode_after", f"{FINAL}{fence(PSEUDO, '')}"),
+    yes("case26_pseudocode_after", f"{FINAL}{fence(PSEUDO, '')}", "later_version_incomplete"),
     yes("case27_no_fences", GOOD),
     yes(
         "case27_no_fences_between_prose",
@@ -299,6 +350,9 @@ CASES = [
     yes("case34_under_main_guard", fence(GUARDED), "model_new_not_top_level", source=GUARDED),
     yes("case34_nested_in_a_function", fence(NESTED), "model_new_not_top_level", source=NESTED),
     yes("case35_top_level_test_code", fence(TEST_CODE), source=TEST_CODE),
+    yes(
+        "case36_heading_trimmed", fence(f"{GOOD}\nExplanation\n{UNFENCED_REST}"), "trimmed_trailing_lines: 2"
+    ),
     yes("case36_trailing_line_trimmed", fence(GOOD + UNFENCED_REST), "trimmed_trailing_lines: 1"),
     yes(
         "case36_trim_is_bounded",
@@ -308,13 +362,22 @@ CASES = [
     ),
     yes("case37_one_megabyte", f"{'Some prose about it. ' * 50_000}\n{FINAL}"),
     yes("case38_nul_bytes", FINAL.replace("class", "cl\0ass"), "normalised: nul"),
-    yes("case39_explanation_before_and_after", f"Plan.\n<think>\n{DRAFT}</think>\nSo:\n{FINAL}Fast."),
+    yes(
+        "case39_explanation_before_and_after",
+        f"Plan.\n<think>\n{DRAFT}</think>\nSo:\n{FINAL}Fast.",
+        "thinking_removed",
+    ),
     yes(
         "case39_second_answer_after_thinking",
         f"{DRAFT}<think>\nWrong.\n</think>\n{FINAL}",
         "second_version_wins",
+        "thinking_removed",
     ),
-    yes("case39_answer_before_thinking_only", f"{FINAL}\n<think>\nAll good?\n{DRAFT}</think>\nThat is it."),
+    yes(
+        "case39_answer_before_thinking_only",
+        f"{FINAL}\n<think>\nAll good?\n{DRAFT}</think>\nThat is it.",
+        "thinking_removed",
+    ),
 ]
 
 
@@ -326,7 +389,10 @@ def test_case(case: Case) -> None:
     assert (extraction.candidate.source.rstrip() if extraction.candidate else None) == (
         case.source.rstrip() if case.source is not None else None
     )
-    assert set(case.warnings) <= set(extraction.warnings) | {w.partition(":")[0] for w in extraction.warnings}
+    kinds = (
+        warning if warning in case.warnings else warning.partition(":")[0] for warning in extraction.warnings
+    )
+    assert sorted(kinds) == sorted(case.warnings)
 
 
 def test_all_39_cases_are_here() -> None:

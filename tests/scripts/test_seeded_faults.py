@@ -191,7 +191,7 @@ def test_sandboxed_code_is_tried_by_the_tests_that_start_it() -> None:
 @pytest.mark.parametrize("jobs", [1, 2, 3, 50])
 def test_each_job_has_two_cores_of_its_own_as_far_as_there_are(jobs: int) -> None:
     cores = os.sched_getaffinity(0)
-    given = shares(jobs)
-    assert len(given) == jobs
-    assert {len(each) for each in given} == {max(min(2, len(cores)), len(cores) // jobs)}
-    assert set().union(*given) <= cores
+    widths = shares(jobs)
+    assert len(widths) == jobs
+    assert {len(each) for each in widths} == {max(min(2, len(cores)), len(cores) // jobs)}
+    assert set().union(*widths) <= cores
