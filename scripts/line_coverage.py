@@ -87,7 +87,8 @@ def started_everywhere(run: Path) -> Iterator[None]:
     file = str(coverage_start.__file__)
     code = f"g = dict(__file__={file!r}, __name__='coverage_start'); exec(open(g['__file__']).read(), g)"
     code += f"; g['begin'](g['Path']({str(run)!r}))"
-    pth = Path(sysconfig.get_paths()["purelib"]) / f"{run.name}.pth"
+    # The last to be read: coverage.py may lie in a folder that another such file adds.
+    pth = Path(sysconfig.get_paths()["purelib"]) / f"zz-{run.name}.pth"
     pth.write_text(f"import os; os.access({str(run / 'data')!r}, os.W_OK) and exec({code!r})\n")
     try:
         yield
