@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a question about scores needs none of them, and they take t
     from alembic.config import Config
     from sqlalchemy.orm import Session
 
-HEAD = "0015_held"
+HEAD = "0016_unresolved_because"
 """The newest migration: what this program reads and writes."""
 SAY_S = 3.0
 """After so long a wait for a lock it is said that there is one."""

@@ -364,6 +364,9 @@ class Measurement(Base):
     speedup_low: Mapped[float] = number("Lower end of the speedup's 95 % interval, which ranks.")
     speedup_high: Mapped[float] = number("Upper end of the speedup's 95 % interval.")
     pace: Mapped[str] = symbol("`faster`, `same`, `slower` or `unresolved`.")
+    unresolved_because: Mapped[str | None] = words(
+        "Why the pace is unresolved; NULL where it is not, and in rows of policy 2 and before."
+    )
     resolution: Mapped[float] = number("Smallest relative difference that the measurement claims.")
     aa_spread: Mapped[float] = number("Baseline against itself: half-width of the interval, as a fraction.")
     host_ms: Mapped[float] = number("Time of one candidate call by the referee's own clock alone.")

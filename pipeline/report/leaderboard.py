@@ -97,8 +97,8 @@ def remarks(board: Leaderboard) -> list[str]:
     if unresolved := _unresolved(board):
         said.append(
             f"{unresolved} of unresolved pace: the times vary too much for a claim, so the speedup counts as "
-            "1 at most. On a quieter machine, kernelproof rejudge RUN --again measures again; --seconds 20 "
-            "takes more time for it."
+            "1 at most. kernelproof show ATTEMPT says why. On a quieter machine, kernelproof rejudge RUN "
+            "--again measures again; --seconds 20 takes more time for it."
         )
     if counts.unfinished:
         unfinished = counted(counts.unfinished, "attempt")

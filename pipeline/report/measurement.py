@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from kernelproof.report.layout import between, pairs, percent, print_facts, scaled
-from kernelproof.types import Against, Interval, Measurement, Pace, Replayed, Roofline
+from kernelproof.types import Against, Measurement, Replayed, Roofline
 from kernelproof.wording import counted
 
 REASONS = 3
@@ -23,7 +23,7 @@ def print_measurement(m: Measurement, console: Console) -> None:
 def measurement_facts(m: Measurement) -> dict[str, str]:
     """Name and fact; empty where it was not measured."""
     return {
-        "speedup": _speedup(m.speedup, m.speedup_interval, m.pace),
+        "speedup": _speedup(m),
         "candidate": f"{m.candidate_ms:.6g} ms" + (", launch-bound" if m.launch_bound else ""),
         m.baseline: f"{m.baseline_ms:.6g} ms",
         **{f"against {a.baseline}": _against(a) for a in m.against},
@@ -40,13 +40,14 @@ def measurement_facts(m: Measurement) -> dict[str, str]:
     }
 
 
-def _speedup(speedup: float, interval: Interval, pace: Pace) -> str:
-    return f"{speedup:.3f} (95 % interval {between(interval)}): {pace}"
+def _speedup(m: Measurement | Against) -> str:
+    said = f"{m.speedup:.3f} (95 % interval {between(m.speedup_interval)}): {m.pace}"
+    return f"{said}, since {m.unresolved_because}" if m.unresolved_because else said
 
 
 def _against(a: Against) -> str:
     times = f"{a.baseline_ms:.6g} ms, measured {a.measured}"
-    return f"{_speedup(a.speedup, a.speedup_interval, a.pace)}; {times}"
+    return f"{_speedup(a)}; {times}"
 
 
 def _replayed(replayed: Replayed, baseline: str) -> str:

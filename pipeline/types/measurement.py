@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from kernelproof.types.base import FrozenRecord
 from kernelproof.types.roofline import Roofline
@@ -32,7 +33,18 @@ class Interval(FrozenRecord):
     high: float
 
 
-class Against(FrozenRecord):
+class Paced(FrozenRecord):
+    """What has a pace. Without a reason it is written as versions wrote it that gave none."""
+
+    @model_serializer(mode="wrap")
+    def _without_reason(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        if written.get("unresolved_because") is None:
+            written.pop("unresolved_because", None)
+        return written
+
+
+class Against(Paced):
     """The candidate against one more baseline, through the eager one that both were measured against."""
 
     baseline: str
@@ -42,6 +54,8 @@ class Against(FrozenRecord):
     """The baseline's time over the candidate's; above 1 the candidate is faster."""
     speedup_interval: Interval
     pace: Pace
+    unresolved_because: str | None = None
+    """Why the pace is unresolved; None where it is not, and in records of policy 2 and before."""
     measured: str
     """When this baseline was measured (UTC, ISO 8601): earlier, when it came from the cache."""
 
@@ -54,7 +68,7 @@ class Replayed(FrozenRecord):
     baseline_ms: float | None
 
 
-class Measurement(FrozenRecord):
+class Measurement(Paced):
     """Times in milliseconds for one call of forward, measured in alternating blocks."""
 
     baseline: str = "eager"
@@ -69,8 +83,11 @@ class Measurement(FrozenRecord):
     speedup_interval: Interval
     """The lower end ranks: at least this is claimed."""
     pace: Pace
+    unresolved_because: str | None = None
+    """The same."""
     resolution: float
-    """Smallest relative difference this measurement claims: max(1 %, 3 x the A/A spread seen)."""
+    """Smallest gain this measurement claims: max(1 %, 3 x the A/A spread seen). A loss above 5 % is claimed
+    in any case."""
     aa_spread: float
     """Half-width of the interval of baseline against itself, as a fraction."""
     host_ms: float

@@ -127,6 +127,7 @@ AGAINST = st.builds(
     speedup=NUMBER,
     speedup_interval=INTERVALS,
     pace=st.sampled_from(Pace),
+    unresolved_because=MAYBE_TEXT,
     measured=TEXT,
 )
 CEILINGS = st.builds(
@@ -173,6 +174,7 @@ MEASUREMENTS = st.builds(
     ),
     speedup_interval=INTERVALS,
     pace=st.sampled_from(Pace),
+    unresolved_because=MAYBE_TEXT,
     flush_bytes=COUNT,
     slots=COUNT,
     candidate_samples_ms=SAMPLES,

@@ -157,6 +157,12 @@ def test_further_baselines_have_an_interval_and_a_pace_each(store: Store, comman
     assert "against max-autotune 0.900 (95 % interval 0.890 to 0.910): slower; 0.75 ms" in printed
 
 
+def test_an_unresolved_pace_says_why(store: Store, command: Command) -> None:
+    because = "its interval holds 1"
+    printed = shown(store, command, measured(pace=Pace.UNRESOLVED, unresolved_because=because))
+    assert "): unresolved, since its interval holds 1" in printed
+
+
 @pytest.mark.parametrize(
     ("candidate", "baseline", "line"),
     [

@@ -49,7 +49,7 @@ MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
 medians are this fraction and so many times their own spread apart."""
 CLEARLY_SLOWER = 0.5
 """Below this speedup the last per cent does not matter: the fewest rounds are enough, however wide, and modes
-of the baseline decide nothing. Blocks of one call and of two may look like modes."""
+of the baseline or what disturbed it decide nothing. Blocks of one call and of two may look like modes."""
 _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02
@@ -186,18 +186,23 @@ def conclude(
     told = told or reached(fair, backend, device_spread)
     if trusted:
         told = replace(told, outer=Interval(low=told.inner, high=told.inner_interval.high))
-    logs = told.interval
+    logs, inner = told.interval, told.inner_interval.high
     if fair != list(rounds):
         # A host that was busy meanwhile slows both sides alike. So the bound may take a claim away, but it
         # does not show that the candidate is slower: the baseline as it was beside the candidate counts too.
-        beside = reached(rounds, backend, device_spread).interval
-        logs = Interval(low=logs.low, high=max(logs.high, beside.high))
+        beside = reached(rounds, backend, device_spread)
+        logs = Interval(low=logs.low, high=max(logs.high, beside.interval.high))
+        inner = max(inner, beside.inner_interval.high)
     interval = stats.exponential(logs)
     spread = stats.aa_spread([(len(r.baseline), math.log(clock.call_ms(r.baseline))) for r in rounds])
     smallest = stats.resolution(spread, device_spread)
-    pace = stats.pace(interval, smallest)
-    doubtful = logs.high > math.log(CLEARLY_SLOWER) and two_modes(rounds)
-    if doubtful or much_slowed(rounds, alone or {}) or stats.half_width(logs) > WIDEST[rigor]:
+    # The outer clock may show too little where other programs want the core, so the inner one counts as well.
+    highest = stats.exponential(Interval(low=logs.low, high=max(logs.high, inner))).high
+    pace = stats.pace(interval, smallest, highest)
+    widest = math.inf if stats.surely_slower(highest, smallest) else WIDEST[rigor]
+    doubts = _doubts(rounds, alone or {}, logs, widest)
+    because = "; ".join(filter(None, (stats.unresolved_because(interval, smallest, highest), *doubts)))
+    if doubts:
         pace = Pace.UNRESOLVED
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
     candidate = baseline * math.exp(-told.estimate)
@@ -207,6 +212,7 @@ def conclude(
         speedup=math.exp(told.estimate),
         speedup_interval=interval,
         pace=pace,
+        unresolved_because=because or None,
         resolution=smallest,
         aa_spread=spread,
         host_ms=median(map(clock.outer_call_ms, fair)),
@@ -223,6 +229,23 @@ def conclude(
         calls=tuple(len(r.candidate) for r in rounds),
         launch_bound=timing_of(backend).launches and inside < LAUNCH_BOUND_MS,
     )
+
+
+def _doubts(
+    rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], logs: Interval, widest: float
+) -> list[str]:
+    """Why these rounds tell no pace, whatever their interval says. `logs`: that interval, of log-ratios;
+    `widest`: what half of it may be."""
+    found = []
+    if logs.high > math.log(CLEARLY_SLOWER):
+        if two_modes(rounds):
+            found.append("the baseline's blocks fall into two groups")
+        if much_slowed(rounds, alone):
+            found.append("the baseline was much slower beside it than alone")
+    width = stats.half_width(logs)
+    if width > widest:
+        found.append(f"half of its interval is {100 * width:.3g} % wide, {100 * widest:.3g} % is allowed")
+    return found
 
 
 def two_modes(rounds: Sequence[Round]) -> bool:

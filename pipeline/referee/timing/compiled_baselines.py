@@ -238,12 +238,16 @@ def through_eager(kind: str, measurement: Measurement, found: Compiled) -> Again
     up = math.hypot(math.log(mine.high / measurement.speedup), math.log(found.speedup / other.low), drift)
     speedup = measurement.speedup / found.speedup
     interval = Interval(low=speedup * math.exp(-down), high=speedup * math.exp(up))
+    smallest = max(measurement.resolution, found.resolution)
+    inner = measurement.baseline_ms / (measurement.inside_ms or measurement.candidate_ms)
+    highest = interval.high * max(1.0, inner / mine.high)
     return Against(
         baseline=kind,
         baseline_ms=measurement.baseline_ms / found.speedup,
         speedup=speedup,
         speedup_interval=interval,
-        pace=stats.pace(interval, max(measurement.resolution, found.resolution)),
+        pace=stats.pace(interval, smallest, highest),
+        unresolved_because=stats.unresolved_because(interval, smallest, highest) or None,
         measured=found.measured,
     )
 

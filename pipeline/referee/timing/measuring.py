@@ -321,9 +321,9 @@ class Measuring:
         figures = {"beside_ms": beside, "alone_ms": after, "slowed_by": slowed}
         seen = f"{beside:.4g} ms beside it, {after:.4g} ms after it was gone"
         if claim.much_slowed(rounds, self.timed.alone):
-            seen = f"{seen}, in every pair of processes: something disturbed the baseline, so no pace is told"
+            seen = f"{seen}, in every pair of processes: something disturbed the baseline"
         elif claim.two_modes(rounds):
-            seen = f"{seen}: its blocks fall into two groups, so no pace is told"
+            seen = f"{seen}: its blocks fall into two groups"
         elif slowed > allowed:
             seen = f"{seen}: the speedup is counted against the faster"
         self.ledger.passed("baseline_alone", _ALONE, seen, figures)

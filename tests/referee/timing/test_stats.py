@@ -83,10 +83,65 @@ def test_what_an_interval_allows_to_say(low: float, high: float, pace: Pace) -> 
     assert stats.pace(Interval(low=low, high=high), 0.01) is pace
 
 
+SPREADS = st.floats(0, 1) | st.just(math.inf)
+
+
 @given(st.floats(0.01, 100), st.floats(1, 10))
-def test_a_noise_without_bound_resolves_nothing(low: float, factor: float) -> None:
-    found = stats.pace(Interval(low=low, high=low * factor), stats.resolution(math.inf))
-    assert found in (Pace.UNRESOLVED, Pace.SAME)
+def test_a_noise_without_bound_shows_nothing_to_be_faster(low: float, factor: float) -> None:
+    assert stats.pace(Interval(low=low, high=low * factor), stats.resolution(math.inf)) is not Pace.FASTER
+
+
+@given(st.floats(0.001, 1), st.floats(0.5, 1.1), SPREADS)
+def test_what_is_surely_slower_is_slower_whatever_the_spread(
+    share: float, high: float, spread: float
+) -> None:
+    """`slower`: the whole interval lies below 1 less the resolution, of which at most 5 % count."""
+    resolved = min(stats.resolution(spread), stats.SAME_WITHIN)
+    found = stats.pace(Interval(low=share * high, high=high), stats.resolution(spread))
+    assert (found is Pace.SLOWER) == (high < 1 / (1 + resolved))
+
+
+@given(st.floats(0.01, 1.0), SPREADS, st.floats(1.0, 2.0))
+def test_where_one_clock_shows_no_loss_slower_has_to_exceed_the_spread(
+    high: float, spread: float, highest: float
+) -> None:
+    found = stats.pace(Interval(low=high / 2, high=high), stats.resolution(spread), highest)
+    assert (found is Pace.SLOWER) == (high < 1 / (1 + max(0.01, 3 * spread)))
+
+
+def test_a_kernel_far_below_1_is_slower_beside_a_spread_of_a_busy_minute() -> None:
+    """It was `unresolved`, since pairs of the same code had been 67 % apart."""
+    interval = Interval(low=0.068, high=0.30)
+    assert stats.pace(interval, stats.resolution(0.67)) is Pace.SLOWER
+    assert stats.unresolved_because(interval, stats.resolution(0.67)) == ""
+
+
+@given(st.floats(0.01, 10), st.floats(1, 10), SPREADS)
+def test_faster_has_to_exceed_the_spread_as_before(low: float, factor: float, spread: float) -> None:
+    smallest = stats.resolution(spread)
+    found = stats.pace(Interval(low=low, high=low * factor), smallest)
+    assert (found is Pace.FASTER) == (low > 1 + max(0.01, 3 * spread))
+
+
+@given(st.floats(0.01, 10), st.floats(1, 10), SPREADS)
+def test_only_what_is_unresolved_has_a_reason(low: float, factor: float, spread: float) -> None:
+    interval, smallest = Interval(low=low, high=low * factor), stats.resolution(spread)
+    unresolved = stats.pace(interval, smallest) is Pace.UNRESOLVED
+    assert bool(stats.unresolved_because(interval, smallest)) == unresolved
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "spread", "because"),
+    [
+        (0.9, 1.1, 0.0, "its interval holds 1"),
+        (1.2, 1.4, 0.67, "no difference below 201 % is claimed: the A/A spread is 67 %"),
+        (0.93, 0.97, 0.67, "no difference below 5 % is claimed: the A/A spread is 67 %"),
+        (1.005, 1.2, 0.0, "no difference below 1 % is claimed"),
+        (1.2, 1.4, math.inf, "there are too few rounds to know the A/A spread"),
+    ],
+)
+def test_why_an_interval_resolves_nothing(low: float, high: float, spread: float, because: str) -> None:
+    assert stats.unresolved_because(Interval(low=low, high=high), stats.resolution(spread)) == because
 
 
 @given(st.floats(-0.1, 0), st.floats(0, 0.1), st.floats(0, 0.1))
