@@ -14,7 +14,7 @@ from kernelproof.backends import backend
 from kernelproof.referee.checks.trials import Ask
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.provenance.origins import Evidence, evidence
-from kernelproof.referee.provenance.replaced import Replaced, Works, replaced
+from kernelproof.referee.provenance.replaced import CONVOLUTION, PRODUCT, Replaced, Works, replaced
 from kernelproof.referee.provenance.reports import OWN, Report, read_report
 from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
 from kernelproof.wording import counted
@@ -25,8 +25,8 @@ LIBRARY_CEILING = 0.90
 """Where nothing is known of the reference's work, a decoy kernel is recognised by times: own kernels take
 less than the one share of them, libraries more than the other."""
 OWN_AT_LEAST = 0.10
-"""Where libraries make up for all that is missing, own kernels with this share of the time are let pass: they
-arrange the work for another operator, as an own Winograd transform does for a matrix product."""
+"""Where libraries make up for a missing product by another, own kernels with this share of the time are let
+pass: they arrange the work for it, as an own Winograd transform does."""
 
 TRACE_SECONDS = 60.0
 """A traced call may take this much longer than a plain one."""
@@ -175,13 +175,12 @@ def _replaces_nothing(kernels: Kernels, found: Replaced, own: list[str], others:
     ran = f"it is right, but its own kernels ({_names(own)}) replace nothing"
     if found.nothing:
         return f"{ran}: all that the reference computes ({_names(found.still)}) still runs in libraries"
-    if found.nothing_saved and kernels.own_share is not None and kernels.own_share < OWN_AT_LEAST:
-        gone = _names(found.gone)
-        return (
-            f"{ran}, and take {kernels.own_share:.2%} of the time: in place of {gone} "
-            f"libraries do other work that takes as long ({_names(others)})"
-        )
-    return ""
+    rearranged = PRODUCT in found.gone or CONVOLUTION in found.gone
+    if found.kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
+        return ""
+    return (
+        f"{ran}: in place of {_names(found.gone)} libraries do other work of the same kind ({_names(others)})"
+    )
 
 
 def library_compute(kernels: Kernels) -> tuple[str, ...]:

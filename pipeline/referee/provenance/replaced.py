@@ -7,13 +7,15 @@ no library does for the candidate, is replaced. The rule, and what it cannot see
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from kernelproof.referee.provenance.kinds import CONVOLUTION_NAMES, PRODUCT_NAMES, Kind, Kinds, kinds_of
 from kernelproof.types import Launch, Origin
 
-MADE_UP_FOR = 0.95
-"""Other work of libraries that takes this share of the time of what is missing makes up for it."""
+MADE_UP_FOR = 0.9
+"""Other work of libraries makes up for what is missing where it is of the same kind, on this share of the
+elements; where no elements are known, in this share of the time."""
 
 AS_LONG = 0.5
 """A kernel of the same name that takes at least this share of the time does the same."""
@@ -21,11 +23,6 @@ AS_LONG = 0.5
 PRODUCT, CONVOLUTION, MOVE = "matrix products", "convolutions", "copies"
 """Operators that are one for the comparison, however they are spelled."""
 
-_PRODUCTS = re.compile(
-    r"mm|bmm|addmm|addbmm|baddbmm|matmul|linear|mv|addmv|dot|vdot|inner|addr|outer|ger|tensordot|einsum|bilinear"
-    r"|chain_matmul|scaled_mm|grouped_mm|\w*_linear|linalg_matmul|linalg_vecdot|linalg_multi_dot|addmm_activation"
-)
-_CONVOLUTIONS = re.compile(r"\w*conv(?:olution)?(?:_?(?:transpose|tbc))?[123]?d?\w*")
 _MOVES = frozenset({"clone", "copy", "to_copy", "repeat"})
 _PRODUCT_KERNELS = re.compile(r"gemm|gemv|nvjet|cutlass|\bdot_kernel|Kernel2\b|matmul", re.IGNORECASE)
 _CONVOLUTION_KERNELS = re.compile(r"fprop|dgrad|wgrad|convol|conv\dd|conv_depthwise|winograd", re.IGNORECASE)
@@ -70,10 +67,8 @@ class Replaced(NamedTuple):
     """Of all the time that the reference spends in operators."""
     outside_products: float | None
     """Of that outside of matrix products and convolutions; None where it spends none there."""
-    missing: float
-    """Milliseconds of the reference's in what libraries do not do as much of in the candidate."""
-    made_up: float
-    """Milliseconds that libraries spend in the candidate on what they do not do for the reference."""
+    kinds: tuple[Kind, ...]
+    """Kinds of the reference's work of which libraries do less in the candidate, all in all."""
     still: tuple[str, ...]
     """What libraries do as much of as for the reference."""
     gone: tuple[str, ...]
@@ -83,11 +78,6 @@ class Replaced(NamedTuple):
     def nothing(self) -> bool:
         """Whether libraries do all that they do for the reference."""
         return not self.gone
-
-    @property
-    def nothing_saved(self) -> bool:
-        """Whether other work of libraries takes as long as what is missing."""
-        return self.made_up >= MADE_UP_FOR * self.missing
 
 
 def works(
@@ -124,21 +114,46 @@ def replaced(reference: Works, candidate: Works) -> Replaced | None:
         _add(others, kind, spent._replace(elements=each * spent.calls))
     missing = {name: _missing(spent, others.get(name)) for name, spent in theirs.items()}
     if _same_kernels(reference, candidate):
-        missing = dict.fromkeys(missing, 0.0)
+        missing = dict.fromkeys(missing, Spent())
     more = {name: _more(spent, theirs.get(name)) for name, spent in others.items() if name != MOVE}
-    products = {PRODUCT, CONVOLUTION}
+    products = (PRODUCT, CONVOLUTION)
     outside = sum(spent.ms for name, spent in theirs.items() if name not in products)
-    saved_outside = sum(ms for name, ms in missing.items() if name not in products) - sum(
-        ms for name, ms in more.items() if name not in products
+    saved, saved_outside = (
+        _sum(spent for name, spent in missing.items() if name not in left_out).ms
+        - _sum(spent for name, spent in more.items() if name not in left_out).ms
+        for left_out in ((), products)
     )
     return Replaced(
-        share=_share(sum(missing.values()) - sum(more.values()), total),
+        share=_share(saved, total),
         outside_products=_share(saved_outside, outside) if outside > 0 else None,
-        missing=sum(missing.values()),
-        made_up=sum(more.values()),
-        still=tuple(name for name, ms in missing.items() if ms <= 0),
-        gone=tuple(name for name, ms in missing.items() if ms > 0),
+        kinds=_kinds_replaced(missing, more),
+        still=tuple(name for name, spent in missing.items() if spent.ms <= 0),
+        gone=tuple(name for name, spent in missing.items() if spent.ms > 0),
     )
+
+
+def _kinds_replaced(missing: Mapping[str, Spent], more: Mapping[str, Spent]) -> tuple[Kind, ...]:
+    """Kinds of what is missing that other work of libraries does not make up for."""
+    lacks = {
+        kind: _sum(spent for name, spent in missing.items() if kind in _kinds(name).needs) for kind in Kind
+    }
+    return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _made_up(kind, lack, more))
+
+
+def _made_up(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
+    """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
+    kind, and for products: one of them may be arranged as another, or as a sum of terms."""
+    able = {name: spent for name, spent in more.items() if kind in _kinds(name).does}
+    by_time = (
+        more if kind in (Kind.OTHER, Kind.PRODUCT) else {n: s for n, s in able.items() if not s.elements}
+    )
+    if _sum(by_time.values()).ms >= MADE_UP_FOR * lack.ms:
+        return True
+    return 0 < MADE_UP_FOR * lack.elements <= _sum(able.values()).elements
+
+
+def _kinds(name: str) -> Kinds:
+    return kinds_of({PRODUCT: "mm", CONVOLUTION: "convolution", MOVE: "copy"}.get(name, name))
 
 
 def _by_class(lines: Iterable[Operator]) -> dict[str, Spent]:
@@ -150,25 +165,31 @@ def _by_class(lines: Iterable[Operator]) -> dict[str, Spent]:
     return found
 
 
-def _missing(spent: Spent, found: Spent | None) -> float:
-    """Milliseconds of the reference's for what libraries do not do in the candidate.
+def _missing(spent: Spent, found: Spent | None) -> Spent:
+    """What libraries do of this for the reference, and not in the candidate.
 
     The tensors that they get show how much they do: a last sum over a few partial ones is not the
     reference's sum. Three products that became a larger one are less by that, so there the time counts too.
+    A product without the bias is a whole one.
     """
     if found is None:
-        return spent.ms
+        return spent
     done = found.elements / spent.elements if spent.elements else found.calls / spent.calls
-    if found.calls < spent.calls and spent.ms > 0:
-        done = max(done, found.ms / spent.ms)
-    return spent.ms * (1 - min(done, 1.0))
+    if found.calls < spent.calls:
+        if spent.ms > 0:
+            done = max(done, found.ms / spent.ms)
+    elif done >= MADE_UP_FOR:
+        return Spent()
+    left = 1 - min(done, 1.0)
+    return Spent(spent.calls, spent.ms * left, round(spent.elements * left))
 
 
-def _more(spent: Spent, expected: Spent | None) -> float:
-    """Milliseconds that libraries spend in the candidate beyond those for the reference."""
+def _more(spent: Spent, expected: Spent | None) -> Spent:
+    """What libraries do in the candidate beyond their work for the reference."""
     if expected is None:
-        return spent.ms
-    return max(spent.ms - expected.ms, 0.0) if spent.elements > expected.elements else 0.0
+        return spent
+    calls, ms, elements = (max(mine - other, 0) for mine, other in zip(spent, expected, strict=True))
+    return Spent(int(calls), ms, int(elements)) if elements else Spent()
 
 
 def _same_kernels(reference: Works, candidate: Works) -> bool:
@@ -181,9 +202,9 @@ def _same_kernels(reference: Works, candidate: Works) -> bool:
 
 
 def _class(base: str) -> str:
-    if _PRODUCTS.fullmatch(base):
+    if PRODUCT_NAMES.fullmatch(base):
         return PRODUCT
-    if _CONVOLUTIONS.fullmatch(base):
+    if CONVOLUTION_NAMES.fullmatch(base):
         return CONVOLUTION
     return MOVE if base in _MOVES else base
 
@@ -199,5 +220,9 @@ def _share(part: float, whole: float) -> float:
 
 
 def _add(totals: dict[str, Spent], name: str, spent: Spent) -> None:
-    before = totals.get(name, Spent())
-    totals[name] = Spent(before.calls + spent.calls, before.ms + spent.ms, before.elements + spent.elements)
+    totals[name] = _sum((totals.get(name, Spent()), spent))
+
+
+def _sum(all_spent: Iterable[Spent]) -> Spent:
+    columns = list(zip(*all_spent, strict=True))
+    return Spent(*map(sum, columns)) if columns else Spent()
