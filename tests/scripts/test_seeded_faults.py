@@ -66,13 +66,13 @@ test-ci: ; $(PYTEST) -m ci
 PLUGINS = "-p pytest_timeout -p _hypothesis_pytestplugin -p no:cacheprovider"
 
 
-def run(root: Path, script: str, *options: object) -> str:
-    """The output of a script of the small repository."""
+def run(root: Path, script: str, *options: object, code: int = 0) -> str:
+    """The output of a script of the small repository, which ends with this exit code."""
     environment = {**os.environ, "PYTHONPATH": str(root / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", f"scripts.{script}", *map(str, options)]
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +133,11 @@ def test_every_fault_ends_as_the_tests_can_tell(small: Path) -> None:
     assert "not covered: pipeline/sums.py:5: " in total
     again = run(small, "seeded_faults", *options, "--shard", "0/2", "--json", parts[0])
     assert "test_low" not in again.partition("late")[0]  # nothing is tried twice
+    with (small / "pipeline" / "sums.py").open("a") as source:
+        source.write("# changed\n")
+    assert "other lines of pipeline/sums.py: run scripts.line_coverage" in run(
+        small, "seeded_faults", *options, code=2
+    )
 
 
 def record(outcome: str, kind: str = "operator", file: str = "pipeline/runs/batch.py") -> dict[str, Any]:
