@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.evidence import merged
 from kernelproof.devices.discovery import VISIBLE, gpus
 
-BENCHMARKS = ("coverage", "kernelbench_sweep")
+BENCHMARKS = ("coverage", "kernelbench_sweep", "mutants")
 
 
 def start(

@@ -1,0 +1,157 @@
+"""Mutants and honest twins of problems, judged without timing: ``python -m benchmarks.mutants --plan FILE``
+
+First it is decided which candidates there are (`deciding`), and the decisions are kept in --plan. Then they
+are judged, those of the smallest problems first. It asserts one thing: the exit code is 1 if a twin, which is
+right by its making, was refused or accused. Run again, it goes on with what is missing in --json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from benchmarks.evidence import Book, Budget, Record, merged, parser, table
+from benchmarks.mutants.deciding import JUDGED, UNKNOWN_BYTES, decisions
+from benchmarks.mutants.judging import Judge
+from benchmarks.mutants.showing import show
+from kernelproof import backends
+from kernelproof.devices.discovery import default_backend
+from kernelproof.problems import open_suite
+from kernelproof.runs.sizes import choose_size
+from kernelproof.types import Problem, VerifySettings
+
+KEY = ("suite", "problem", "role", "row", "name")
+"""Fields that name a candidate."""
+
+
+def main() -> int:
+    """Decides and judges; or adds up what earlier runs have judged."""
+    options = _options()
+    if options.add:
+        records = merged(options.add)["records"]
+        return 0 if show(records) else 1
+    suite = open_suite(options.suite)
+    problems = suite.select(options.select) if options.select else suite.problems()
+    backend = options.backend or default_backend()
+    size = choose_size(options.size, backend, problems)
+    plan = _plan(options, problems, size)
+    if options.list:
+        _listed(plan)
+        return 0
+    book = Book.open(options, "mutants")
+    settings = VerifySettings(
+        backend=backend,
+        size=size,
+        own_kernel=False,
+        trials=options.trials,
+        measure=False,
+        call_seconds=options.problem_seconds,
+        load_seconds=options.problem_seconds,
+    )
+    _judge(options, book, plan, {problem.id: problem for problem in problems}, settings)
+    return 0 if show(book.records) else 1
+
+
+def _judge(
+    options: argparse.Namespace,
+    book: Book,
+    plan: Sequence[Record],
+    problems: dict[str, Problem],
+    settings: VerifySettings,
+) -> None:
+    budget = Budget(options.seconds_budget)
+    done = {_key(record) for record in book.records}
+    wanted = [record for record in options.share.of(_smallest_first(plan)) if _key(record) not in done]
+    wanted = [record for record in wanted if record["problem"] in problems]
+    with Judge(settings) as judge:
+        book.environment = judge.environment.model_dump(mode="json")
+        for number, record in enumerate(wanted):
+            if record["decision"] in JUDGED:
+                if not budget.allows_another():
+                    book.left = sum(each["decision"] in JUDGED for each in wanted[number:])
+                    break
+                record |= {"verdict": judge.verdict(problems[record["problem"]], record)}
+                budget.note(record["verdict"].get("seconds", 0.0))
+                status = record["verdict"]["status"]
+                print(
+                    f"{record['problem']} {record['role']} {record['row']} ({record['name']}): {status}",
+                    flush=True,
+                )
+            book.add(record)
+        else:
+            book.left = 0
+    book.write()
+
+
+def _plan(options: argparse.Namespace, problems: Sequence[Problem], size: str) -> list[Record]:
+    """The decisions on all candidates: those in the file, and those still to be made, which are added."""
+    path: Path | None = options.plan
+    plan: list[Record] = json.loads(path.read_text()) if path is not None and path.exists() else []
+    there = {(record["problem"], record["sha256"], record["size"]) for record in plan}
+    todo = [problem for problem in problems if (problem.id, problem.sha256, size) not in there]
+    if not todo:
+        return plan
+    with ProcessPoolExecutor(options.jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        for problem, records in zip(todo, pool.map(decisions, todo, [size] * len(todo)), strict=True):
+            plan += records
+            print(f"{problem.id} {problem.name}: {len(records)} candidates", flush=True)
+            if path is not None:
+                path.write_text(json.dumps(plan, indent=1) + "\n")
+    return plan
+
+
+def _smallest_first(plan: Sequence[Record]) -> list[Record]:
+    def size(record: Record) -> int:
+        there = record["extent"]
+        return int(there["slot_bytes"] + there["weight_bytes"]) if there else UNKNOWN_BYTES
+
+    return sorted(plan, key=size)
+
+
+def _key(record: Record) -> tuple[str, ...]:
+    return tuple(record[name] for name in KEY)
+
+
+def _listed(plan: Sequence[Record]) -> None:
+    decided = list(dict.fromkeys(record["decision"] for record in plan))
+    rows = Counter((record["role"], record["row"]) for record in plan if record["role"])
+    counts = Counter((record["role"], record["row"], record["decision"]) for record in plan)
+    lines = [
+        (f"{role}: {row}", total, *(counts[role, row, d] for d in decided))
+        for (role, row), total in rows.items()
+    ]
+    print(table(("kind", "candidates", *decided), lines))
+    for role in dict.fromkeys(role for role, _ in rows):
+        judged = sum(record["role"] == role and record["decision"] in JUDGED for record in plan)
+        print(f"{role}s to be judged: {judged}")
+
+
+def _options() -> argparse.Namespace:
+    options_of = parser(__doc__, "mutants.json")
+    options_of.add_argument(
+        "--suite", type=Path, help="a KernelBench checkout; the packaged problems without it"
+    )
+    options_of.add_argument("--select", nargs="*", default=[], help="only these, by id, name or glob")
+    options_of.add_argument("--backend", choices=backends.names())
+    options_of.add_argument("--size")
+    options_of.add_argument("--trials", type=int, default=VerifySettings().trials)
+    options_of.add_argument("--plan", type=Path, help="where the decisions are kept")
+    options_of.add_argument("--list", action="store_true", help="judge none; count what would be")
+    options_of.add_argument("--jobs", type=int, default=1, help="processes that decide")
+    options_of.add_argument("--problem-seconds", type=float, default=60.0, help="most for a call")
+    options_of.add_argument(
+        "--add", type=Path, nargs="+", metavar="FILE", help="judge none; add up --json of earlier runs"
+    )
+    return options_of.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

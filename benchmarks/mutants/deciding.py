@@ -1,0 +1,242 @@
+"""Which candidates are worth a verdict, decided by program: in float64, at a small size, with drawn weights.
+
+With r the reference in float64, n the native reference's own error in float32 (at least a rounding, 2^-24),
+and d what the candidate in float64 is off by, all of the same inputs:
+
+- a mutant is *equivalent* where d <= 64 * 2^-29 n: that much is float64's own rounding. Weights and inputs
+  that it leaves behind are compared as well.
+- It is *below rounding* where d <= n, in norm and at the worst element: an honest float32 program, PyTorch's
+  own, is as far off, so no judge can tell them apart by what they compute.
+- A twin is *unfair* where d is more than 1024 * 2^-29 n: it computes something else.
+
+The drawn weights are the problem's own, each moved by a normal number of half their size, so that no bias is
+zero and no scale is one. A mutant that can be seen with these but not with the problem's own is *unseen with
+its own weights*: a judge that takes weights as they are constructed cannot find it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import torch
+
+from benchmarks.mutants.recipes import TWIN, Recipe, recipes_for
+from benchmarks.mutants.sizes import Extent, execute, extent, sized, small
+from kernelproof.contestant.encoding import tensors
+from kernelproof.contestant.seeding import draws_noticed, seed_torch
+from kernelproof.referee.inputs.problem import outputs_of, upcast
+from kernelproof.types import Problem
+
+ROUNDING, RATIO = 2.0**-24, 2.0**-29
+"""Of float32; float64's over float32's."""
+EQUAL, FAIR = 64.0, 1024.0
+DRAWS = 2
+UNKNOWN_BYTES = 4 << 30
+"""What a problem is taken to hold that cannot be run without storage."""
+
+
+class Decision(StrEnum):
+    """What becomes of a candidate before it is judged."""
+
+    JUDGE = "judge"
+    OWN_WEIGHTS = "unseen with its own weights"
+    """Judged, and counted apart."""
+    EQUIVALENT = "equivalent"
+    BELOW_ROUNDING = "below rounding"
+    DRAWS = "draws random numbers"
+    UNFAIR = "unfair"
+    NOTHING = "nothing to change"
+    RAISES = "raises"
+
+
+JUDGED = (Decision.JUDGE, Decision.OWN_WEIGHTS)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one call gave, and what it left behind."""
+
+    outputs: list[torch.Tensor]
+    left: list[torch.Tensor]
+    """Weights, statistics and inputs after the call."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One draw of weights and inputs, and what the reference makes of them."""
+
+    state: dict[str, torch.Tensor]
+    inputs: list[Any]
+    seed: int
+    exact: Run
+    native: Run
+
+
+class Small:
+    """A problem at a size at which all its candidates are decided on the processor."""
+
+    def __init__(self, problem: Problem) -> None:
+        """Raises what the problem's text raises."""
+        self.problem = problem.model_copy(update={"source": small(problem)})
+        self.names = execute(self.problem.source)
+        self.fixed_dtype = False
+        """Whether the problem does not run in float64."""
+        with draws_noticed() as drawn:
+            self.own = [self._setup(0, moved=False)]
+            seed_torch(0)
+            model, inputs = self._model(self.names["Model"], self.own[0].state), self.own[0].inputs
+        with draws_noticed() as drawn, torch.no_grad():
+            model(*copy.deepcopy(inputs))
+            self.draws = drawn()
+        self.drawn = [self._setup(number, moved=True) for number in range(1, 1 + DRAWS)]
+        self.recipes = recipes_for(model, copy.deepcopy(inputs))
+
+    def decide(self, recipe: Recipe) -> tuple[Decision, str]:
+        """The decision, and what it rests on in a few words."""
+        if recipe.role == TWIN and self.draws:
+            return Decision.DRAWS, "its own draws would be others"
+        try:
+            candidate = execute(recipe.source(self.problem, {}))["ModelNew"]
+            apart = max((self._apart(candidate, setup) for setup in self.drawn), key=lambda each: each.share)
+            if recipe.role == TWIN:
+                fair = Decision.JUDGE if apart.share <= FAIR * RATIO else Decision.UNFAIR
+                return fair, str(apart)
+            if apart.share <= EQUAL * RATIO:
+                return Decision.EQUIVALENT, str(apart)
+            if apart.share <= 1 and apart.left <= EQUAL * RATIO:
+                return Decision.BELOW_ROUNDING, str(apart)
+            seen = any(self._apart(candidate, setup).share > EQUAL * RATIO for setup in self.own)
+        except Exception as error:  # whatever a changed program does
+            nothing = "nothing to change" in str(error)
+            return Decision.NOTHING if nothing else Decision.RAISES, f"{type(error).__name__}: {error}"[:200]
+        return Decision.JUDGE if seen else Decision.OWN_WEIGHTS, str(apart)
+
+    def _setup(self, seed: int, *, moved: bool) -> Setup:
+        seed_torch(1000 + seed)
+        model = self.names["Model"](*self.names["get_init_inputs"]())
+        if moved:
+            _move(model)
+        state = copy.deepcopy(model.state_dict())
+        inputs = list(self.names["get_inputs"]())
+        native = self._run(self.names["Model"], state, inputs, seed, wide=False)
+        try:
+            exact = self._run(self.names["Model"], state, inputs, seed, wide=True)
+        except RuntimeError:
+            self.fixed_dtype, exact = True, native
+        return Setup(state, inputs, seed, exact, native)
+
+    def _model(self, kind: Any, state: dict[str, torch.Tensor]) -> torch.nn.Module:
+        seed_torch(7)  # for what is no weight, such as a mask that is drawn
+        model: torch.nn.Module = kind(*self.names["get_init_inputs"]())
+        model.load_state_dict(state)
+        return model
+
+    def _run(
+        self, kind: Any, state: dict[str, torch.Tensor], inputs: list[Any], seed: int, *, wide: bool
+    ) -> Run:
+        model, inputs = self._model(kind, state), copy.deepcopy(inputs)
+        if wide:
+            model, inputs = model.double(), upcast(inputs)
+        seed_torch(seed)
+        with torch.no_grad():
+            result = model(*inputs)
+        outputs = [output.clone() for output in outputs_of(result, torch.device("cpu"))]
+        return Run(outputs, [*tensors(inputs), *model.state_dict().values()])
+
+    def _apart(self, candidate: Any, setup: Setup) -> Apart:
+        run = self._run(candidate, setup.state, setup.inputs, setup.seed, wide=not self.fixed_dtype)
+        return Apart(
+            _share(run.outputs, setup.exact.outputs, setup.native.outputs),
+            _share(run.left, setup.exact.left, setup.native.left),
+        )
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How far a candidate is off, in units of the native reference's own float32 error."""
+
+    outputs: float
+    left: float
+
+    @property
+    def share(self) -> float:
+        return max(self.outputs, self.left)
+
+    def __str__(self) -> str:
+        return f"off by {self.outputs:.2g} float32 errors" + (
+            f", state by {self.left:.2g}" if self.left else ""
+        )
+
+
+def _share(
+    seen: Sequence[torch.Tensor], exact: Sequence[torch.Tensor], native: Sequence[torch.Tensor]
+) -> float:
+    """The largest error of all, in norm or at one element, over the native one's; infinite for others."""
+    if [tensor.shape for tensor in seen] != [tensor.shape for tensor in exact]:
+        raise ValueError("another shape")
+    worst = 0.0
+    for mine, true, own in zip(seen, exact, native, strict=True):
+        if not true.is_floating_point() or not bool(torch.isfinite(true).all()):
+            same = torch.equal(mine, true) or torch.equal(mine.nan_to_num(), true.nan_to_num())
+            worst = worst if same else torch.inf
+            continue
+        error, yard = (mine - true).double().nan_to_num(torch.inf), (own - true).double()
+        for norm in (torch.linalg.vector_norm, lambda tensor: tensor.abs().amax()):
+            if true.numel():
+                unit = max(float(norm(yard)), ROUNDING * float(norm(true.double())))
+                off = float(norm(error))
+                worst = max(worst, off / unit if unit else (torch.inf if off else 0.0))
+    return worst
+
+
+def _move(model: torch.nn.Module) -> None:
+    """Moves each weight by a normal number of half their size. Statistics move too; variances stay positive."""
+    with torch.no_grad():
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            if name.endswith("running_var"):
+                tensor.mul_(torch.empty_like(tensor).uniform_(0.5, 1.5))
+            elif isinstance(tensor, torch.nn.Parameter) or name.endswith("running_mean"):
+                size = float(tensor.double().square().mean().sqrt()) if tensor.numel() else 0.0
+                tensor.add_(torch.randn_like(tensor) * (0.5 * size or 0.2))
+
+
+def decisions(problem: Problem, size: str) -> list[dict[str, Any]]:
+    """A record for each candidate of a problem, and what it holds at the size at which it is judged."""
+    there = extent(sized(problem, size))
+    common: dict[str, Any] = {
+        "suite": problem.suite,
+        "problem": problem.id,
+        "title": problem.name,
+        "sha256": problem.sha256,
+    }
+    common |= {"size": size, "extent": asdict(there) if there else None}
+    try:
+        decided = Small(problem)
+    except Exception as error:  # a problem that does not run on a processor
+        why = f"{type(error).__name__}: {error}"[:200]
+        return [common | {"role": "", "row": "", "name": "", "call": "", "decision": "raises", "why": why}]
+    records, parts = [], False
+    for recipe in decided.recipes:
+        halves = recipe.row == "the batch in two parts"
+        if halves and parts:  # one way to divide the batch is enough
+            continue
+        decision, why = decided.decide(recipe)
+        if decision in JUDGED and recipe.row == "another axis":
+            decision, why = _fits(recipe, problem, size, there, decision, why)
+        parts |= halves and decision in JUDGED
+        records.append(common | asdict(recipe) | {"decision": decision.value, "why": why})
+    return records
+
+
+def _fits(
+    recipe: Recipe, problem: Problem, size: str, there: Extent | None, decision: Decision, why: str
+) -> tuple[Decision, str]:
+    """The decision, unless lengths that are equal at the small size alone made it."""
+    changed = extent(recipe.source(problem, problem.sizes[size]), "ModelNew")
+    if there is not None and (changed is None or changed.shapes != there.shapes):
+        return Decision.RAISES, "the result has another shape"
+    return decision, why

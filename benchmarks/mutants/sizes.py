@@ -1,0 +1,99 @@
+"""How large a problem is, and the same problem at a size at which a processor decides in a moment."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kernelproof.contestant.encoding import tensors
+from kernelproof.types import Problem
+
+KEPT = 8
+"""Literals up to this one may mean a kernel's width or a number of groups, and stay."""
+ENOUGH = 150_000
+"""Elements of inputs, outputs and weights at which a problem is small."""
+SMALL = "small"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a problem holds at one of its sizes."""
+
+    slot_bytes: int
+    """One set of inputs, and four of outputs: what a referee lays out for a call."""
+    weight_bytes: int
+    elements: int
+    shapes: tuple[tuple[int, ...], ...]
+    """Of the outputs."""
+
+
+def execute(source: str) -> dict[str, Any]:
+    """The names that a problem's or a candidate's text defines. Raises what the text raises."""
+    names: dict[str, Any] = {"__name__": "a_problem"}
+    exec(compile(source, "<a problem>", "exec"), names)
+    return names
+
+
+def extent(source: str, name: str = "Model") -> Extent | None:
+    """What this text's model holds, on tensors without storage; None where that does not work."""
+    try:
+        names = execute(source)
+        with torch.device("meta"), torch.no_grad():
+            model = names[name](*names["get_init_inputs"]()).to("meta")
+            inputs = [x.to("meta") if isinstance(x, torch.Tensor) else x for x in names["get_inputs"]()]
+            outputs = tensors(model(*inputs))
+    except Exception:  # whatever a strange text does there
+        return None
+    weights = [*model.parameters(), *model.buffers()]
+    wide = [sum(t.numel() * t.element_size() for t in group) for group in (tensors(inputs), outputs, weights)]
+    elements = sum(t.numel() for t in (*tensors(inputs), *outputs, *weights))
+    return Extent(wide[0] + 4 * wide[1], wide[2], elements, tuple(tuple(t.shape) for t in outputs))
+
+
+def sized(problem: Problem, size: str) -> str:
+    """The problem's text with a size's values set at its end."""
+    values = problem.sizes[size].items()
+    return "\n".join([problem.source, *(f"{name} = {value!r}" for name, value in values), ""])
+
+
+def small(problem: Problem, seconds: float = 4.0) -> str:
+    """The problem's text at its own size `small`; where it has none, with numbers that are halved as long
+    as the model still takes its inputs, for so many seconds."""
+    if SMALL in problem.sizes:
+        return sized(problem, SMALL)
+    best, there = ast.parse(problem.source), extent(problem.source)
+    until = time.monotonic() + seconds
+    stuck: set[int] = set()
+    while there is not None and there.elements > ENOUGH and time.monotonic() < until:
+        numbers = [node.value for node in _literals(best)]
+        largest = max(set(numbers) - stuck, default=None)
+        if largest is None:
+            break
+        alike = [place for place, number in enumerate(numbers) if number == largest]
+        for places in (alike, *([place] for place in alike if len(alike) > 1)):
+            tree = copy.deepcopy(best)
+            for place, node in enumerate(_literals(tree)):
+                node.value = node.value // 2 if place in places else node.value
+            smaller = extent(ast.unparse(tree))
+            if smaller is not None and smaller.elements < there.elements:
+                best, there = tree, smaller
+                break
+        else:
+            stuck.add(largest)
+    return ast.unparse(best)
+
+
+def _literals(tree: ast.Module) -> list[Any]:
+    """The whole numbers that may be sizes: those outside of classes."""
+    outside = [node for node in tree.body if not isinstance(node, ast.ClassDef)]
+    return [
+        node
+        for part in outside
+        for node in ast.walk(part)
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value > KEPT
+    ]
