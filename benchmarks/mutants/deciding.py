@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.mutants.recipes import TWIN, Recipe, recipes_for
+from benchmarks.mutants.recipes import ONCE, TWIN, Recipe, recipes_for
 from benchmarks.mutants.sizes import Extent, execute, extent, sized, small
 from kernelproof.contestant.encoding import tensors
 from kernelproof.contestant.seeding import draws_noticed, seed_torch
@@ -62,18 +62,18 @@ class Run:
 
     outputs: list[torch.Tensor]
     left: list[torch.Tensor]
-    """Weights, statistics and inputs after the call."""
+    """Inputs, weights and statistics after the call."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """One draw of weights and inputs, and what the reference makes of them."""
+    """One draw of weights and inputs, in float64, and what the reference makes of them."""
 
-    state: dict[str, torch.Tensor]
+    model: torch.nn.Module
     inputs: list[Any]
-    seed: int
     exact: Run
     native: Run
+    """The same in the problem's own precision."""
 
 
 class Small:
@@ -82,77 +82,69 @@ class Small:
     def __init__(self, problem: Problem) -> None:
         """Raises what the problem's text raises."""
         self.problem = problem.model_copy(update={"source": small(problem)})
-        self.names = execute(self.problem.source)
-        self.fixed_dtype = False
-        """Whether the problem does not run in float64."""
-        with draws_noticed() as drawn:
-            self.own = [self._setup(0, moved=False)]
-            seed_torch(0)
-            model, inputs = self._model(self.names["Model"], self.own[0].state), self.own[0].inputs
+        self._names = execute(self.problem.source)
+        model, inputs = self._drawn(0, moved=False)
         with draws_noticed() as drawn, torch.no_grad():
-            model(*copy.deepcopy(inputs))
-            self.draws = drawn()
-        self.drawn = [self._setup(number, moved=True) for number in range(1, 1 + DRAWS)]
-        self.recipes = recipes_for(model, copy.deepcopy(inputs))
+            copy.deepcopy(model)(*copy.deepcopy(inputs))
+            self.draws = drawn()  # random numbers, in forward
+        self.recipes = recipes_for(copy.deepcopy(model), copy.deepcopy(inputs))
+        self._own = _setup(model, inputs)
+        self._moved = [_setup(*self._drawn(seed, moved=True)) for seed in range(1, 1 + DRAWS)]
 
     def decide(self, recipe: Recipe) -> tuple[Decision, str]:
         """The decision, and what it rests on in a few words."""
         if recipe.role == TWIN and self.draws:
             return Decision.DRAWS, "its own draws would be others"
         try:
-            candidate = execute(recipe.source(self.problem, {}))["ModelNew"]
-            apart = max((self._apart(candidate, setup) for setup in self.drawn), key=lambda each: each.share)
+            kind = execute(recipe.source(self.problem, {}))["ModelNew"]
+            apart = max((_apart(kind, setup) for setup in self._moved), key=lambda each: each.share)
             if recipe.role == TWIN:
-                fair = Decision.JUDGE if apart.share <= FAIR * RATIO else Decision.UNFAIR
-                return fair, str(apart)
+                once = 1.0 if recipe.row == ONCE else FAIR * RATIO
+                return Decision.JUDGE if apart.share <= once else Decision.UNFAIR, str(apart)
             if apart.share <= EQUAL * RATIO:
                 return Decision.EQUIVALENT, str(apart)
-            if apart.share <= 1 and apart.left <= EQUAL * RATIO:
+            if apart.outputs <= 1 and apart.left <= EQUAL * RATIO:
                 return Decision.BELOW_ROUNDING, str(apart)
-            seen = any(self._apart(candidate, setup).share > EQUAL * RATIO for setup in self.own)
+            seen = _apart(kind, self._own).share > EQUAL * RATIO
         except Exception as error:  # whatever a changed program does
             nothing = "nothing to change" in str(error)
             return Decision.NOTHING if nothing else Decision.RAISES, f"{type(error).__name__}: {error}"[:200]
         return Decision.JUDGE if seen else Decision.OWN_WEIGHTS, str(apart)
 
-    def _setup(self, seed: int, *, moved: bool) -> Setup:
-        seed_torch(1000 + seed)
-        model = self.names["Model"](*self.names["get_init_inputs"]())
+    def _drawn(self, seed: int, *, moved: bool) -> tuple[torch.nn.Module, list[Any]]:
+        seed_torch(seed)
+        model = self._names["Model"](*self._names["get_init_inputs"]())
         if moved:
             _move(model)
-        state = copy.deepcopy(model.state_dict())
-        inputs = list(self.names["get_inputs"]())
-        native = self._run(self.names["Model"], state, inputs, seed, wide=False)
-        try:
-            exact = self._run(self.names["Model"], state, inputs, seed, wide=True)
-        except RuntimeError:
-            self.fixed_dtype, exact = True, native
-        return Setup(state, inputs, seed, exact, native)
+        return model, list(self._names["get_inputs"]())
 
-    def _model(self, kind: Any, state: dict[str, torch.Tensor]) -> torch.nn.Module:
-        seed_torch(7)  # for what is no weight, such as a mask that is drawn
-        model: torch.nn.Module = kind(*self.names["get_init_inputs"]())
-        model.load_state_dict(state)
-        return model
 
-    def _run(
-        self, kind: Any, state: dict[str, torch.Tensor], inputs: list[Any], seed: int, *, wide: bool
-    ) -> Run:
-        model, inputs = self._model(kind, state), copy.deepcopy(inputs)
-        if wide:
-            model, inputs = model.double(), upcast(inputs)
-        seed_torch(seed)
-        with torch.no_grad():
-            result = model(*inputs)
-        outputs = [output.clone() for output in outputs_of(result, torch.device("cpu"))]
-        return Run(outputs, [*tensors(inputs), *model.state_dict().values()])
+def _setup(model: torch.nn.Module, inputs: list[Any]) -> Setup:
+    native = _run(type(model), model, inputs)
+    try:
+        wide = copy.deepcopy(model).double()
+        return Setup(wide, upcast(inputs), _run(type(model), wide, upcast(inputs)), native)
+    except RuntimeError:  # it fixes a dtype: then bits decide
+        return Setup(model, inputs, native, native)
 
-    def _apart(self, candidate: Any, setup: Setup) -> Apart:
-        run = self._run(candidate, setup.state, setup.inputs, setup.seed, wide=not self.fixed_dtype)
-        return Apart(
-            _share(run.outputs, setup.exact.outputs, setup.native.outputs),
-            _share(run.left, setup.exact.left, setup.native.left),
-        )
+
+def _run(kind: Any, model: torch.nn.Module, inputs: list[Any]) -> Run:
+    """A call of `model` as one of `kind`, which may have another forward."""
+    model, inputs = copy.deepcopy(model), copy.deepcopy(inputs)
+    model.__class__ = kind
+    seed_torch(0)
+    with torch.no_grad():
+        result = model(*inputs)
+    outputs = [output.clone() for output in outputs_of(result, torch.device("cpu"))]
+    return Run(outputs, [*tensors(inputs), *model.state_dict().values()])
+
+
+def _apart(kind: Any, setup: Setup) -> Apart:
+    run = _run(kind, setup.model, setup.inputs)
+    return Apart(
+        _share(run.outputs, setup.exact.outputs, setup.native.outputs),
+        _share(run.left, setup.exact.left, setup.native.left),
+    )
 
 
 @dataclass(frozen=True)
@@ -194,7 +186,7 @@ def _share(
 
 
 def _move(model: torch.nn.Module) -> None:
-    """Moves each weight by a normal number of half their size. Statistics move too; variances stay positive."""
+    """Moves each weight by a normal number of half their size; statistics too. Variances stay positive."""
     with torch.no_grad():
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
             if name.endswith("running_var"):

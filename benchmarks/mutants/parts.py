@@ -93,7 +93,7 @@ def sites(kind: str, func: Any, named: Named) -> Iterator[str]:
     """The arguments of one call that a mutation of this kind could change."""
     name = operator_name(func)
     for argument in func._schema.arguments:
-        value = named.get(argument.name)
+        value: Any = named.get(argument.name)
         tensor = isinstance(value, torch.Tensor)
         match kind:
             case "constant":
@@ -132,8 +132,7 @@ def _is_bias(name: str, argument: str, named: Named) -> bool:
     if name == "addmm":
         return argument == "self" and value.dim() == 1
     if name == "add":
-        other = named["self"]
-        return argument == "other" and isinstance(other, torch.Tensor) and 1 < value.numel() < other.numel()
+        return argument == "other" and isinstance(value, torch.nn.Parameter) and value.numel() > 1
     return argument == "bias"
 
 
@@ -148,11 +147,11 @@ def rounded(tensor: torch.Tensor, name: str) -> torch.Tensor:
     return bits.view(torch.float32).to(tensor.dtype)
 
 
-class Changed(TorchDispatchMode):
+class Changed(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Changes the calls of one kind: the `which`-th place that there is, or all with None."""
 
     def __init__(self, kind: str, which: int | None, value: Any) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kind, self.which, self.value = kind, which, value
         self.seen = 0
         self.applied = False
@@ -200,6 +199,8 @@ class Changed(TorchDispatchMode):
                 named[place] = value.roll(self.value, -1)
             case "axis":
                 first, *others = value if isinstance(value, list | tuple) else [value]
+                if self.value >= named["self"].dim():
+                    raise RuntimeError("nothing to change here: as many steps lead back")
                 moved = (first + self.value) % named["self"].dim()
                 named[place] = [moved, *others] if isinstance(value, list | tuple) else moved
             case "transposed":
@@ -212,7 +213,8 @@ def _sees_one_more(named: Named) -> torch.Tensor:
     scale = named.get("scale") or query.shape[-1] ** -0.5
     seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril(1)
     scores = (query @ key.mT * scale).masked_fill(~seen, -torch.inf)
-    return torch.softmax(scores, dim=-1) @ named["value"]
+    sums: torch.Tensor = torch.softmax(scores, dim=-1) @ named["value"]
+    return sums
 
 
 def changed(
@@ -303,17 +305,17 @@ def in_two_parts(forward: Callable[..., Any], inputs: Sequence[Any], split: Sequ
     if half == 0:
         raise ValueError("a batch of one has no two parts")
     parts = [
-        forward(*[part(each) if place in split else each for place, each in enumerate(inputs)])
-        for part in (lambda t: t[:half], lambda t: t[half:])
+        forward(*[each[part] if place in split else each for place, each in enumerate(inputs)])
+        for part in (slice(None, half), slice(half, None))
     ]
     return tree_map(lambda first, second: torch.cat((first, second)), *parts)
 
 
-class Decomposed(TorchDispatchMode):
+class Decomposed(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Replaces each operator that torch has a decomposition for by its parts."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         from torch._decomp import decomposition_table
 
         self.table = decomposition_table
@@ -330,11 +332,11 @@ class Decomposed(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class Resummed(TorchDispatchMode):
+class Resummed(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up in another order: both halves of every sum apart, or, `reverse`d, from the end."""
 
     def __init__(self, reverse: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.reverse = reverse
         self.applied = False
 

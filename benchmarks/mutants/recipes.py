@@ -16,6 +16,7 @@ from kernelproof.contestant.encoding import tensors
 from kernelproof.types import Problem
 
 MUTANT, TWIN = "mutant", "twin"
+ONCE = "float64, rounded once"
 FORMATS = ("tf32", "half", "bfloat16")
 MOST_PLACES = {"constant": 3, "axis": 3, "mask": 2}
 """Places of a kind that are changed one at a time, the first and the last among them."""
@@ -70,11 +71,11 @@ def _parts() -> str:
     return Path(parts.__file__).read_text()
 
 
-class _Places(TorchDispatchMode):
+class _Places(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the places of each kind."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = dict.fromkeys((*ROWS, "operands"), 0)
 
     def __torch_dispatch__(
@@ -98,7 +99,7 @@ def recipes_for(model: torch.nn.Module, inputs: list[Any]) -> list[Recipe]:
 
 
 def _twins(model: torch.nn.Module, inputs: list[Any], floats: list[torch.Tensor]) -> Iterator[Recipe]:
-    yield Recipe(TWIN, "float64, rounded once", "float64", "in_float64(self, forward, inputs)")
+    yield Recipe(TWIN, ONCE, "float64", "in_float64(self, forward, inputs)")
     yield Recipe(TWIN, "ATen's decompositions", "decomposed", "under(Decomposed(), forward, inputs)")
     yield Recipe(
         TWIN, "other orders of summation", "sums in halves", "under(Resummed(False), forward, inputs)"

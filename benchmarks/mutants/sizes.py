@@ -17,6 +17,8 @@ KEPT = 8
 """Literals up to this one may mean a kernel's width or a number of groups, and stay."""
 ENOUGH = 150_000
 """Elements of inputs, outputs and weights at which a problem is small."""
+WORTH = 0.99
+"""A step leaves at most so much. Where weights are nearly all, an image of a few pixels is no help."""
 SMALL = "small"
 
 
@@ -62,29 +64,33 @@ def sized(problem: Problem, size: str) -> str:
 
 
 def small(problem: Problem, seconds: float = 4.0) -> str:
-    """The problem's text at its own size `small`; where it has none, with numbers that are halved as long
-    as the model still takes its inputs, for so many seconds."""
+    """The problem's text at its own size `small`; where it has none, with numbers that are halved as long as
+    the model still takes its inputs: all at once, which keeps what they are to each other, then the largest
+    ones, then each. Takes about so many seconds of a processor."""
     if SMALL in problem.sizes:
         return sized(problem, SMALL)
     best, there = ast.parse(problem.source), extent(problem.source)
-    until = time.monotonic() + seconds
+    until = time.process_time() + seconds
     stuck: set[int] = set()
-    while there is not None and there.elements > ENOUGH and time.monotonic() < until:
+    together = True
+    while there is not None and there.elements > ENOUGH and time.process_time() < until:
         numbers = [node.value for node in _literals(best)]
         largest = max(set(numbers) - stuck, default=None)
         if largest is None:
             break
         alike = [place for place, number in enumerate(numbers) if number == largest]
-        for places in (alike, *([place] for place in alike if len(alike) > 1)):
+        choices = [alike, *([place] for place in alike if len(alike) > 1)]
+        for places in [list(range(len(numbers)))] if together else choices:
             tree = copy.deepcopy(best)
             for place, node in enumerate(_literals(tree)):
                 node.value = node.value // 2 if place in places else node.value
             smaller = extent(ast.unparse(tree))
-            if smaller is not None and smaller.elements < there.elements:
+            if smaller is not None and smaller.elements < WORTH * there.elements:
                 best, there = tree, smaller
                 break
         else:
-            stuck.add(largest)
+            stuck |= set() if together else {largest}
+            together = False
     return ast.unparse(best)
 
 

@@ -1,0 +1,213 @@
+"""Mutants and twins: what is made of a problem, which are worth a verdict, and what the table says of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.mutants import __main__ as command
+from benchmarks.mutants.deciding import JUDGED, Decision, decisions
+from benchmarks.mutants.judging import SEATS, seated
+from benchmarks.mutants.parts import rounded
+from benchmarks.mutants.recipes import MUTANT, TWIN, Recipe
+from benchmarks.mutants.showing import Outcome, outcome, show
+from benchmarks.mutants.sizes import execute, extent, small
+from kernelproof.policy import review
+from kernelproof.problems import open_suite, read_problem
+from kernelproof.types import Flag, Problem, Status
+
+MANY_KINDS = '''"""A layer of each kind that a mutation looks for."""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.first = nn.Linear(features, features)
+        self.norm = nn.BatchNorm1d(features)
+        self.second = nn.Linear(features, features)
+
+    def forward(self, x):
+        x = nn.functional.gelu(self.second(self.norm(self.first(x)))) * 0.5
+        x = torch.tril(x @ self.second.weight)
+        return x + x.sum(dim=1, keepdim=True)
+
+
+def get_inputs():
+    return [torch.randn(FEATURES, FEATURES)]
+
+
+def get_init_inputs():
+    return [FEATURES]
+
+
+FEATURES = 2048
+'''
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Problem:
+    file = tmp_path / "many_kinds.py"
+    file.write_text(MANY_KINDS)
+    return read_problem(file)
+
+
+def test_operands_are_rounded_as_the_hardware_does() -> None:
+    step = 2.0**-10
+    values = torch.tensor(
+        [1.0, 1 + step, 1 + step / 2, 1 + 1.5 * step, 1 + 0.51 * step, -1 - 1.5 * step, torch.inf]
+    )
+    expected = torch.tensor([1.0, 1 + step, 1.0, 1 + 2 * step, 1 + step, -1 - 2 * step, torch.inf])
+    assert torch.equal(rounded(values, "tf32"), expected)
+    assert torch.equal(rounded(values.double(), "tf32"), expected.double())
+    drawn = torch.randn(1000)
+    assert torch.equal(rounded(drawn, "half"), drawn.half().float())
+    assert torch.equal(rounded(drawn, "tf32"), drawn.half().float())  # as many bits, where exponents suffice
+    assert torch.equal(rounded(drawn, "bfloat16"), drawn.bfloat16().float())
+
+
+def test_a_problem_without_a_small_size_is_made_small(problem: Problem) -> None:
+    large, there = extent(problem.source), extent(small(problem))
+    assert large is not None and large.shapes == ((2048, 2048),) and large.slot_bytes == 5 * 4 * 2048**2
+    assert there is not None and there.elements < 150_000
+    ((rows, columns),) = there.shapes
+    assert rows == columns > 8
+
+
+def test_each_kind_is_decided_in_float64(problem: Problem) -> None:
+    records = decisions(problem, "full")
+    decided = {(record["row"], record["name"]): Decision(record["decision"]) for record in records}
+    assert all(record["extent"]["shapes"] == ((2048, 2048),) for record in records)
+
+    def of(row: str, start: str = "") -> set[Decision]:
+        found = {decision for (r, name), decision in decided.items() if r == row and name.startswith(start)}
+        assert found, (row, start)
+        return found
+
+    judged = {Decision.JUDGE}
+    # The batch norm subtracts the first layer's bias, but its running mean follows it.
+    assert of("a bias dropped") == judged
+    for row in ("a constant off by 1 %", "eps times ten", "GELU by tanh", "a statistic not updated"):
+        assert of(row) == judged
+    assert of("a mask off by one") == of("the last element") == of("an input changed") == judged
+    assert of("another axis", "axis 1") == judged
+    assert of("another axis", "axis 2") == {Decision.NOTHING}
+    for name in ("tf32", "half", "bfloat16"):
+        assert of(f"operands in {name}") == judged
+    assert (
+        of("float64, rounded once")
+        == of("other orders of summation")
+        == of("ATen's decompositions")
+        == judged
+    )
+    assert of("the batch in two parts") == {Decision.UNFAIR}  # the statistics are those of the whole batch
+
+
+def test_dropout_leaves_no_twin_and_noise_no_mutant(tmp_path: Path) -> None:
+    file = tmp_path / "noise.py"
+    # Equal terms cancel: the result is rounding and nothing else.
+    file.write_text(
+        MANY_KINDS.replace("return x + x.sum", "return x - x.sum").replace(
+            "keepdim=True)", "keepdim=True) * 0"
+        )
+    )
+    text = file.read_text().replace("self.norm(self.first(x))", "nn.functional.dropout(self.first(x))")
+    file.write_text(text)
+    records = decisions(read_problem(file), "full")
+    assert {record["decision"] for record in records if record["role"] == TWIN} == {Decision.DRAWS}
+    assert {record["decision"] for record in records if record["role"] == MUTANT} & set(JUDGED)
+
+
+def test_candidates_fit_the_contract_and_do_what_their_names_say(problem: Problem) -> None:
+    torch.manual_seed(0)
+    for name, call in (
+        ("zero", "with_last_zero(forward(*inputs))"),
+        ("few", "with_few_scaled(forward(*inputs), 1.002)"),
+        ("same", "in_float64(self, forward, inputs)"),
+    ):
+        source = Recipe(MUTANT, "a row", name, call).source(problem, {"FEATURES": 40})
+        assert not [hit for hit in review(source, problem, "cpp") if hit.status is Status.CONTRACT_ERROR]
+        names = execute(source)
+        model, (x,) = names["ModelNew"](40), names["get_inputs"]()
+        with torch.no_grad():
+            true, seen = names["Model"].forward(model, x), model(x)
+        assert seen.dtype == true.dtype == torch.float32
+        changed = (~torch.isclose(seen, true, rtol=1e-4, atol=1e-5)).flatten().nonzero().flatten().tolist()
+        assert changed == {"zero": [1599], "few": [500, 1500], "same": []}[name] or name == "few"
+
+
+def record(role: str, status: str | None, decision: str = "judge", **more: Any) -> dict[str, Any]:
+    verdict = status and {"status": status, "reason": "why", "flags": [], "worst": None} | more
+    named = {"suite": "s", "problem": "p", "title": "t", "row": "a row", "name": "n", "why": ""}
+    return named | {"role": role, "decision": decision} | ({"verdict": verdict} if verdict else {})
+
+
+def test_outcomes_and_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = [Flag.STATE_NOT_UPDATED.value]
+    assert outcome(record(MUTANT, "wrong_output")) is Outcome.REFUSED
+    assert outcome(record(MUTANT, "correct", flags=flags)) is Outcome.FLAGGED
+    assert outcome(record(TWIN, "correct", flags=flags)) is Outcome.ACCEPTED
+    assert outcome(record(TWIN, "out_of_memory")) is Outcome.LEFT_OUT
+    assert outcome(record(MUTANT, None, "equivalent")) is Outcome.EQUIVALENT
+    assert outcome(record(MUTANT, None)) is Outcome.NOT_REACHED
+    good = [record(MUTANT, "wrong_output"), record(MUTANT, "correct"), record(TWIN, "correct")]
+    assert show(good)
+    assert "mutants that survived: 1" in capsys.readouterr().out
+    assert not show([*good, record(TWIN, "wrong_output")])
+    assert not show([*good, record(TWIN, "cheating")])
+    assert "twins that were refused or accused: 1" in capsys.readouterr().out
+
+
+def test_whoever_needs_all_seats_waits_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    entered = threading.Event()
+
+    def wants_all() -> None:
+        with seated(SEATS):
+            entered.set()
+
+    thread = threading.Thread(target=wants_all)
+    with seated(1):
+        thread.start()
+        assert not entered.wait(0.3)
+    assert entered.wait(10)
+    thread.join()
+
+
+@pytest.mark.ci
+def test_a_shard_of_our_problems_on_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [tmp_path / f"part{index}.json" for index in range(2)]
+    common = [
+        "mutants",
+        "--backend",
+        "cpp",
+        "--size",
+        "small",
+        "--select",
+        "level2/9",
+        "--plan",
+        str(tmp_path / "plan"),
+    ]
+    for index, part in enumerate(parts):
+        monkeypatch.setattr("sys.argv", [*common, "--share", f"{index}/6", "--json", str(part)])
+        assert command.main() == 0
+    records = [each for part in parts for each in json.loads(part.read_text())["records"]]
+    assert len(records) == 6
+    ends = {outcome(each) for each in records if each["role"] == MUTANT}
+    assert ends == {Outcome.REFUSED}
+    assert {outcome(each) for each in records if each["role"] == TWIN} == {Outcome.ACCEPTED}
+    monkeypatch.setattr("sys.argv", ["mutants", "--add", *map(str, parts)])
+    assert command.main() == 0
+
+
+def test_all_of_our_problems_have_candidates() -> None:
+    for each in open_suite().select(["level1/3", "level2/7", "level3/9"]):
+        records = decisions(each, "small")
+        judged = [r for r in records if r["decision"] in JUDGED]
+        assert sum(r["role"] == TWIN for r in judged) >= 2 and sum(r["role"] == MUTANT for r in judged) >= 7
