@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ BEYOND = 1.05
 """A call this many times faster than `needed_ms` is impossible: ceilings are measured to within 5 %."""
 _ANOTHER_DRAW = 0x5DEECE66D
 _SURE = 1 - 1e-9
+_ROUNDING = 1e-5
+"""Of an output that is about 1, or of noise around 0."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,33 @@ def impossible(roofline: Roofline, candidate_ms: float) -> bool:
     bound by arithmetic decides nothing: a better algorithm needs fewer operations than the reference.
     """
     return bool(candidate_ms * BEYOND < roofline.needed_ms)
+
+
+def by_other_ceilings(roofline: Roofline, ceilings: Ceilings, candidate_ms: float) -> Roofline:
+    """The same work by other ceilings."""
+    work = Work(roofline.bytes_read, roofline.bytes_written, roofline.operations, roofline.bytes_needed)
+    return judge(work, ceilings, candidate_ms)
+
+
+def has_constant_output(
+    loaded: LoadedProblem, model: torch.nn.Module, draws: Sequence[list[Any]], seed: int
+) -> bool:
+    """Whether an output of the reference stays what it is, up to rounding, from one of two `draws` of
+    arguments to the other: `x - x.mean(dim)` over a dimension of size 1 is 0 for any x.
+
+    The trace shows operators that read the arguments, but a program may know better. Raises ProblemError, and
+    torch.OutOfMemoryError.
+    """
+    first, second = (tensors(loaded.run(copy.deepcopy(model), arguments, seed)) for arguments in draws)
+    return any(map(_same_but_for_rounding, first, second))
+
+
+def _same_but_for_rounding(first: torch.Tensor, second: torch.Tensor) -> bool:
+    if first.shape != second.shape or not first.numel():
+        return False
+    if not (first.is_floating_point() or first.is_complex()):
+        return torch.equal(first, second)
+    return torch.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
 def _outputs(trace: ReadTrace, outputs: list[torch.Tensor]) -> dict[int, list[Read]]:

@@ -34,6 +34,7 @@ from kernelproof.referee.timing.claim import timing_of
 from kernelproof.referee.timing.clock import Alone, Round
 from kernelproof.referee.timing.decoys import Decoys
 from kernelproof.referee.timing.disturbance import Repeats, Watch
+from kernelproof.referee.timing.emptied import flush_failure
 from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
@@ -91,8 +92,10 @@ class Stopwatch:
         self._watch = watch
         self._flush = Flush(starting.flush_bytes(self._device), self._device)
         """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
-        self._emptied = True
-        """Whether the candidate's process has always done it."""
+        self._flush_failure: str | None = None
+        """What its proofs show, if one was wrong."""
+        self._impossible = 0
+        """Rounds in which the candidate reported a time that no call can have taken."""
         self._worked = {True: 0.0, False: 0.0}
         """Milliseconds that the referee worked in the last block of the baseline (True) or the candidate
         while it held that side still."""
@@ -147,6 +150,7 @@ class Stopwatch:
         done = self._round(timed, *self._blocks.next(), session)
         disturbance = next(iter(self._disturbances), None)
         may_repeat = self._repeats.allowed(self._waited, len(timed.disturbed), len(timed.rounds))
+        may_repeat |= any(map(math.isnan, done.candidate))  # once, as a fault of the machine's clock
         if disturbance is not None and may_repeat and timed.failure is None:
             timed.disturbed.append(disturbance)
             return None
@@ -202,7 +206,10 @@ class Stopwatch:
         if watched.changed:
             timed.failure = "inputs_unchanged"
         if any(map(math.isnan, candidate)):
-            timed.failure = timed.failure or "inside_clock"
+            if self._impossible:
+                timed.failure = timed.failure or "inside_clock"
+            self._impossible += 1
+            self._disturbances.append("it reported a time that no call can have taken")
         self._check_outputs(timed, slots, places, watched)
         self._judge_block(timed)
         if trouble := self._watch.gpu_trouble():
@@ -335,7 +342,9 @@ class Stopwatch:
         if trouble := self._watch.after():
             self._disturbances.append(trouble)
             self._waited.add(is_baseline)
-        self._emptied = self._emptied and (is_baseline or self._proven(reply.get("proof"), seed, len(slots)))
+        if not is_baseline and self._device.type != "cpu":
+            wrong = flush_failure(self._flush, reply.get("proof"), seed, len(slots))
+            self._flush_failure = self._flush_failure or wrong
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
     def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:
@@ -354,18 +363,10 @@ class Stopwatch:
 
     def _judge_block(self, timed: Timed) -> None:
         """Whether the candidate's block emptied the cache, and had its results when it replied."""
-        if not self._emptied:
-            timed.failure = timed.failure or "cache_emptied"
+        timed.failure = timed.failure or self._flush_failure
         if any(arrival.changed() for arrival in self._arrivals):
             timed.failure = timed.failure or "results_late"
         self._arrivals.clear()
-
-    def _proven(self, proof: object, seed: int, calls: int) -> bool:
-        """Whether this proof is that of so many flushes."""
-        self._flush.begin(seed)
-        for _ in range(calls):
-            self._flush()
-        return self._device.type == "cpu" or proof == self._flush.proof
 
     def _check_outputs(
         self, timed: Timed, slots: Sequence[SharedSlot], places: Sequence[SharedSlot], watched: _Watched

@@ -191,3 +191,19 @@ def test_a_gpu_is_measured_and_left_as_it_was() -> None:
     assert 1e11 < found.bytes_per_s < 2e13  # no GPU that torch runs on is slower, none yet is faster
     assert 1e12 < found.operations_per_s < 1e17
     assert found.cache_bytes == torch.cuda.get_device_properties(0).L2_cache_size
+
+
+def test_another_measurement_raises_what_is_kept_and_never_lowers_it(tmp_path: Path) -> None:
+    def small_spread() -> float:
+        return 0.01
+
+    first, _ = known(tmp_path, small_spread)
+    marked(tmp_path)  # as on a GPU that was hot
+    again = ceilings.measured_again(CPU, tmp_path, HOST)
+    assert again.bytes_per_s > 123.0
+    assert again.operations_per_s >= first.operations_per_s
+    kept, data = known(tmp_path)
+    assert (kept.bytes_per_s, kept.aa_spread) == (again.bytes_per_s, 0.01)
+    data["ceilings"]["bytes_per_s"] = 1e18
+    only_file(tmp_path).write_text(json.dumps(data))
+    assert ceilings.measured_again(CPU, tmp_path, HOST).bytes_per_s == 1e18

@@ -270,3 +270,28 @@ def test_the_gpu_counts_what_the_cpu_counts(count: Count) -> None:
         )
         assert on_gpu.operations == on_cpu.operations
         assert on_gpu.bytes_needed <= on_gpu.bytes_read
+
+
+@pytest.mark.parametrize(
+    ("forward", "constant"),
+    [
+        ("return torch.relu(x)", False),
+        ("return x.amax(1, keepdim=True) - x.amax(1, keepdim=True).mean(1, keepdim=True)", True),
+        ("return (x - x.mean(1, keepdim=True)).mean(1)", True),  # rounding noise
+        ("return torch.relu(x), torch.softmax(x.sum(1, keepdim=True), 1)", True),
+        ("return x > 0", False),
+        ("return (x.sum(1, keepdim=True).argmax(1)),", True),
+    ],
+)
+def test_an_output_that_is_the_same_in_another_draw_needs_no_reading(
+    forward: str, constant: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "1_known.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
+        f"        {forward}\n\n\ndef get_inputs():\n    return [torch.randn(64, 32)]\n\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    loaded, cpu = LoadedProblem(read_problem(path), "full"), torch.device("cpu")
+    draws = [loaded.draw(seed, cpu) for seed in (1, 2)]
+    assert roofline.has_constant_output(loaded, loaded.construct(1, cpu), draws, 3) == constant
