@@ -1,9 +1,9 @@
 """Which programs are said to work while they are held: ``python -m benchmarks.holding``.
 
-Each case is a job whose threads or children sleep, doze, spin for a while or collect garbage. It is held as in
-a measurement, on 2, 16 and all cores, quiet and beside other programs, by SIGSTOP and by a control group where
-one is to be had. The last case works while it is held. Prints a table: what a first reading right after the
-hold would say (`old`), what the settled reading says (`new`), and who is accused by it. Ends with 1 when
+Each case is a job whose threads or children sleep, doze, spin for a while or collect garbage. It is held as
+in a measurement, on 2, 16 and all cores, quiet and beside other programs, by SIGSTOP and by a control group
+where one is to be had. The last case works while it is held. Prints a table: what a first reading right after
+the hold would say (`old`), what the settled reading says (`new`), and who is accused by it. Ends with 1 when
 somebody is accused who does not work, or who works is not.
 """
 
