@@ -182,16 +182,6 @@ def hides_work(rounds: Sequence[Round]) -> bool:
     return certainly_unseen_ms(rounds) > allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))
 
 
-def is_within_the_loop(rounds: Sequence[Round]) -> bool:
-    """Whether what is unseen beyond the bound is no more than the loop costs by itself.
-
-    On a CPU a pool of threads that spins between calls, as many as there are cores, takes turns with the loop
-    on its core: copying results takes up to twice as long.
-    """
-    loop_ms = max(0.0, loop_cost_ms(rounds))
-    return certainly_unseen_ms(rounds) <= allowed_unseen_ms(inside_ms(rounds), loop_ms) + loop_ms
-
-
 def mostly_flagrant(rounds: Sequence[Round]) -> bool:
     """Whether most rounds show far more than is allowed. It is no proof: some of them may be disturbed."""
     most = FLAGRANT * allowed_unseen_ms(inside_ms(rounds), loop_cost_ms(rounds))

@@ -342,8 +342,6 @@ class Measuring:
         kernels = self.ledger.kernels
         if kernels is not None and kernels.allocations:
             return "it takes and gives back device memory, which may take that long"
-        if self.device.type == "cpu" and clock.is_within_the_loop(self.timed.rounds):
-            return "threads of its own that wait for work may have shared a core with the loop"
         return None
 
     def _judge_baseline(self) -> None:
