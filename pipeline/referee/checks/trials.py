@@ -18,6 +18,7 @@ from kernelproof.referee.inputs.variants import ACCURATE, VARIANTS, Variant, fin
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.sides import starting
 from kernelproof.types import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
+from kernelproof.wording import counted
 from kernelproof.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 
 LATER_DRAWS = 4
@@ -187,7 +188,7 @@ class Trials:
             self._ledger.saw_class(classes)
         self._right_on.add(expected.name)
         kept = self._structure.said if expected.forgiving else {}
-        self._ledger.passed(name, _VALUES, _summary(judged), kept)
+        self._ledger.passed(name, _VALUES, _summary(judged, expected), kept)
 
     def _wrong(self, name: str, found: ErrorStatistics, expected: Expected) -> Ended:
         seen = f"output {found.output}: {found.verdict}"
@@ -300,7 +301,14 @@ def _accurate(sticks: list[comparing.Yardstick]) -> bool:
     )
 
 
-def _summary(judged: Judgement) -> str:
+def _summary(judged: Judgement, expected: Expected) -> str:
+    for stick, found in zip(expected.sticks, judged.found, strict=True):
+        if stick.noise is not None:
+            few, size = int((stick.noise > 0).sum()), float(stick.noise.max())
+            return (
+                f"output {found.output} is rounding noise in {few} of {counted(found.count, 'element')}: "
+                f"off by {found.max_abs:.3g} at most, and one rounding of the inputs alone makes {size:.3g}"
+            )
     worst = max(judged.found, key=lambda e: e.relative_norm, default=None)
     if worst is None:
         return "no tensor outputs"
