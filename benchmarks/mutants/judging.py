@@ -97,32 +97,33 @@ def seated(count: int) -> Iterator[None]:
     gpu = chosen_gpu()
     place = Path(tempfile.gettempdir()) / f"kernelproof-seats-{os.getuid()}-{gpu.uuid if gpu else 'cpu'}"
     place.mkdir(exist_ok=True)
-    held: list[int] = []
+    held: dict[int, int] = {}
     try:
         if count:
             turn = _locked(place / "turn", wait=True)  # who waits for many is not overtaken
             try:
                 while len(held) < count:
-                    held += [
-                        seat
-                        for number in range(SEATS)
-                        if len(held) < count and (seat := _locked(place / str(number), wait=False)) >= 0
-                    ]
+                    for number in set(range(SEATS)) - held.keys():
+                        if len(held) < count and (seat := _locked(place / str(number), wait=False)) >= 0:
+                            held[number] = seat
                     time.sleep(0.05 if len(held) < count else 0)
             finally:
                 os.close(turn)
         yield
     finally:
-        for seat in held:
+        for seat in held.values():
             os.close(seat)
 
 
 def _locked(path: Path, *, wait: bool) -> int:
-    """A descriptor that holds the lock; -1 where another process does."""
+    """A descriptor that holds the lock; -1 where another process does.
+
+    A record lock (fcntl(2)): a process that is forked meanwhile, and outlives the verification, does not
+    inherit it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
         os.close(descriptor)
         return -1
     return descriptor
