@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 FREE = (
     *("share", "seconds_budget", "json", "fresh", "threads"),
-    *("problems", "select", "levels", "repeats", "kinds", "least_us", "plan", "jobs", "list", "add"),
+    *("problems", "select", "levels", "repeats", "kinds", "least_us", "plan", "jobs", "list", "add", "cores"),
 )
 """Options that decide how much is done, not what a record means: they may change when a run is resumed."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -18,9 +18,10 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.evidence import Book, Budget, Record, merged, parser, table
+from benchmarks.evidence import Book, Budget, Record, merged, parser
 from benchmarks.mutants.deciding import JUDGED, UNKNOWN_BYTES, decisions
 from benchmarks.mutants.judging import Judge
+from benchmarks.mutants.recipes import maker
 from benchmarks.mutants.showing import show
 from kernelproof import backends
 from kernelproof.devices.discovery import default_backend
@@ -44,33 +45,29 @@ def main() -> int:
     size = choose_size(options.size, backend, problems)
     plan = _plan(options, problems, size)
     if options.list:
-        _listed(plan)
+        show(plan)
         return 0
     book = Book.open(options, "mutants")
-    settings = VerifySettings(
-        backend=backend,
-        size=size,
-        own_kernel=False,
-        trials=options.trials,
-        measure=False,
-        call_seconds=options.problem_seconds,
-        load_seconds=options.problem_seconds,
-    )
-    _judge(options, book, plan, {problem.id: problem for problem in problems}, settings)
+    if options.cores:  # several judges on one machine would all keep their candidates to the same cores
+        cores = sorted(os.sched_getaffinity(0))
+        first = options.share.index * options.cores
+        os.sched_setaffinity(0, {cores[(first + place) % len(cores)] for place in range(options.cores)})
+    chosen = [record for record in plan if record["problem"] in {problem.id for problem in problems}]
+    settings = VerifySettings(backend=backend, size=size, own_kernel=False, measure=False)
+    _judge(options, book, options.share.of(sorted(chosen, key=_bytes)), problems, settings)
     return 0 if show(book.records) else 1
 
 
 def _judge(
     options: argparse.Namespace,
     book: Book,
-    plan: Sequence[Record],
-    problems: dict[str, Problem],
+    mine: Sequence[Record],
+    problems: Sequence[Problem],
     settings: VerifySettings,
 ) -> None:
-    budget = Budget(options.seconds_budget)
+    budget, by_id = Budget(options.seconds_budget), {problem.id: problem for problem in problems}
     done = {_key(record) for record in book.records}
-    wanted = [record for record in options.share.of(_smallest_first(plan)) if _key(record) not in done]
-    wanted = [record for record in wanted if record["problem"] in problems]
+    wanted = [record for record in mine if _key(record) not in done]
     with Judge(settings) as judge:
         book.environment = judge.environment.model_dump(mode="json")
         for number, record in enumerate(wanted):
@@ -78,12 +75,11 @@ def _judge(
                 if not budget.allows_another():
                     book.left = sum(each["decision"] in JUDGED for each in wanted[number:])
                     break
-                record |= {"verdict": judge.verdict(problems[record["problem"]], record)}
-                budget.note(record["verdict"].get("seconds", 0.0))
-                status = record["verdict"]["status"]
+                verdict = judge.verdict(by_id[record["problem"]], record)
+                record |= {"verdict": verdict}
+                budget.note(verdict.get("seconds", 0.0))
                 print(
-                    f"{record['problem']} {record['role']} {record['row']} ({record['name']}): {status}",
-                    flush=True,
+                    f"{record['problem']} {record['row']} ({record['name']}): {verdict['status']}", flush=True
                 )
             book.add(record)
         else:
@@ -95,6 +91,7 @@ def _plan(options: argparse.Namespace, problems: Sequence[Problem], size: str) -
     """The decisions on all candidates: those in the file, and those still to be made, which are added."""
     path: Path | None = options.plan
     plan: list[Record] = json.loads(path.read_text()) if path is not None and path.exists() else []
+    plan = [record for record in plan if record["maker"] == maker()]
     there = {(record["problem"], record["sha256"], record["size"]) for record in plan}
     todo = [problem for problem in problems if (problem.id, problem.sha256, size) not in there]
     if not todo:
@@ -108,48 +105,26 @@ def _plan(options: argparse.Namespace, problems: Sequence[Problem], size: str) -
     return plan
 
 
-def _smallest_first(plan: Sequence[Record]) -> list[Record]:
-    def size(record: Record) -> int:
-        there = record["extent"]
-        return int(there["slot_bytes"] + there["weight_bytes"]) if there else UNKNOWN_BYTES
-
-    return sorted(plan, key=size)
+def _bytes(record: Record) -> int:
+    there = record["extent"]
+    return int(there["slot_bytes"] + there["weight_bytes"]) if there else UNKNOWN_BYTES
 
 
 def _key(record: Record) -> tuple[str, ...]:
     return tuple(record[name] for name in KEY)
 
 
-def _listed(plan: Sequence[Record]) -> None:
-    decided = list(dict.fromkeys(record["decision"] for record in plan))
-    rows = Counter((record["role"], record["row"]) for record in plan if record["role"])
-    counts = Counter((record["role"], record["row"], record["decision"]) for record in plan)
-    lines = [
-        (f"{role}: {row}", total, *(counts[role, row, d] for d in decided))
-        for (role, row), total in rows.items()
-    ]
-    print(table(("kind", "candidates", *decided), lines))
-    for role in dict.fromkeys(role for role, _ in rows):
-        judged = sum(record["role"] == role and record["decision"] in JUDGED for record in plan)
-        print(f"{role}s to be judged: {judged}")
-
-
 def _options() -> argparse.Namespace:
     options_of = parser(__doc__, "mutants.json")
-    options_of.add_argument(
-        "--suite", type=Path, help="a KernelBench checkout; the packaged problems without it"
-    )
+    options_of.add_argument("--suite", type=Path, help="a KernelBench checkout; else the packaged problems")
     options_of.add_argument("--select", nargs="*", default=[], help="only these, by id, name or glob")
     options_of.add_argument("--backend", choices=backends.names())
     options_of.add_argument("--size")
-    options_of.add_argument("--trials", type=int, default=VerifySettings().trials)
     options_of.add_argument("--plan", type=Path, help="where the decisions are kept")
-    options_of.add_argument("--list", action="store_true", help="judge none; count what would be")
+    options_of.add_argument("--list", action="store_true", help="judge none: what would be is `not reached`")
+    options_of.add_argument("--cores", type=int, default=0, help="for this share; 0: all there are")
     options_of.add_argument("--jobs", type=int, default=1, help="processes that decide")
-    options_of.add_argument("--problem-seconds", type=float, default=60.0, help="most for a call")
-    options_of.add_argument(
-        "--add", type=Path, nargs="+", metavar="FILE", help="judge none; add up --json of earlier runs"
-    )
+    options_of.add_argument("--add", type=Path, nargs="+", help="judge none; add up these --json files")
     return options_of.parse_args()
 
 

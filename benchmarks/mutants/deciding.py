@@ -24,8 +24,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.mutants.recipes import ONCE, TWIN, Recipe, recipes_for
-from benchmarks.mutants.sizes import Extent, execute, extent, sized, small
+from benchmarks.mutants.recipes import ONCE, TWIN, Recipe, maker, recipes_for
+from benchmarks.mutants.sizes import execute, extent, sized, small
 from kernelproof.contestant.encoding import tensors
 from kernelproof.contestant.seeding import draws_noticed, seed_torch
 from kernelproof.referee.inputs.problem import outputs_of, upcast
@@ -159,9 +159,8 @@ class Apart:
         return max(self.outputs, self.left)
 
     def __str__(self) -> str:
-        return f"off by {self.outputs:.2g} float32 errors" + (
-            f", state by {self.left:.2g}" if self.left else ""
-        )
+        state = f", state by {self.left:.2g}" if self.left else ""
+        return f"off by {self.outputs:.2g} float32 errors{state}"
 
 
 def _share(
@@ -199,13 +198,8 @@ def _move(model: torch.nn.Module) -> None:
 def decisions(problem: Problem, size: str) -> list[dict[str, Any]]:
     """A record for each candidate of a problem, and what it holds at the size at which it is judged."""
     there = extent(sized(problem, size))
-    common: dict[str, Any] = {
-        "suite": problem.suite,
-        "problem": problem.id,
-        "title": problem.name,
-        "sha256": problem.sha256,
-    }
-    common |= {"size": size, "extent": asdict(there) if there else None}
+    common: dict[str, Any] = {"suite": problem.suite, "problem": problem.id, "title": problem.name}
+    common |= {"sha256": problem.sha256, "maker": maker(), "size": size, "extent": there and asdict(there)}
     try:
         decided = Small(problem)
     except Exception as error:  # a problem that does not run on a processor
@@ -217,18 +211,10 @@ def decisions(problem: Problem, size: str) -> list[dict[str, Any]]:
         if halves and parts:  # one way to divide the batch is enough
             continue
         decision, why = decided.decide(recipe)
-        if decision in JUDGED and recipe.row == "another axis":
-            decision, why = _fits(recipe, problem, size, there, decision, why)
+        if decision in JUDGED and recipe.row == "another axis" and there is not None:
+            changed = extent(recipe.source(problem, problem.sizes[size]), "ModelNew")
+            if changed is None or changed.shapes != there.shapes:  # lengths are equal at the small size alone
+                decision, why = Decision.RAISES, "the result has another shape"
         parts |= halves and decision in JUDGED
         records.append(common | asdict(recipe) | {"decision": decision.value, "why": why})
     return records
-
-
-def _fits(
-    recipe: Recipe, problem: Problem, size: str, there: Extent | None, decision: Decision, why: str
-) -> tuple[Decision, str]:
-    """The decision, unless lengths that are equal at the small size alone made it."""
-    changed = extent(recipe.source(problem, problem.sizes[size]), "ModelNew")
-    if there is not None and (changed is None or changed.shapes != there.shapes):
-        return Decision.RAISES, "the result has another shape"
-    return decision, why

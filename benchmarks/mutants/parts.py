@@ -147,38 +147,54 @@ def rounded(tensor: torch.Tensor, name: str) -> torch.Tensor:
     return bits.view(torch.float32).to(tensor.dtype)
 
 
-class Changed(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Changes the calls of one kind: the `which`-th place that there is, or all with None."""
+class Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Hands on each call of an operator; `applied` says whether one was made otherwise."""
 
-    def __init__(self, kind: str, which: int | None, value: Any) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.kind, self.which, self.value = kind, which, value
-        self.seen = 0
         self.applied = False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Named | None = None
-    ) -> Any:
-        named = bound(func, args, kwargs or {})
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Named | None = None) -> Any:
+        self.given = args, kwargs or {}
+        result = self.otherwise(func, bound(func, *self.given))
+        if result is NotImplemented:
+            return func(*args, **(kwargs or {}))
+        self.applied = True
+        return result
+
+    def otherwise(self, func: Any, named: Named) -> Any:
+        """The result of a call that is made otherwise, or NotImplemented."""
+        raise NotImplementedError
+
+
+def under(mode: Calls, forward: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """`forward(*inputs)` under a mode. Raises RuntimeError where that changes nothing."""
+    with mode:
+        result = forward(*inputs)
+    if not mode.applied:
+        raise RuntimeError("nothing to change here")
+    return result
+
+
+class Changed(Calls):
+    """Changes the calls of one kind: the `which`-th place that there is, or all with None."""
+
+    def __init__(self, kind: str, which: int | None, value: Any = None) -> None:
+        super().__init__()
+        self.kind, self.which, self.value, self.seen = kind, which, value, 0
+
+    def otherwise(self, func: Any, named: Named) -> Any:
         places = list(sites(self.kind, func, named))
         chosen = [p for n, p in enumerate(places, self.seen) if self.which is None or n == self.which]
         self.seen += len(places)
         if not chosen:
-            return func(*args, **(kwargs or {}))
-        self.applied = True
-        return self._called(func, named, chosen)
-
-    def _called(self, func: Any, named: Named, places: list[str]) -> Any:
-        if self.kind == "statistic":
-            statistics = [named["running_mean"], named["running_var"]]
-            before = [tensor.clone() for tensor in statistics]
-            result = called(func, named)
-            for tensor, value in zip(statistics, before, strict=True):
-                tensor.copy_(value)
-            return result
+            return NotImplemented
         if self.kind == "causal":
             return (_sees_one_more(named), *called(func, named)[1:])
-        for place in places:
+        if self.kind == "statistic":
+            statistics = {name: named[name].clone() for name in ("running_mean", "running_var")}
+            return called(func, named | statistics)
+        for place in chosen:
             self._change(operator_name(func), named, place)
         return called(func, named)
 
@@ -217,17 +233,6 @@ def _sees_one_more(named: Named) -> torch.Tensor:
     return sums
 
 
-def changed(
-    forward: Callable[..., Any], inputs: Sequence[Any], kind: str, which: int | None, value: Any = None
-) -> Any:
-    """`forward(*inputs)` with one place changed, or all. Raises RuntimeError where there is none."""
-    with Changed(kind, which, value) as mode:
-        result = forward(*inputs)
-    if not mode.applied:
-        raise RuntimeError(f"nothing to change here: {kind} {which}")
-    return result
-
-
 def with_last_zero(outputs: Any) -> Any:
     """The outputs with the last element of each tensor zero."""
 
@@ -251,15 +256,14 @@ def with_few_scaled(values: Any, factor: float) -> Any:
     return tree_map_only(torch.Tensor, change, values)
 
 
-def with_last_added(inputs: Sequence[Any]) -> None:
-    """Adds one to the last element of the first input of floats, in place."""
-    tensor = first_float(inputs)
-    tensor[(-1,) * tensor.dim()] += 1
-
-
-def first_float(inputs: Sequence[Any]) -> torch.Tensor:
-    """The first input that is a tensor of floats."""
-    return next(each for each in inputs if isinstance(each, torch.Tensor) and each.is_floating_point())
+def then_changed(result: Any, inputs: Sequence[Any], last: bool) -> Any:
+    """`result`, after the first input of floats was changed in place: all of it, or its last element."""
+    tensor = next(each for each in inputs if isinstance(each, torch.Tensor) and each.is_floating_point())
+    if last:
+        tensor[(-1,) * tensor.dim()] += 1
+    else:
+        tensor *= 1.001
+    return result
 
 
 def in_float64(model: torch.nn.Module, forward: Callable[..., Any], inputs: Sequence[Any]) -> Any:
@@ -311,44 +315,30 @@ def in_two_parts(forward: Callable[..., Any], inputs: Sequence[Any], split: Sequ
     return tree_map(lambda first, second: torch.cat((first, second)), *parts)
 
 
-class Decomposed(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Decomposed(Calls):
     """Replaces each operator that torch has a decomposition for by its parts."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+    def otherwise(self, func: Any, named: Named) -> Any:
         from torch._decomp import decomposition_table
 
-        self.table = decomposition_table
-        self.applied = False
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Named | None = None
-    ) -> Any:
-        if func in self.table and not func.is_view and torch.Tag.nondeterministic_seeded not in func.tags:
-            result = self.table[func](*args, **(kwargs or {}))
-            if result is not NotImplemented:
-                self.applied = True
-                return result
-        return func(*args, **(kwargs or {}))
+        if func not in decomposition_table or func.is_view or torch.Tag.nondeterministic_seeded in func.tags:
+            return NotImplemented
+        args, kwargs = self.given
+        return decomposition_table[func](*args, **kwargs)
 
 
-class Resummed(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Resummed(Calls):
     """Adds up in another order: both halves of every sum apart, or, `reverse`d, from the end."""
 
     def __init__(self, reverse: bool) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.reverse = reverse
-        self.applied = False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Named | None = None
-    ) -> Any:
-        named = bound(func, args, kwargs or {})
+    def otherwise(self, func: Any, named: Named) -> Any:
         name = str(func._schema.name).partition("::")[2]
         axes = _summed_axes(name, named)
         if not axes:
-            return func(*args, **(kwargs or {}))
-        self.applied = True
+            return NotImplemented
         if self.reverse:
             return called(func, named | {place: named[place].flip(axis) for place, axis in axes.items()})
         length = max(named[place].shape[axis] for place, axis in axes.items())
@@ -382,12 +372,3 @@ def _without_bias(name: str, named: Named) -> Named:
     if name in ("addmm", "baddbmm"):
         return {"beta": 0}
     return {"bias": None} if name == "convolution" else {}
-
-
-def under(mode: Any, forward: Callable[..., Any], inputs: Sequence[Any]) -> Any:
-    """`forward(*inputs)` under Decomposed or Resummed. Raises RuntimeError where that changes nothing."""
-    with mode:
-        result = forward(*inputs)
-    if not mode.applied:
-        raise RuntimeError("nothing to change here")
-    return result

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.mutants import parts
 from kernelproof.contestant.encoding import tensors
+from kernelproof.hashing import sha256_text
 from kernelproof.types import Problem
 
 MUTANT, TWIN = "mutant", "twin"
@@ -71,20 +71,23 @@ def _parts() -> str:
     return Path(parts.__file__).read_text()
 
 
-class _Places(TorchDispatchMode):  # type: ignore[no-untyped-call]
+@cache
+def maker() -> str:
+    """A hash of the code that makes candidates: decisions that another has made are no longer valid."""
+    return sha256_text(_parts() + Path(__file__).read_text())[:12]
+
+
+class _Places(parts.Calls):
     """Counts the places of each kind."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.count = dict.fromkeys((*ROWS, "operands"), 0)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        named = parts.bound(func, args, kwargs or {})
+    def otherwise(self, func: Any, named: dict[str, Any]) -> Any:
         for kind in self.count:
             self.count[kind] += sum(1 for _ in parts.sites(kind, func, named))
-        return func(*args, **(kwargs or {}))
+        return NotImplemented
 
 
 def recipes_for(model: torch.nn.Module, inputs: list[Any]) -> list[Recipe]:
@@ -146,10 +149,9 @@ def _mutants(
         row = "one element in a thousand off by 0.2 %"
         yield Recipe(MUTANT, row, "of the inputs", "forward(*with_few_scaled(inputs, 1.002))")
         row = "an input changed"
-        call = "(forward(*inputs), first_float(inputs).mul_(1.001))[0]"
-        yield Recipe(MUTANT, row, "the whole, afterwards", call)
-        call = "(forward(*inputs), with_last_added(inputs))[0]"
-        yield Recipe(MUTANT, row, "its last element, afterwards", call)
+        for name, last in (("the whole", False), ("its last element", True)):
+            call = f"then_changed(forward(*inputs), inputs, {last})"
+            yield Recipe(MUTANT, row, f"{name}, afterwards", call)
 
 
 def _chosen(count: int, most: int) -> list[int]:
@@ -162,4 +164,4 @@ def _chosen(count: int, most: int) -> list[int]:
 def _changed(row: str, kind: str, which: int | None, count: int, value: Any) -> Recipe:
     place = f"all {count} places" if which is None else f"place {which + 1} of {count}"
     name = f"{kind}{'' if value is None else f' {value}'}, {place}"
-    return Recipe(MUTANT, row, name, f"changed(forward, inputs, {kind!r}, {which!r}, {value!r})")
+    return Recipe(MUTANT, row, name, f"under(Changed({kind!r}, {which!r}, {value!r}), forward, inputs)")

@@ -72,6 +72,9 @@ def show(records: Sequence[Record]) -> bool:
     unusable = sorted({r["problem"] for r in records if not r["role"]})
     if unusable:
         print(f"\nproblems that do not run on a processor: {', '.join(unusable)}")
+    unseen = [outcome(r) for r in records if r["decision"] == Decision.OWN_WEIGHTS]
+    accepted = sum(end in (Outcome.ACCEPTED, Outcome.FLAGGED) for end in unseen)
+    print(f"\nmutants that are {Decision.OWN_WEIGHTS}: {len(unseen)}, of which {accepted} were accepted")
     survivors = [r for r in records if r["role"] == MUTANT and outcome(r) is Outcome.ACCEPTED]
     wrong = [r for r in records if r["role"] == TWIN and outcome(r) in (Outcome.REFUSED, Outcome.ACCUSED)]
     accused = [r for r in records if r["role"] == MUTANT and outcome(r) is Outcome.ACCUSED]

@@ -35,6 +35,8 @@ from kernelproof.workers.shared_memory import (
     slots_that_fit,
 )
 
+UNTIMED_SLOTS = 2
+"""Slots of a verification without timing: a result, and another that must leave it alone."""
 WORK_SLOTS = 8
 """What the trials need beside the slots, in slots: inputs, variants of them and the truth in float64."""
 
@@ -95,6 +97,7 @@ def _lay_out(session: Session) -> None:
         cleanup.wait()
         count = slots_that_fit(bytes_each, device)
     del sample
+    count = count if measured(session) else min(count, UNTIMED_SLOTS)
     session.slots = lay_out(session.memory, arguments, outputs, count)
     del outputs
     if not same_bits(arguments, session.loaded.draw(ledger.seeds["layout"], device)):

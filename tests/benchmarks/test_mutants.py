@@ -18,7 +18,7 @@ from benchmarks.mutants.recipes import MUTANT, TWIN, Recipe
 from benchmarks.mutants.showing import Outcome, outcome, show
 from benchmarks.mutants.sizes import execute, extent, small
 from kernelproof.policy import review
-from kernelproof.problems import open_suite, read_problem
+from kernelproof.problems import read_problem
 from kernelproof.types import Flag, Problem, Status
 
 MANY_KINDS = '''"""A layer of each kind that a mutation looks for."""
@@ -109,37 +109,34 @@ def test_each_kind_is_decided_in_float64(problem: Problem) -> None:
     assert of("the batch in two parts") == {Decision.UNFAIR}  # the statistics are those of the whole batch
 
 
-def test_dropout_leaves_no_twin_and_noise_no_mutant(tmp_path: Path) -> None:
+def test_a_problem_that_draws_in_forward_has_no_twin(tmp_path: Path) -> None:
     file = tmp_path / "noise.py"
-    # Equal terms cancel: the result is rounding and nothing else.
-    file.write_text(
-        MANY_KINDS.replace("return x + x.sum", "return x - x.sum").replace(
-            "keepdim=True)", "keepdim=True) * 0"
-        )
-    )
-    text = file.read_text().replace("self.norm(self.first(x))", "nn.functional.dropout(self.first(x))")
-    file.write_text(text)
+    file.write_text(MANY_KINDS.replace("self.norm(self.first(x))", "nn.functional.dropout(self.first(x))"))
     records = decisions(read_problem(file), "full")
     assert {record["decision"] for record in records if record["role"] == TWIN} == {Decision.DRAWS}
     assert {record["decision"] for record in records if record["role"] == MUTANT} & set(JUDGED)
 
 
-def test_candidates_fit_the_contract_and_do_what_their_names_say(problem: Problem) -> None:
+@pytest.mark.parametrize(
+    ("call", "changed"),
+    [
+        ("with_last_zero(forward(*inputs))", [1599]),
+        ("with_few_scaled(forward(*inputs), 1.5)", [500, 1500]),
+        ("in_float64(self, forward, inputs)", []),
+    ],
+)
+def test_candidates_fit_the_contract_and_do_what_they_say(
+    problem: Problem, call: str, changed: list[int]
+) -> None:
+    source = Recipe(MUTANT, "a row", "a name", call).source(problem, {"FEATURES": 40})
+    assert not [hit for hit in review(source, problem, "cpp") if hit.status is Status.CONTRACT_ERROR]
+    names = execute(source)
     torch.manual_seed(0)
-    for name, call in (
-        ("zero", "with_last_zero(forward(*inputs))"),
-        ("few", "with_few_scaled(forward(*inputs), 1.002)"),
-        ("same", "in_float64(self, forward, inputs)"),
-    ):
-        source = Recipe(MUTANT, "a row", name, call).source(problem, {"FEATURES": 40})
-        assert not [hit for hit in review(source, problem, "cpp") if hit.status is Status.CONTRACT_ERROR]
-        names = execute(source)
-        model, (x,) = names["ModelNew"](40), names["get_inputs"]()
-        with torch.no_grad():
-            true, seen = names["Model"].forward(model, x), model(x)
-        assert seen.dtype == true.dtype == torch.float32
-        changed = (~torch.isclose(seen, true, rtol=1e-4, atol=1e-5)).flatten().nonzero().flatten().tolist()
-        assert changed == {"zero": [1599], "few": [500, 1500], "same": []}[name] or name == "few"
+    model, x = names["ModelNew"](40), torch.rand(40, 40) + 1
+    with torch.no_grad():
+        true, seen = names["Model"].forward(model, x), model(x)
+    assert seen.dtype == true.dtype == torch.float32
+    assert (~torch.isclose(seen, true, 1e-4, 1e-5)).flatten().nonzero().flatten().tolist() == changed
 
 
 def record(role: str, status: str | None, decision: str = "judge", **more: Any) -> dict[str, Any]:
@@ -204,10 +201,3 @@ def test_a_shard_of_our_problems_on_a_processor(tmp_path: Path, monkeypatch: pyt
     assert {outcome(each) for each in records if each["role"] == TWIN} == {Outcome.ACCEPTED}
     monkeypatch.setattr("sys.argv", ["mutants", "--add", *map(str, parts)])
     assert command.main() == 0
-
-
-def test_all_of_our_problems_have_candidates() -> None:
-    for each in open_suite().select(["level1/3", "level2/7", "level3/9"]):
-        records = decisions(each, "small")
-        judged = [r for r in records if r["decision"] in JUDGED]
-        assert sum(r["role"] == TWIN for r in judged) >= 2 and sum(r["role"] == MUTANT for r in judged) >= 7
