@@ -3,8 +3,8 @@
 With r the reference in float64, n the native reference's own error in float32 (at least a rounding, 2^-24),
 and d what the candidate in float64 is off by, all of the same inputs:
 
-- a mutant is *equivalent* where d <= 64 * 2^-29 n: that much is float64's own rounding. Weights and inputs
-  that it leaves behind are compared as well.
+- a mutant is *equivalent* where d <= 64 * 2^-29 n: that much is float64's own rounding. Inputs and buffers
+  are compared as well, as the call leaves them.
 - It is *below rounding* where d <= n, in norm and at the worst element: an honest float32 program, PyTorch's
   own, is as far off, so no judge can tell them apart by what they compute.
 - A twin is *unfair* where d is more than 1024 * 2^-29 n: it computes something else.
@@ -17,6 +17,7 @@ its own weights*: a judge that takes weights as they are constructed cannot find
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -35,6 +36,8 @@ ROUNDING, RATIO = 2.0**-24, 2.0**-29
 """Of float32; float64's over float32's."""
 EQUAL, FAIR = 64.0, 1024.0
 DRAWS = 2
+SECONDS = 60.0
+"""Most of a processor for the decisions on one problem."""
 UNKNOWN_BYTES = 4 << 30
 """What a problem is taken to hold that cannot be run without storage."""
 
@@ -51,6 +54,7 @@ class Decision(StrEnum):
     UNFAIR = "unfair"
     NOTHING = "nothing to change"
     RAISES = "raises"
+    NO_TIME = "no time to decide"
 
 
 JUDGED = (Decision.JUDGE, Decision.OWN_WEIGHTS)
@@ -62,7 +66,7 @@ class Run:
 
     outputs: list[torch.Tensor]
     left: list[torch.Tensor]
-    """Inputs, weights and statistics after the call."""
+    """Inputs and buffers after the call."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,9 @@ class Small:
             return Decision.DRAWS, "its own draws would be others"
         try:
             kind = execute(recipe.source(self.problem, {}))["ModelNew"]
-            apart = max((_apart(kind, setup) for setup in self._moved), key=lambda each: each.share)
+            apart = _apart(kind, self._moved[0])
+            if apart.share <= 1:  # or one draw is enough
+                apart = max(apart, *(_apart(kind, s) for s in self._moved[1:]), key=lambda each: each.share)
             if recipe.role == TWIN:
                 once = 1.0 if recipe.row == ONCE else FAIR * RATIO
                 return Decision.JUDGE if apart.share <= once else Decision.UNFAIR, str(apart)
@@ -130,13 +136,14 @@ def _setup(model: torch.nn.Module, inputs: list[Any]) -> Setup:
 
 def _run(kind: Any, model: torch.nn.Module, inputs: list[Any]) -> Run:
     """A call of `model` as one of `kind`, which may have another forward."""
-    model, inputs = copy.deepcopy(model), copy.deepcopy(inputs)
+    shared = {id(weight): weight for weight in model.parameters()}  # nothing here changes their values
+    model, inputs = copy.deepcopy(model, shared), copy.deepcopy(inputs)
     model.__class__ = kind
     seed_torch(0)
     with torch.no_grad():
         result = model(*inputs)
     outputs = [output.clone() for output in outputs_of(result, torch.device("cpu"))]
-    return Run(outputs, [*tensors(inputs), *model.state_dict().values()])
+    return Run(outputs, [*tensors(inputs), *model.buffers()])
 
 
 def _apart(kind: Any, setup: Setup) -> Apart:
@@ -197,7 +204,7 @@ def _move(model: torch.nn.Module) -> None:
 
 def decisions(problem: Problem, size: str) -> list[dict[str, Any]]:
     """A record for each candidate of a problem, and what it holds at the size at which it is judged."""
-    there = extent(sized(problem, size))
+    until, there = time.process_time() + SECONDS, extent(sized(problem, size))
     common: dict[str, Any] = {"suite": problem.suite, "problem": problem.id, "title": problem.name}
     common |= {"sha256": problem.sha256, "maker": maker(), "size": size, "extent": there and asdict(there)}
     try:
@@ -210,7 +217,9 @@ def decisions(problem: Problem, size: str) -> list[dict[str, Any]]:
         halves = recipe.row == "the batch in two parts"
         if halves and parts:  # one way to divide the batch is enough
             continue
-        decision, why = decided.decide(recipe)
+        decision, why = Decision.NO_TIME, ""
+        if time.process_time() < until:
+            decision, why = decided.decide(recipe)
         if decision in JUDGED and recipe.row == "another axis" and there is not None:
             changed = extent(recipe.source(problem, problem.sizes[size]), "ModelNew")
             if changed is None or changed.shapes != there.shapes:  # lengths are equal at the small size alone
