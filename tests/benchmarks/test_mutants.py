@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -161,20 +161,21 @@ def test_outcomes_and_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert "twins that were refused or accused: 1" in capsys.readouterr().out
 
 
+def wants_all_seats(entered: Any) -> None:
+    with seated(SEATS):
+        entered.set()
+
+
 def test_whoever_needs_all_seats_waits_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    entered = threading.Event()
-
-    def wants_all() -> None:
-        with seated(SEATS):
-            entered.set()
-
-    thread = threading.Thread(target=wants_all)
+    fork = get_context("fork")  # the locks are a process's
+    entered = fork.Event()
+    process = fork.Process(target=wants_all_seats, args=(entered,))
     with seated(1):
-        thread.start()
-        assert not entered.wait(0.3)
-    assert entered.wait(10)
-    thread.join()
+        process.start()
+        assert not entered.wait(0.5)
+    assert entered.wait(20)
+    process.join()
 
 
 @pytest.mark.ci
