@@ -83,11 +83,33 @@ def fenced(text: str) -> list[Block]:
     return blocks
 
 
+_HEREDOC = re.compile(
+    r"^[^\n]{0,200}\b(?:cat|tee|python3?)\b[^\n]{0,200}<<-?[ \t]*\\?[\"']?(?P<word>\w+)[\"']?[^\n]*\n",
+    re.MULTILINE,
+)
+
+
+def heredocs(text: str) -> Iterator[Block]:
+    """What a shell script writes into files, as `cat > model.py << 'EOF'` does."""
+    position = 0
+    while opener := _HEREDOC.search(text, position):
+        closer = re.compile(rf"^[ \t]*{opener['word']}[ \t]*$", re.MULTILINE).search(text, opener.end())
+        if closer is None:
+            return
+        yield Block(text[opener.end() : closer.start()], opener.end(), closer.start(), "python")
+        position = closer.end()
+
+
 # A fence at the start of a line (an opener, or a closer with or without prose after it) or at the end of one
-# (an opener on a prose line, a closer on the last line of code).
+# (an opener on a prose line, a closer on the last line of code). Tags such as `<answer>`, `<![CDATA[` or
+# `<|python_tag|>` are fences too: at the start of a line, before code on it, and at its end, if they close.
+_CLOSER = r"</[A-Za-z][^<>\n]{0,60}>|<\|[^<>|\n]{1,40}\|>|\]\]>|\[/[A-Z_]{2,20}\]"
+_OPENER = r"<!\[CDATA\[|<[A-Za-z][^<>\n]{0,200}>|\[[A-Z_]{2,20}\]"
 _MARK = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,4}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>[^`\n]*)$"
-    r"|(?P<tail>`{3,}|~{3,})[ \t]*(?P<tail_info>\{?\.?[A-Za-z][\w+#.\-]{0,30}\}?)?[ \t]*$",
+    r"|(?P<tail>`{3,}|~{3,})[ \t]*(?P<tail_info>\{?\.?[A-Za-z][\w+#.\-]{0,30}\}?)?[ \t]*$"
+    rf"|^[ \t]*(?P<tags>(?:(?:{_OPENER}|{_CLOSER})[ \t]*){{1,6}})\n?"
+    rf"|(?P<closers>(?:(?:{_CLOSER})[ \t]*){{1,6}})$",
     re.MULTILINE,
 )
 _MAX_MARKS = 64
@@ -145,6 +167,8 @@ class Spans:
 
 
 def _mark(match: re.Match[str]) -> _Mark:
+    if match["tags"] or match["closers"]:
+        return _Mark(match.start(), match.end(), "<", "", match["tags"] is not None)
     at_start = match["run"] is not None
     info = (match["info"] if at_start else match["tail_info"]) or ""
     before = match.start() if at_start else match.start("tail")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from kernelproof.extraction.blocks import Block
+from kernelproof.extraction.blocks import Block, heredocs
 from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.normalise import straighten_quotes
 from kernelproof.extraction.remarks import remark
@@ -28,8 +28,13 @@ _CODE_LINE = re.compile(
 )
 
 
-LABEL = re.compile(r"\A\s*(?:python3?|py)[ \t]*\n", re.IGNORECASE)
-"""A fence's language on a line of its own: as Python it would be a name that nobody defines."""
+LABEL = re.compile(r"\A\s*(?:python3?|py|\[python\]|[\w./-]+\.py:?|%%\w[^\n]*)[ \t]*\n", re.IGNORECASE)
+"""A line before the program that is none of it: a fence's language, a file's name, a notebook's magic. As
+Python it would be a name that nobody defines, or no syntax."""
+NATIVE_TEXT = re.compile(r"^[ \t]*#[ \t]*include\b|\b__global__\b|\bPYBIND11_MODULE\b", re.MULTILINE)
+"""A hint that a text is C++ or CUDA."""
+_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
+_BETWEEN_FENCES = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*$.*?^[ \t]*\1[^`\n]*\n", re.MULTILINE | re.DOTALL)
 
 
 class Kind(Enum):
@@ -38,6 +43,8 @@ class Kind(Enum):
     COMPLETE = auto()
     PLACEHOLDER = auto()
     """ModelNew is there without a body worth running."""
+    SPLIT = auto()
+    """A fence ends inside a string of C++, and what goes on in another cannot be joined to it."""
     HIDDEN = auto()
     """The block parses and defines ModelNew where importing does not reach it."""
     BROKEN = auto()
@@ -64,6 +71,11 @@ def judge(block: Block, budget: Budget, *, trim: bool = False) -> Program:
         return Program(Kind.OTHER, block, block.code)
     for code, warnings in _variants(block.code, budget):
         tree = budget.tree(code)
+        if tree is not None and _kind(tree) is Kind.COMPLETE and _swallows_fence(tree):
+            code = _BETWEEN_FENCES.sub("", code)
+            warnings, tree = (*warnings, remark("fences_joined")), budget.tree(code)
+            if tree is None or _swallows_fence(tree):
+                return Program(Kind.SPLIT, block, code)
         if tree is not None:
             return Program(_kind(tree), block, code, tree, warnings)
     if trim and (cut := _trimmed(block, budget)) is not None:
@@ -75,6 +87,22 @@ def judge(block: Block, budget: Budget, *, trim: bool = False) -> Program:
         return Program(Kind.OTHER, block, block.code)
     kind = Kind.CUT if not block.closed and stops_in_the_middle(block.code, budget) else Kind.BROKEN
     return Program(kind, block, block.code)
+
+
+def written_programs(text: str) -> list[Block]:
+    """The programs among the files that a shell script in the text writes."""
+    return [block for block in heredocs(text) if DEFINES.search(block.code)]
+
+
+def _swallows_fence(tree: ast.Module) -> bool:
+    """Whether a string of C++ holds the line of a fence: no C++ has one, so the fence ended inside the string
+    and another went on."""
+    for node in ast.walk(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
+        if NATIVE_TEXT.search(text) and _FENCE_LINE.search(text):
+            return True
+    return False
 
 
 def stops_in_the_middle(code: str, budget: Budget) -> bool:

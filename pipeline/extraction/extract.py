@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from kernelproof.extraction.blocks import begins_as_program
 from kernelproof.extraction.budget import Budget
-from kernelproof.extraction.completeness import LABEL, NAME
+from kernelproof.extraction.completeness import LABEL, NAME, written_programs
 from kernelproof.extraction.edits import edited
 from kernelproof.extraction.normalise import normalise
 from kernelproof.extraction.reasons import declined, reason_of
@@ -22,10 +22,11 @@ from kernelproof.extraction.thinking import Answer, set_thinking_aside
 from kernelproof.hashing import sha256_text
 from kernelproof.pysource import find_class
 from kernelproof.types import Candidate, Extraction, Response, Status
-from kernelproof.types.exchange import FILTERED, LIMITED, REFUSED
+from kernelproof.types.exchange import FAILED, FILTERED, LIMITED, REFUSED
 
 MAX_TEXT = 4_000_000
 """Most characters that are looked at. The longest text then takes half a minute, if it is made for that."""
+_CLOSED_END = re.compile(r"\s*(?:`{3,}|~{3,})\s*")
 _LONE_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[ \t]*(?:python3?|py)?[ \t]*\n")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 
@@ -42,7 +43,7 @@ def extract(response: Response, base: str | None = None) -> Extraction:
     """
     status = declined(response)
     found = _found(response) if status is None else Found(None, status=status)
-    if (response.finish_reason or "").lower() in LIMITED | FILTERED | REFUSED:
+    if (response.finish_reason or "").lower() in LIMITED | FILTERED | REFUSED | FAILED:
         found = replace(found, warnings=(*found.warnings, remark("finish_reason", response.finish_reason)))
     lacking = found.status is Status.NO_CODE or remark("does_not_parse") in found.warnings
     answer = answer_of(response) if status is None and lacking else None
@@ -83,30 +84,43 @@ def _found(response: Response) -> Found:
         return _whole(raw)
     text, warnings = normalise(raw)
     text = LABEL.sub("", text)
+    answer = _answer(text, budget)
+    text = text if answer.thinking else answer.text
     if not cut and _is_program(text, budget):
         found = _whole(text)
     else:
-        found = _searched(text, response.reasoning or "", budget, cut=cut)
-        found = found if cut else _taken_whole(text, found, budget)
-    return replace(found, warnings=(*warnings, *found.warnings))
+        found = _searched(answer, response.reasoning or "", budget, cut=cut)
+        if not cut and not _is_partly_thinking(text, answer, budget):
+            found = _taken_whole(text, found, budget)
+        elif not cut and found.method == "bare" and found.code != answer.text:
+            found = _taken_whole(answer.text, found, budget)
+    return replace(found, warnings=(*warnings, *answer.warnings, *found.warnings))
+
+
+def _is_partly_thinking(text: str, answer: Answer, budget: Budget) -> bool:
+    """Whether the text begins with thinking, or ends in it; not where the mark that opens it is inside a
+    string that the text before it leaves open."""
+    if remark("missing_think_opener") in answer.warnings:
+        return True
+    fault = budget.parse(text[: len(text) - len(answer.thinking)]) if answer.unclosed else None
+    return answer.unclosed and not (isinstance(fault, SyntaxError) and "unterminated triple" in fault.msg)
 
 
 def _is_program(text: str, budget: Budget) -> bool:
     tree = budget.tree(text) if NAME in text and not LABEL.match(text) else None
-    return tree is not None and find_class(tree, NAME) is not None
+    return tree is not None and find_class(tree, NAME) is not None and not written_programs(text)
 
 
 def _whole(text: str) -> Found:
     return Found(text, "whole", None, (remark("reference_echoed"),) if REFERENCE.search(text) else ())
 
 
-def _searched(text: str, reasoning: str, budget: Budget, *, cut: bool) -> Found:
-    """The program within a text. `cut`: the server says that it ended the text before the model did."""
-    answer = _answer(text, budget)
+def _searched(answer: Answer, reasoning: str, budget: Budget, *, cut: bool) -> Found:
+    """The program within an answer. `cut`: the server says that it ended the text before the model did."""
     if answer.unclosed:
-        return Found(None, status=Status.TRUNCATED, warnings=answer.warnings)
+        return Found(None, status=Status.TRUNCATED) if cut else _forgotten(answer.thinking, budget)
     found = find_program(answer.text, budget)
-    warnings = answer.warnings + found.warnings
+    warnings = found.warnings
     if budget.spent:
         warnings += (remark("work_limit"),)
     if not answer.text.strip():
@@ -119,6 +133,17 @@ def _searched(text: str, reasoning: str, budget: Budget, *, cut: bool) -> Found:
     if cut and (found.code is None or found.to_the_end or remark("does_not_parse") in warnings):
         return Found(None, status=Status.TRUNCATED, warnings=warnings)
     return replace(found, status=status, warnings=warnings)
+
+
+def _forgotten(thinking: str, budget: Budget) -> Found:
+    """The program with which thinking that never ends does end: the model only forgot to close it.
+
+    The program's own fence has to be closed: a text that merely stops may have been cut off."""
+    found = find_program(thinking, budget)
+    start = thinking.rfind(found.code) if found.code is not None else -1
+    if start >= 0 and _CLOSED_END.fullmatch(thinking, start + len(found.code or "")):
+        return replace(found, warnings=(*found.warnings, remark("taken_from_thinking")))
+    return Found(None, status=Status.TRUNCATED)
 
 
 def _taken_whole(text: str, found: Found, budget: Budget) -> Found:
@@ -142,7 +167,8 @@ def _is_faulty_program(text: str, found: Found, budget: Budget) -> bool:
     In the second case nothing but comments and docstrings may stand before the program that was found; and
     where no program was found that parses, the text must begin as a program does.
     """
-    parses = budget.tree(text) is not None
+    tree = budget.tree(text)
+    parses = tree is not None and not all(isinstance(statement, ast.Expr) for statement in tree.body)
     if parses and found.code is None:
         return "import" in text or begins_as_program(text)
     if found.method == "bare" and found.code is not None:

@@ -6,7 +6,7 @@ import ast
 import re
 
 from kernelproof.extraction.blocks import Block
-from kernelproof.extraction.completeness import NAME, Program
+from kernelproof.extraction.completeness import NAME, NATIVE_TEXT, Program
 from kernelproof.pysource import find_class, reached_from, undefined_names
 
 IMPORTED = {
@@ -25,7 +25,6 @@ IMPORTED = {
 }
 """Names that a program without imports lacks: no other block need have been meant to define them."""
 _COMPILES = re.compile(r"load|compile|raw|module|program|nvrtc", re.IGNORECASE)
-_NATIVE_TEXT = re.compile(r"^[ \t]*#[ \t]*include\b|\b__global__\b|\bPYBIND11_MODULE\b", re.MULTILINE)
 
 
 def needs(tree: ast.Module) -> dict[str, int]:
@@ -35,7 +34,7 @@ def needs(tree: ast.Module) -> dict[str, int]:
 
 def is_native(block: Block) -> bool:
     """True for a fence of C++ or CUDA: by its label, or without one by its text."""
-    return block.language == "native" or (not block.language and bool(_NATIVE_TEXT.search(block.code)))
+    return block.language == "native" or (not block.language and bool(NATIVE_TEXT.search(block.code)))
 
 
 def stands_for_native(tree: ast.Module, name: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelproof.extraction.remarks import WARNINGS
 from kernelproof.types import Response, Status
-from kernelproof.types.exchange import FILTERED, LIMITED, REFUSED
+from kernelproof.types.exchange import FAILED, FILTERED, LIMITED, REFUSED
 from kernelproof.wording import counted
 
 MAX_WORDS = 300
@@ -16,8 +16,11 @@ _EXPLAIN = ("split_over_blocks", "placeholder_skipped", "diff_skipped", "code_on
 
 
 def declined(response: Response) -> Status | None:
-    """`filtered` or `refused`, where the server says so; whatever text there is, nothing is taken from it."""
+    """`filtered`, `refused` or `provider_error`, where the server says so; whatever text there is, nothing is
+    taken from it."""
     finish = (response.finish_reason or "").lower()
+    if finish in FAILED:
+        return Status.PROVIDER_ERROR
     if finish in FILTERED:
         return Status.FILTERED
     return Status.REFUSED if finish in REFUSED or (response.refusal or "").strip() else None
@@ -26,7 +29,7 @@ def declined(response: Response) -> Status | None:
 def reason_of(status: Status, response: Response, warnings: tuple[str, ...]) -> str:
     """One sentence for a person: `the server's finish reason is length, after 4096 tokens`."""
     match status:
-        case Status.REFUSED | Status.FILTERED:
+        case Status.REFUSED | Status.FILTERED | Status.PROVIDER_ERROR:
             return _joined(_refusal(response), _finish(response))
         case Status.TRUNCATED if (response.finish_reason or "").lower() in LIMITED:
             return _joined(_finish(response), _tokens(response))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,15 @@ from typing import Any
 
 from kernelproof.extraction.blocks import Block, Spans, fenced
 from kernelproof.extraction.budget import Budget
-from kernelproof.extraction.completeness import DEFINES, NAME, Kind, Program, judge, stops_in_the_middle
+from kernelproof.extraction.completeness import (
+    DEFINES,
+    NAME,
+    Kind,
+    Program,
+    judge,
+    stops_in_the_middle,
+    written_programs,
+)
 from kernelproof.extraction.needs import IMPORTED, is_edit_of, is_native, needs, stands_for_native
 from kernelproof.extraction.normalise import normalise
 from kernelproof.extraction.remarks import remark
@@ -44,7 +53,9 @@ class Search:
     def __init__(self, text: str, budget: Budget) -> None:
         self._text = text
         self._budget = budget
-        self._blocks = fenced(text)
+        files = written_programs(text)
+        others = (b for b in fenced(text) if not any(b.start <= file.start < b.end for file in files))
+        self._blocks = sorted([*others, *files], key=lambda block: block.start)
         self._judged: list[Program] = []
         self._split: set[str] = set()
 
@@ -73,6 +84,8 @@ class Search:
     def _judge(self, block: Block, *, trim: bool = False) -> Program:
         program = judge(block, self._budget, trim=trim)
         self._judged.append(program)
+        if program.kind is Kind.SPLIT:
+            self._split.add("the rest of a string")
         return program
 
     def _last(self, programs: list[Program]) -> Program | None:
@@ -184,10 +197,11 @@ class Search:
     def _in_json(self, *, whole: bool) -> Found | None:
         """The program in a JSON value's strings: of the whole answer, or of a fence or object within it."""
         if whole:
-            values = [_json(self._text)] if self._text.lstrip()[:1] in {"{", "[", '"'} else []
+            values = [_value(self._text, self._budget)]
         else:
-            values = [_json(block.code) for block in self._blocks if block.language == "json"]
-            values += [_json(self._text[match.start() :]) for match in _objects(self._text)]
+            blocks = (block for block in self._blocks if block.language in {"json", "python", ""})
+            values = [_value(block.code, self._budget) for block in blocks if NAME in block.code]
+            values += [_value(self._text[m.start() :], self._budget) for m in _objects(self._text)]
         strings = [text for value in values for text in _strings(value) if NAME in text]
         for text in reversed(strings[-_MAX_JSON_STRINGS:]):
             clean, warnings = normalise(text)
@@ -203,7 +217,7 @@ class Search:
 def find_program(text: str, budget: Budget) -> Found:
     """The program that an answer means. An answer that is nothing but a program is taken whole."""
     whole = judge(Block(text, 0, len(text)), budget)
-    if whole.kind is Kind.COMPLETE and whole.code == text:
+    if not written_programs(text) and whole.kind is Kind.COMPLETE and whole.code == text:
         warnings = (remark("reference_echoed"),) if REFERENCE.search(text) else ()
         return Found(text, "bare", None, warnings, to_the_end=True)
     return Search(text, budget).run()
@@ -231,22 +245,59 @@ def _objects(text: str) -> list[re.Match[str]]:
     return list(re.finditer(r"^[ \t]*\{", text, re.MULTILINE))[:3]
 
 
-def _json(text: str) -> Any:
-    """The JSON value at the start of the text, or None. Raw line breaks in strings are let pass."""
+def _value(text: str, budget: Budget) -> Any:
+    """The JSON value at the start of the text, raw line breaks in its strings let pass, or the value that the
+    text is as Python's `repr` writes it; else None."""
     try:
         return json.JSONDecoder(strict=False).raw_decode(text.strip())[0]
     except (ValueError, RecursionError):
-        return None
+        tree = budget.tree(text)
+    statement = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    return _plain(statement.value) if isinstance(statement, ast.Expr) else None
+
+
+def _plain(node: ast.expr) -> Any:
+    """The value of a literal; of a call, as `Message(content='...')`, its arguments."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_plain(item) for item in items]
+        case ast.Dict(keys=keys, values=values):
+            names = (key.value if isinstance(key, ast.Constant) else None for key in keys)
+            return {name: _plain(value) for name, value in zip(names, values, strict=True)}
+        case ast.Call(args=items, keywords=keywords):
+            return [*map(_plain, items), {keyword.arg: _plain(keyword.value) for keyword in keywords}]
+    return None
 
 
 def _strings(value: Any) -> Iterable[str]:
-    """The strings within a JSON value, in order, without those that hold reasoning."""
+    """The strings within a JSON value, in order, without those that hold reasoning. A list of lines is one
+    string, and so are a notebook's cells of code up to the last that defines ModelNew."""
     pending = [value]
     while pending:
         item = pending.pop()
         if isinstance(item, str):
             yield item
+        elif (
+            isinstance(item, list)
+            and item
+            and all(isinstance(line, str) and line[-1:] == "\n" for line in item[:-1])
+        ):
+            pending.append("".join(map(str, item)))
         elif isinstance(item, list):
             pending.extend(reversed(item))
+        elif isinstance(item, dict) and isinstance(item.get("cells"), list):
+            pending.append(_notebook(item["cells"]))
         elif isinstance(item, dict):
             pending.extend(item[key] for key in reversed(item) if key not in _REASONING_KEYS)
+
+
+def _notebook(cells: list[Any]) -> str:
+    """The cells of code up to the last that defines ModelNew, without magics and commands of the shell."""
+    sources = [
+        cell.get("source") for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"
+    ]
+    codes = ["".join(map(str, each)) if isinstance(each, list) else str(each) for each in sources]
+    last = max((number for number, code in enumerate(codes) if DEFINES.search(code)), default=-1)
+    return re.sub(r"^[%!].*\n?", "", "\n\n".join(codes[: last + 1]), flags=re.MULTILINE)

@@ -1,34 +1,58 @@
-"""Setting a model's thinking aside: `<think>` tags in their many forms, and Harmony channels.
+"""Setting a model's thinking aside, in whatever marks, and what follows the end of its turn.
 
 The rules, in order:
 
-- A tag in quotes or backticks is a mention. So is a tag in a closed fence, unless it stands at the start of
-  a line and the fence's content does not parse as Python (then it is not inside a string either).
+- A mark in quotes or backticks is a mention. So is a mark in a closed fence whose content parses as Python;
+  where it does not parse, a tag such as `<think>` counts only at the start of a line.
 - Tags nest. Where the nesting does not come out even, openers in the middle of a line inside the thinking
   are taken for mentions, and the count is made again.
 - A closer without an opener ends a thinking part that began with the text.
-- A thinking part that never ends makes the response truncated: a draft is not an answer.
+- A thinking part that never ends leaves no answer: what is left to take is for `extract` to decide.
+- The answer ends with the model's turn: a question that it goes on to invent, with the answer to it, is none.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.remarks import remark
 
-_TAG = re.compile(
-    r"<(?P<close>/)?(?:think|thinking|thought|reasoning)(?=[\s>])(?P<attributes>[^<>\n]{0,200})>",
-    re.IGNORECASE,
+_TAG = r"(?:\w{1,20}[:_])?(?:think|thinking|thought|reasoning)(?=[\s>])[^<>\n]{0,200}(?<!/)>)"
+_MARKS = (
+    (rf"(?i:<{_TAG}", rf"(?i:</{_TAG}", "DeepSeek R1, Qwen 3, GLM 4.5, EXAONE Deep, Seed-OSS, LongCat"),
+    (r"<\|channel>(?:thought\b)?", r"<channel\|>", "Gemma 4"),
+    (r"\[THINK\]", r"\[/THINK\]", "Magistral"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7", "Kimi-VL"),
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", "Command A Reasoning"),
+    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>", "Sky-T1, OpenThinker"),
+    (r"<unused94>(?:thought\b)?", r"<unused95>", "MedGemma"),
+    (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "Apertus"),
+    (r"\AHere is my thought process:", r"^Here is my response:", "Granite 3.2"),
 )
+"""What opens thinking, what closes it, and models that write it. Only the first row, of tags in plain
+characters, nests, and is mentioned in prose."""
+_TURN_ENDS = (
+    r"<\|(?:im_end|eot_id|eom_id|eot|endoftext|end_of_text|endofturn|END_OF_TURN_TOKEN)\|>"
+    r"|<end_of_turn>|<turn\|>|\[\|endofturn\|\]|<\uff5cend\u2581of\u2581sentence\uff5c>"
+    r"|<\|im_start\|>(?:user|system)\b|<\|start_header_id\|>user\b|<start_of_turn>user\b|<\|user\|>|<\uff5cUser\uff5c>"
+    r"|(?<!\w)\[INST\]|(?:</s>|<\|[a-z_]{1,32}\|>)(?=(?:\s|<\|[a-z_]{1,32}\|>|</s>){0,100}\Z)"
+)
+_MARK = re.compile(
+    "|".join(f"(?P<open{i}>{opener})|(?P<close{i}>{closer})" for i, (opener, closer, _) in enumerate(_MARKS))
+    + rf"|(?P<end>(?:{_TURN_ENDS})(?!\s*<\|im_start\|>assistant))",
+    re.MULTILINE,
+)
+_TOKENS = re.compile(r"\s|<[|\w/\uff5c\u2581]{1,40}>")
 _FENCE_LINE = re.compile(r"^[ \t>]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A response's text without its thinking. `unclosed`: the thinking never ended, so there is no answer."""
+    """A response's text without its thinking. `unclosed`: the thinking never ended, so there is no answer,
+    and `thinking` is the part that did not end."""
 
     text: str
     thinking: str = ""
@@ -37,28 +61,45 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class _Tag:
+class _Mark:
     start: int
     end: int
-    opens: bool
+    kind: str
+    """`open`, `close` or `end`."""
+    row: int
+    """Of `_MARKS`; 0 for the end of a turn."""
     at_line_start: bool
+
+
+@dataclass
+class _Parts:
+    """Where the thinking lies, and where the turn ends."""
+
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    unclosed: _Mark | None = None
+    """The opener of a thinking part that never ends."""
+    end: _Mark | None = None
 
 
 def set_thinking_aside(text: str, budget: Budget) -> Answer:
     """The answer within `text`. Linear in its length, apart from the parses that `budget` bounds."""
     answer = _final_channel(text)
-    if answer.unclosed:
+    if answer is not None:
         return answer
-    tags = list(_tags(answer.text, budget))
-    if not tags:
-        return answer
-    spans = _thinking_spans(tags, len(answer.text), mentions=False)
-    if spans[-1][1] is None and any(not tag.opens for tag in tags):
-        spans = _thinking_spans(tags, len(answer.text), mentions=True)
-    warnings = answer.warnings + (() if tags[0].opens else (remark("missing_think_opener"),))
-    if spans[-1][1] is None:
-        return Answer("", answer.text, True, (*warnings, remark("unclosed_thinking")))
-    return _without(answer.text, [(start, end) for start, end in spans if end is not None], warnings)
+    marks = list(_marks(text, budget))
+    parts = _parts(text, marks, mentions=False)
+    if parts.unclosed and any(mark.kind == "close" for mark in marks):
+        parts = _parts(text, marks, mentions=True)
+    warnings: tuple[str, ...] = ()
+    if parts.end:
+        if _TOKENS.sub("", text[parts.end.end :]):
+            warnings = (remark("next_turn_removed"),)
+        text = text[: parts.end.start]
+    if parts.spans and marks[0].kind == "close":
+        warnings += (remark("missing_think_opener"),)
+    if parts.unclosed:
+        return Answer("", text[parts.unclosed.end :], True, (*warnings, remark("unclosed_thinking")))
+    return _without(text, parts.spans, warnings) if parts.spans else Answer(text, warnings=warnings)
 
 
 def _without(text: str, spans: list[tuple[int, int]], warnings: tuple[str, ...]) -> Answer:
@@ -73,39 +114,44 @@ def _without(text: str, spans: list[tuple[int, int]], warnings: tuple[str, ...])
     return Answer("\n".join(kept), "\n".join(thinking), False, (*warnings, remark("thinking_removed")))
 
 
-def _thinking_spans(tags: list[_Tag], length: int, *, mentions: bool) -> list[tuple[int, int | None]]:
-    """Start and end of each thinking part; an end of None says that it never ends.
-
-    With `mentions`, an opener inside thinking counts only at the start of a line.
-    """
-    spans: list[tuple[int, int | None]] = []
-    depth = start = 0
-    for tag in tags:
-        if tag.opens and depth == 0:
-            depth, start = 1, tag.start
-        elif tag.opens:
-            depth += 1 if tag.at_line_start or not mentions else 0
-        elif depth > 1:
+def _parts(text: str, marks: list[_Mark], *, mentions: bool) -> _Parts:
+    """What the marks divide the text into. With `mentions`, a tag that opens inside thinking counts only at
+    the start of a line."""
+    parts = _Parts()
+    depth, opener = 0, None
+    for mark in marks:
+        if mark.kind == "end":
+            if not depth and text[parts.spans[-1][1] if parts.spans else 0 : mark.start].strip():
+                parts.end = mark
+                break
+        elif opener is None and mark.kind == "open":
+            depth, opener = 1, mark
+        elif opener is None:  # never opened: everything so far was thinking
+            parts.spans = [(0, mark.end)]
+        elif mark.row != opener.row:
+            continue
+        elif mark.kind == "open":
+            depth += mark.row == 0 and (mark.at_line_start or not mentions)
+        else:
             depth -= 1
-        elif depth == 1:
-            depth = 0
-            spans.append((start, tag.end))
-        else:  # never opened: everything so far was thinking
-            spans = [(0, tag.end)]
-    if depth:
-        spans.append((start, None))
-    return spans
+            if not depth:
+                parts.spans.append((opener.start, mark.end))
+                opener = None
+    parts.unclosed = opener
+    return parts
 
 
-def _tags(text: str, budget: Budget) -> Iterator[_Tag]:
-    """The tags that count. Looks at each fence at most once, and at few characters around each tag."""
+def _marks(text: str, budget: Budget) -> Iterator[_Mark]:
+    """The marks that count. Looks at each fence at most once, and at few characters around each mark."""
     fences = list(_closed_fences(text))
     index = 0
     holds_strings: dict[int, bool] = {}
-    for match in _TAG.finditer(text):
+    for match in _MARK.finditer(text):
         start, end = match.span()
-        if text[start - 1 : start] in {"'", '"', "`"} or match["attributes"].endswith("/"):
+        if text[start - 1 : start] in {"'", '"', "`"} and text[max(0, start - 3) : start] != "```":
             continue
+        name = match.lastgroup or ""
+        kind, row = name.rstrip("0123456789"), int(re.sub(r"\D", "", name) or 0)
         before = text[max(0, start - 200) : start]
         at_line_start = not before.rpartition("\n")[2].strip() and (start <= 200 or "\n" in before)
         while index < len(fences) and fences[index][1] <= start:
@@ -113,9 +159,9 @@ def _tags(text: str, budget: Budget) -> Iterator[_Tag]:
         if index < len(fences) and fences[index][0] <= start:
             if index not in holds_strings:
                 holds_strings[index] = budget.tree(text[slice(*fences[index])]) is not None
-            if holds_strings[index] or not at_line_start:
+            if holds_strings[index] or (kind != "end" and row == 0 and not at_line_start):
                 continue
-        yield _Tag(start, end, match["close"] is None, at_line_start)
+        yield _Mark(start, end, kind, row, at_line_start)
 
 
 def _closed_fences(text: str) -> Iterator[tuple[int, int]]:
@@ -138,32 +184,26 @@ _CHANNEL = re.compile(
 )
 _STARTS_HARMONY = re.compile(r"\s*<\|(?:start|channel|message)\|>")
 _MESSAGE_END = re.compile(r"<\|(?:end|return|start|call|channel)\|>")
-_END_TOKENS = re.compile(r"(?:\s|<\|[a-z_]{1,32}\|>|</s>){1,100}\Z")
 # What is left where a server dropped the special tokens and kept the words between them.
 _STRIPPED_START = re.compile(r"\s*(?:assistant)?analysis(?=[A-Z])")
 _STRIPPED_FINAL = re.compile(r"assistant(?:<\|channel\|>)?final")
 
 
-def _final_channel(text: str) -> Answer:
-    """The final channel of a Harmony conversation (github.com/openai/harmony), markers kept or stripped."""
+def _final_channel(text: str) -> Answer | None:
+    """The final channel of a Harmony conversation (github.com/openai/harmony), markers kept or stripped; None
+    for other texts. A conversation without a final channel holds no answer, and nothing is left to take."""
     if _STARTS_HARMONY.match(text):
         messages = list(_CHANNEL.finditer(text))
+        if not messages:
+            return None
         final = next((message for message in reversed(messages) if message["name"] == "final"), None)
-        if final is not None:
-            end = _MESSAGE_END.search(text, final.end())
-            answer = text[final.end() : end.start() if end else len(text)]
-            return Answer(answer, text[: final.start()], False, (remark("channels_removed"),))
-        if messages:
-            return Answer("", text, True, (remark("unclosed_thinking"),))
-    if _STRIPPED_START.match(text):
-        finals = list(_STRIPPED_FINAL.finditer(text))
-        if not finals:
-            return Answer("", text, True, (remark("unclosed_thinking"),))
-        return Answer(
-            text[finals[-1].end() :], text[: finals[-1].start()], False, (remark("channels_removed"),)
-        )
-    tail = text[-4000:]
-    stripped = _END_TOKENS.sub("", tail)
-    if "<" in tail[len(stripped) :]:
-        return Answer(text[: len(text) - len(tail)] + stripped + "\n")
-    return Answer(text)
+        close = _MESSAGE_END.search(text, final.end()) if final else None
+        end = close.start() if close else len(text)
+    elif _STRIPPED_START.match(text):
+        final = next(reversed(list(_STRIPPED_FINAL.finditer(text))), None)
+        end = len(text)
+    else:
+        return None
+    if final is None:
+        return Answer("", "", True, (remark("unclosed_thinking"),))
+    return Answer(text[final.end() : end], text[: final.start()], False, (remark("channels_removed"),))

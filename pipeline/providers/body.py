@@ -8,7 +8,7 @@ from typing import Any, Literal
 from kernelproof.errors import ProviderError
 from kernelproof.providers.complaints import AnswerError
 from kernelproof.types import Response, Usage
-from kernelproof.types.exchange import LIMITED
+from kernelproof.types.exchange import FAILED, LIMITED
 from kernelproof.wording import counted
 
 MAX_DEPTH = 100
@@ -29,12 +29,20 @@ def response_from_body(
     `latency` is in seconds; without a `request_id` the body's own `id` stands for it. Reasoning is taken
     from the first of `reasoning_details`, `reasoning_content` and `reasoning` that holds text; think tags
     inside the content stay there for the extraction to judge.
-    Raises AnswerError when the body holds an error, ProviderError when it holds no choice with a message.
+    Raises AnswerError when the body holds an error, ProviderError when it holds no choice with a message or
+    its finish reason says that the server failed.
     """
     if _is_deep(body):
         raise ProviderError("the server's answer is nested too deeply", retriable=False)
-    if "output" in body and "choices" not in body:
-        return _of_responses(body, request_id, latency)
+    is_of_responses = "output" in body and "choices" not in body
+    response = (_of_responses if is_of_responses else _of_chat)(body, request_id, latency)
+    if (response.finish_reason or "").lower() in FAILED:
+        raise ProviderError(f"the server failed before the end of its answer: {response.finish_reason}")
+    return response
+
+
+def _of_chat(body: Mapping[str, Any], request_id: str | None, latency: float | None) -> Response:
+    """A `chat.completion` body."""
     choice = _choice(body)
     message = choice["message"]
     text, thoughts = _content(message.get("content"))

@@ -9,9 +9,18 @@ from pydantic import Field
 from kernelproof.hashing import sha256_json
 from kernelproof.types.base import FrozenRecord
 
-LIMITED = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-"""Finish reasons that mean a limit of tokens, in lower case, as servers spell them: OpenAI, Anthropic,
-Google, vLLM."""
+LIMITED = frozenset(
+    {
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+        "repetition_truncation",
+    }
+)
+"""Finish reasons that mean that the server cut the answer off, in lower case, as servers spell them: OpenAI,
+Anthropic, Google, Mistral, vLLM, Zhipu."""
 FILTERED = frozenset(
     {
         "content_filter",
@@ -21,9 +30,13 @@ FILTERED = frozenset(
         "recitation",
         "spii",
         "guardrail_intervened",
+        "sensitive",
     }
 )
-"""Finish reasons that mean a filter of the server's: OpenAI, Google, Amazon."""
+"""Finish reasons that mean a filter of the server's: OpenAI, Google, Amazon, Zhipu."""
+FAILED = frozenset({"abort", "error", "insufficient_system_resource", "network_error"})
+"""Finish reasons that mean that the server failed and the answer is not whole: vLLM and SGLang, OpenRouter,
+DeepSeek, Zhipu."""
 REFUSED = frozenset({"refusal"})
 """Finish reasons that mean that the model declined: Anthropic."""
 

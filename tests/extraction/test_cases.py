@@ -104,7 +104,7 @@ CASES = [
         "thinking_removed",
         "missing_think_opener",
     ),
-    no("case03_unclosed_think", f"<think>\nTry:\n{DRAFT}", Status.TRUNCATED, "unclosed_thinking"),
+    no("case03_unclosed_think", f"<think>\nTry:\n{DRAFT}Wait", Status.TRUNCATED, "unclosed_thinking"),
     no(
         "case03_unclosed_think_after_an_answer",
         f"{FINAL}<think>\nWait",
