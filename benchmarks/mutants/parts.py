@@ -176,7 +176,7 @@ def under(mode: Calls, forward: Callable[..., Any], inputs: Sequence[Any]) -> An
     return result
 
 
-class Changed(Calls):
+class Changed(Calls):  # type: ignore[no-untyped-call]
     """Changes the calls of one kind: the `which`-th place that there is, or all with None."""
 
     def __init__(self, kind: str, which: int | None, value: Any = None) -> None:
@@ -315,7 +315,7 @@ def in_two_parts(forward: Callable[..., Any], inputs: Sequence[Any], split: Sequ
     return tree_map(lambda first, second: torch.cat((first, second)), *parts)
 
 
-class Decomposed(Calls):
+class Decomposed(Calls):  # type: ignore[no-untyped-call]
     """Replaces each operator that torch has a decomposition for by its parts."""
 
     def otherwise(self, func: Any, named: Named) -> Any:
@@ -327,7 +327,7 @@ class Decomposed(Calls):
         return decomposition_table[func](*args, **kwargs)
 
 
-class Resummed(Calls):
+class Resummed(Calls):  # type: ignore[no-untyped-call]
     """Adds up in another order: both halves of every sum apart, or, `reverse`d, from the end."""
 
     def __init__(self, reverse: bool) -> None:

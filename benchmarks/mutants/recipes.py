@@ -77,7 +77,7 @@ def maker() -> str:
     return sha256_text(_parts() + Path(__file__).read_text())[:12]
 
 
-class _Places(parts.Calls):
+class _Places(parts.Calls):  # type: ignore[no-untyped-call]
     """Counts the places of each kind."""
 
     def __init__(self) -> None:
