@@ -10,6 +10,7 @@ import typer
 
 from kernelproof.cli.options import (
     INTERRUPTED,
+    FollowLinksOption,
     JsonOption,
     RunOption,
     StorageOptions,
@@ -61,6 +62,7 @@ def import_(
     again: Annotated[
         bool, typer.Option("--again", help="Verify also those that this version has verified.")
     ] = False,
+    follow_links: FollowLinksOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store programs that somebody published, with their claims, and verify them.
@@ -72,10 +74,8 @@ def import_(
     from kernelproof.runs.candidates import refuse_others
     from kernelproof.runs.imports.storing import import_run, statuses_of, store_import
 
-    found = _read(source, suite, known)
-    settings = options.settings(
-        list({(one.problem.id, one.problem.sha256): one.problem for one in found.given}.values())
-    )
+    found = _read(source, suite, known, follow_links)
+    settings = options.settings_for(found.given)
     refuse_others(found.given, settings.backend)
     if verify:
         require_device(settings.backend)
@@ -102,7 +102,7 @@ def _label(source: Path) -> str:
     return name
 
 
-def _read(source: Path, suite: Path | None, known: KnownOptions) -> Found:
+def _read(source: Path, suite: Path | None, known: KnownOptions, follow_links: bool) -> Found:
     from kernelproof.errors import UsageError
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import holds_many
@@ -116,7 +116,7 @@ def _read(source: Path, suite: Path | None, known: KnownOptions) -> Found:
     opened = open_suite(suite)
     times = read_times(known.baseline_times) if known.baseline_times is not None else None
     of_all = opened.find(known.problem) if known.problem is not None else None
-    return read_import(source, opened, of_all, times)
+    return read_import(source, opened, of_all, times, follow_links=follow_links)
 
 
 def _judge(

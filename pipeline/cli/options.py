@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from enum import EnumType
 from pathlib import Path
@@ -29,6 +29,7 @@ from kernelproof.workspace import DatabasePlace, Workspace, database_place, open
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kernelproof.runs.candidates import Given
     from kernelproof.types import Problem, VerifySettings
 
 INTERRUPTED = 130
@@ -135,6 +136,9 @@ AttemptArgument = Annotated[
     str,
     typer.Argument(autocompletion=attempts, help="The attempt's number (17 or '#17'), or: last."),
 ]
+FollowLinksOption = Annotated[
+    bool, typer.Option("--follow-links", help="Read links that lead out of the folder as well.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 UnsafeOption = Annotated[
     bool, typer.Option("--unsafe", help="Accept the weakest sandbox tier. Only for code you trust.")
@@ -211,6 +215,25 @@ class VerifyOptions:
         ),
     ] = True
     unsafe: UnsafeOption = False
+
+    def settings_for(self, given: Sequence[Given]) -> VerifySettings:
+        """The settings for these programs. Says so first where they can only be built here.
+
+        Raises UsageError as `settings` does.
+        """
+        from kernelproof.report.plain import say
+        from kernelproof.runs.sizes import only_built
+
+        problems = {(one.problem.id, one.problem.sha256): one.problem for one in given}
+        sources = [one.extraction.candidate.source for one in given if one.extraction.candidate]
+        backend = only_built(sources) if self.backend == AUTO else None
+        if backend is not None:
+            say(
+                f"written for {backend}, and there is no GPU here: built and not run (built_not_run); "
+                "--backend cpp judges them as C++",
+                err=True,
+            )
+        return replace(self, backend=backend or self.backend).settings(list(problems.values()))
 
     def settings(self, problems: Sequence[Problem]) -> VerifySettings:
         """The settings that the options stand for.

@@ -10,6 +10,7 @@ import typer
 from kernelproof.cli.completion import problems
 from kernelproof.cli.options import (
     INTERRUPTED,
+    FollowLinksOption,
     JsonOption,
     RunOption,
     StorageOptions,
@@ -55,17 +56,16 @@ def verify(
     again: Annotated[
         bool, typer.Option("--again", help="Of many, verify also those that the workspace has already.")
     ] = False,
+    follow_links: FollowLinksOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not."""
+    """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not, or is left out."""
     from kernelproof.engine.engine import require_device
     from kernelproof.runs.candidates import holds_many, refuse_others
     from kernelproof.types import Status
 
-    given = _given(file, problem, suite)
-    settings = options.settings(
-        list({(one.problem.id, one.problem.sha256): one.problem for one in given}.values())
-    )
+    given, notes = _given(file, problem, suite, follow_links)
+    settings = options.settings_for(given)
     refuse_others(given, settings.backend)
     require_device(settings.backend)
     place = storage.database if store else None
@@ -73,26 +73,35 @@ def verify(
         statuses = [_one(given[0], settings, place, run, as_json)]
     else:
         statuses = _many(given, settings, place, run, again, as_json)
-    if any(status is not Status.CORRECT for status in statuses):
+    if notes or any(status is not Status.CORRECT for status in statuses):
         raise typer.Exit(1)
 
 
-def _given(file: Path, problem: str | None, suite: Path | None) -> list[Given]:
+def _given(
+    file: Path, problem: str | None, suite: Path | None, follow_links: bool
+) -> tuple[list[Given], list[str]]:
+    """The candidates, and what was left out, which is said at once."""
     from kernelproof.errors import UsageError
     from kernelproof.problems import open_suite
+    from kernelproof.report.plain import say
     from kernelproof.runs.candidates import given_text, holds_many, read_candidates
     from kernelproof.runs.files import STANDARD_INPUT, read_standard_input, read_text
 
     if holds_many(file):
         opened = open_suite(suite)
-        return read_candidates(file, opened, opened.find(problem) if problem is not None else None)
+        of_all = opened.find(problem) if problem is not None else None
+        notes: list[str] = []
+        given = read_candidates(file, opened, of_all, follow_links=follow_links, notes=notes)
+        for note in notes:
+            say(note, err=True)
+        return given, notes
     piped = str(file) == "-"
     name = STANDARD_INPUT if piped else str(file)
     text = None if piped else read_text(file)
     if problem is None:
         raise UsageError(f"which problem is {name} for? give --problem")
     found = open_suite(suite).find(problem)
-    return [given_text(name, read_standard_input() if text is None else text, found)]
+    return [given_text(name, read_standard_input() if text is None else text, found)], []
 
 
 def _one(

@@ -11,6 +11,7 @@ from kernelproof.hashing import sha256_text
 from kernelproof.problems.place import Place, place_of
 from kernelproof.problems.sizes import SizesError, read_sizes
 from kernelproof.pysource import Function, find_method, parse
+from kernelproof.regular_files import read_regular
 from kernelproof.types import Problem, Signature
 
 
@@ -52,7 +53,7 @@ def parse_problem(source: str, place: Place, said: Path | str, *, suite: str | N
 def read_source(path: Path) -> str:
     """The text of a Python file. Raises UsageError when it cannot be read or is no UTF-8."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

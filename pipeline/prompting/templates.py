@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
@@ -18,6 +19,7 @@ from kernelproof.backends import backend
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.prompting.filters import FILTERS
+from kernelproof.regular_files import read_regular_text
 from kernelproof.workspace import user_path
 
 REQUIRED = ("repair.j2", "system.j2", "template.toml", "user.j2")
@@ -142,7 +144,7 @@ def _read(folder: Traversable) -> Template:
     for entry in folder.iterdir():
         if entry.is_file() and (entry.name.endswith(".j2") or entry.name == "template.toml"):
             try:
-                texts[entry.name] = entry.read_text(encoding="utf-8")
+                texts[entry.name] = read_regular_text(Path(str(entry)))
             except (OSError, UnicodeDecodeError) as error:
                 raise UsageError(f"template {where}: {entry.name} cannot be read: {error}") from error
     texts = _extended(texts, where)

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.providers.base import BatchJournal, KeepsBatches, Provider, Question
+from kernelproof.regular_files import LINES_BYTES, read_regular
 from kernelproof.types import FrozenRecord, Response
 from kernelproof.types.backend_name import BackendName
 from kernelproof.types.explain import explain
@@ -50,7 +51,7 @@ class Record(FrozenRecord):
 def read_recording(file: Traversable) -> dict[RecordKey, Record]:
     """The records of a file by key. Raises UsageError with file and line of a bad or repeated record."""
     try:
-        lines = file.read_bytes().split(b"\n")
+        lines = read_regular(Path(str(file)), LINES_BYTES).split(b"\n")
     except OSError as error:
         raise UsageError(f"the recording {file} cannot be read: {error.strerror or error}") from error
     records: dict[RecordKey, Record] = {}

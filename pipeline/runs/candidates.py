@@ -4,9 +4,9 @@ so that everything that is wrong with them is said before anything runs."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -15,7 +15,9 @@ from kernelproof.errors import KernelproofError, UsageError
 from kernelproof.extraction import extract
 from kernelproof.problems import Suite
 from kernelproof.providers import response_from_body
-from kernelproof.runs.files import read_text
+from kernelproof.regular_files import LINES_BYTES, read_regular
+from kernelproof.runs.files import LeftOut, stand_in
+from kernelproof.runs.folders import Folder
 from kernelproof.runs.imports.naming import place_of
 from kernelproof.types import Extraction, Problem, Response
 from kernelproof.types.backend_name import BackendName
@@ -26,6 +28,8 @@ from kernelproof.wording import counted
 SUFFIXES = (".py", ".txt", ".md")
 """Files of a folder that are candidates, or responses that hold one."""
 LINES = ".jsonl"
+_NAMED = 3
+"""The number of files or entries that a note names."""
 _AFTER_ID = ("_", "-", ".")
 
 T = TypeVar("T")
@@ -57,12 +61,22 @@ def given_text(name: str, text: str, problem: Problem) -> Given:
     return Given(name, problem, response, extract(response))
 
 
-def read_candidates(path: Path, suite: Suite, problem: Problem | None) -> list[Given]:
+def read_candidates(
+    path: Path,
+    suite: Suite,
+    problem: Problem | None,
+    *,
+    follow_links: bool = False,
+    notes: list[str] | None = None,
+) -> list[Given]:
     """The candidates of a folder or of a file of lines; `problem` is that of all of them, where given.
 
+    `follow_links`: also those that lead out of the folder. `notes`: where files that are left out are named.
     Raises UsageError when there are none, and one that says of every file or line what is wrong with it.
     """
-    return _from_folder(path, suite, problem) if path.is_dir() else _from_lines(path, suite, problem)
+    if not path.is_dir():
+        return _from_lines(path, suite, problem)
+    return _from_folder(Folder(path, follow_links=follow_links), suite, problem, notes)
 
 
 def refuse_others(given: Iterable[Given], backend: str) -> None:
@@ -73,25 +87,21 @@ def refuse_others(given: Iterable[Given], backend: str) -> None:
         raise UsageError(_listed(wrong, "use --backend, or leave these out"))
 
 
-def _from_folder(folder: Path, suite: Suite, problem: Problem | None) -> list[Given]:
+def _from_folder(
+    folder: Folder, suite: Suite, problem: Problem | None, notes: list[str] | None
+) -> list[Given]:
     def one(file: Path) -> Given:
-        below = file.relative_to(folder)
-        chosen = problem or problem_of(below, suite)
-        return given_text(str(below), read_text(file), chosen)
+        text = folder.text(file)
+        below = file.relative_to(folder.root)
+        return given_text(str(below), text, problem or problem_of(below, suite))
 
-    files = sorted(file for file in folder.rglob("*") if is_candidate(file, folder))
+    files = folder.files(lambda name: name.endswith(SUFFIXES))
     if not files:
-        raise UsageError(f"{folder} holds no candidates: no {', '.join(SUFFIXES)} below it")
-    return all_given(files, one, lambda file: str(file.relative_to(folder)))
+        raise UsageError(f"{folder.root} holds no candidates: no {', '.join(SUFFIXES)} below it")
+    return all_given(files, one, folder.name, notes)
 
 
-def is_candidate(file: Path, folder: Path) -> bool:
-    """Whether a file below a folder is read as a candidate: by its suffix, and unless it is hidden."""
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix in SUFFIXES and not hidden and not (file.is_dir() or file.is_fifo())
-
-
-def problem_of(below: Path, suite: Suite) -> Problem:
+def problem_of(below: PurePath, suite: Suite) -> Problem:
     """The problem that a path says: by its first two folders, or its first, or by the file's name.
 
     `level1/1_relu/a.py` and `relu/a.py` name it as `--problem` would; `level1_1_a.py` begins with its id.
@@ -148,6 +158,8 @@ def _from_lines(file: Path, suite: Suite, problem: Problem | None) -> list[Given
         name = f"{file.name}:{number}" if line.id is None else str(line.id)
         if (before := seen.setdefault(name, number)) != number:
             raise UsageError(f"the id {name!r} is already on line {before}")
+        if line.source is not None and (stands_in := stand_in(line.source)):
+            raise UsageError(f"source: it holds {stands_in}")
         response = _response(line)
         claim = line.claimed.reported(name, file.name) if line.claimed else None
         chosen = _problem_on(line, suite, problem)
@@ -161,7 +173,7 @@ def _from_lines(file: Path, suite: Suite, problem: Problem | None) -> list[Given
 
 def _numbered(file: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        lines = file.read_bytes().split(b"\n")
+        lines = read_regular(file, LINES_BYTES).split(b"\n")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
@@ -193,17 +205,36 @@ def _problem_on(line: _Line, suite: Suite, problem: Problem | None) -> Problem:
     return found
 
 
-def all_given(items: list[T], one: Callable[[T], Given], name: Callable[[T], str]) -> list[Given]:
-    """`one` of each item. Raises UsageError that says of every item what is wrong with it."""
-    given, wrong = [], []
+def all_given(
+    items: list[T], one: Callable[[T], Given], name: Callable[[T], str], notes: list[str] | None = None
+) -> list[Given]:
+    """`one` of each item. Raises UsageError that says of every item what is wrong with it.
+
+    Files that are left out get one note for each reason, where there are `notes`, else they are wrong, too.
+    """
+    given, wrong, left_out = [], [], []
     for item in items:
         try:
             given.append(one(item))
+        except LeftOut as error:
+            left_out.append((name(item), str(error)))
         except KernelproofError as error:
             wrong.append(f"{name(item)}: {error}")
+    if notes is None or not given:
+        wrong += [f"{item}: {why}" for item, why in left_out]
+    else:
+        for why in dict.fromkeys(why for _, why in left_out):
+            names = [item for item, each in left_out if each == why]
+            notes.append(said_of("file", f"left out ({why})", names))
     if wrong:
         raise UsageError(_listed(wrong, f"of {len(items)} in all"))
     return given
+
+
+def said_of(noun: str, said: str, names: Sequence[str]) -> str:
+    """One sentence about several: `2 texts left out: a.md, b.md`."""
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{counted(len(names), noun)} {said}: {', '.join(names[:_NAMED])}{rest}"
 
 
 def _listed(wrong: list[str], rest: str) -> str:

@@ -34,6 +34,7 @@ from kernelproof.bounds import (
     TURNS,
 )
 from kernelproof.errors import UsageError
+from kernelproof.regular_files import read_regular_text
 from kernelproof.runs.prices import Price
 from kernelproof.types import FrozenRecord
 from kernelproof.types.explain import explain
@@ -183,13 +184,14 @@ def _filled(model: ModelConfig, top: Mapping[str, Any]) -> ModelConfig:
 def read_config(path: Path) -> dict[str, Any]:
     """The keys of a TOML file. Raises UsageError with the file's line for what is no TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = read_regular_text(path)
+        return tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"the configuration {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"the configuration {path} is not a text file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the configuration {path} is no TOML: {_said(str(error), path)}") from None
+        raise UsageError(f"the configuration {path} is no TOML: {_said(str(error), text)}") from None
 
 
 def checked(keys: Mapping[str, Any], path: Path | None = None) -> BatchConfig:
@@ -201,7 +203,7 @@ def checked(keys: Mapping[str, Any], path: Path | None = None) -> BatchConfig:
         if path is None:
             raise UsageError(said) from None
         place = tuple(error.errors()[0]["loc"])
-        text = path.read_text(encoding="utf-8")
+        text = read_regular_text(path)
         # A value inside of a value has no line of its own: then the line of what holds it.
         above = (place[:end] for end in range(len(place), 0, -1))
         line = next((line for each in above if (line := line_of(text, each)) is not None), None)
@@ -230,13 +232,13 @@ def line_of(text: str, place: tuple[int | str, ...]) -> int | None:
     return found
 
 
-def _said(message: str, path: Path) -> str:
+def _said(message: str, text: str) -> str:
     """tomllib's message with the line in front: `line 3: Invalid value`."""
     place = re.search(r"\(at (?:line (\d+), column (\d+)|end of document)\)", message)
     words = re.sub(r"\s*\(at .*\)", "", message)
     words = words[:1].lower() + words[1:]
     if place is None or place[1] is None:
         return f"at its end: {words}"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    text = lines[int(place[1]) - 1].strip() if int(place[1]) <= len(lines) else ""
-    return f"line {place[1]}, column {place[2]}: {words}: {text[:80]}"
+    lines = text.splitlines()
+    line = lines[int(place[1]) - 1].strip() if int(place[1]) <= len(lines) else ""
+    return f"line {place[1]}, column {place[2]}: {words}: {line[:80]}"

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.regular_files import TEXT_BYTES, read_regular
 from kernelproof.types import AttemptKey, Extraction, Response, Verification
 
 STANDARD_INPUT = "standard input"
 """What a candidate is called that was read from there."""
+_PATH = re.compile(r"\.{0,2}/\S{1,4000}|\S{1,4000}\.(?:py|txt|md|json)")
+_LFS = "version https://git-lfs.github.com/spec/"
+
+
+class LeftOut(UsageError):
+    """A file that is not read, or that holds no program through no fault of its author."""
 
 
 def write_attempt(
@@ -53,20 +61,44 @@ def _make(root: Path, folder: Path) -> None:
 def read_text(file: Path) -> str:
     """A candidate's or response's file as text, its line endings as they are.
 
-    Raises UsageError when it cannot be read as UTF-8.
+    Raises UsageError when it cannot be read as UTF-8, and where something else stands in for a program.
     """
     try:
-        return _decoded(file.read_bytes(), str(file))
+        content = read_regular(file)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    text = decoded(content, str(file))
+    if stands_in := stand_in(text):
+        raise UsageError(f"{file} holds {stands_in}")
+    return text
+
+
+def stand_in(text: str) -> str | None:
+    """What a text is instead of a program: a path, or a pointer of Git LFS; None for all others.
+
+    Some checkouts (`core.symlinks` is false, an archive, a download of single files) write a link as a file
+    that holds the path. That is nothing which the program's author wrote.
+    """
+    if text.startswith(_LFS):
+        return "a pointer of Git LFS instead of a program; git lfs pull brings the program"
+    if _PATH.fullmatch(text.strip()):
+        return (
+            "only a path, as some checkouts write a link; give the programs themselves, "
+            "or check them out with git -c core.symlinks=true"
+        )
+    return None
 
 
 def read_standard_input() -> str:
     """Everything on standard input, as a file's text. Raises UsageError when it is not UTF-8."""
-    return _decoded(sys.stdin.buffer.read(), STANDARD_INPUT)
+    content = sys.stdin.buffer.read(TEXT_BYTES + 1)
+    if len(content) > TEXT_BYTES:
+        raise UsageError(f"{STANDARD_INPUT} holds more than {TEXT_BYTES >> 20} MiB")
+    return decoded(content, STANDARD_INPUT)
 
 
-def _decoded(content: bytes, name: str) -> str:
+def decoded(content: bytes, name: str) -> str:
+    """The text. Raises UsageError when it is no UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,11 +1,11 @@
-"""Which size preset a run uses, before anything is started or stored."""
+"""Which backend and size preset a run uses, before anything is started or stored."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kernelproof import backends
-from kernelproof.devices.discovery import interprets
+from kernelproof.devices.discovery import device_for, gpus, interprets
 from kernelproof.errors import UsageError
 from kernelproof.types import Problem
 from kernelproof.wording import counted
@@ -27,6 +27,18 @@ def choose_size(wished: str | None, backend: str, problems: Sequence[Problem]) -
     named = "; ".join(f"{problem.id} has {', '.join(sizes_of(problem))}" for problem in lacking[:5])
     more = f"; and so for {counted(len(lacking) - 5, 'more problem')}" if len(lacking) > 5 else ""
     raise UsageError(f"no size {size!r}: {named}{more}; choose with --size, or leave these problems out")
+
+
+def only_built(sources: Sequence[str]) -> str | None:
+    """The backend on a GPU that most of these programs are written for, where they cannot run here.
+
+    None where the default backend is the one to judge them with.
+    """
+    if not sources or gpus():
+        return None
+    there_not = (each for each in backends.our_backends() if device_for(each.name) is None)
+    written = (each for each in there_not if 2 * sum(map(each.holds_own_code, sources)) >= len(sources))
+    return next((each.name for each in written), None)
 
 
 def _default(backend: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from kernelproof.regular_files import NotRegular, open_regular
 from kernelproof.runs.bundles.layout import (
     MOST_BYTES,
     MOST_FILE_BYTES,
@@ -184,12 +185,9 @@ class Container:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """The file, opened without waiting: a pipe or a device would else block, or never end."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return open_regular(path)
+    except (NotRegular, IsADirectoryError):
+        raise BadBundle(f"{path} is no file; give the file that kernelproof bundle wrote") from None
     except OSError as error:
         raise BadBundle(f"{path} cannot be read: {error.strerror}") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise BadBundle(f"{path} is no file; give the file that kernelproof bundle wrote")
-    return os.fdopen(descriptor, "rb")

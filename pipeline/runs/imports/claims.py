@@ -1,10 +1,12 @@
 """What KernelBench's files claim: `eval_results.json` of a run, and its files of reference times.
 
-KernelBench has written results in several shapes. `read_claims` reads all of these:
+KernelBench, and who builds upon it, have written results in several shapes. `parse_claims` reads these:
 
     {"19": [{"sample_id": 0, "correctness": true, "runtime": 0.72}]}       problem, then samples
     {"19": {"sample_id": 0, "correctness": true, "runtime": 0.72}}         before samples were many
     {"1": {"19": {"0": {"correctness": true, "runtime": 0.72}}}}           level, problem, sample
+    {"run_info": {"level": 2}, "results": [{"problem_id": 19, "eval_result": {"correctness": true}}]}
+    {"level": 1, "problem_id": 19, "eval_result": {"correctness": true, "runtime": 0.72}}     a line for each
 
 Times are in milliseconds, whatever a comment in its source says: they come from CUDA events. A time of -1
 says that nothing was measured.
@@ -20,13 +22,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from kernelproof.errors import UsageError
+from kernelproof.regular_files import read_regular
 from kernelproof.runs.imports.naming import Place
 from kernelproof.types.reported import ReportedResult, ratio
+from kernelproof.wording import counted
 
-RESULTS = "eval_results.json"
+RESULTS = ("results.jsonl", "detailed_results.json", "eval_results.json")
+"""Files of results. Where a folder has several, the last one that has a program counts."""
 _ENTRY = frozenset({"correctness", "correct", "compiled", "runtime"})
 _NUMBER = re.compile(r"(?:level[_-]?)?(\d{1,6})")
 _LONGEST_NAME = 200
+_BETWEEN = re.compile(r"[\s,:]*")
+_DEEPEST = 5
+"""Containers around an entry, at most: a list of rows in a file of several levels."""
 
 
 class Claimed(NamedTuple):
@@ -37,24 +45,63 @@ class Claimed(NamedTuple):
     problem: int
     sample: int
     entry: dict[str, Any]
+    """Empty where there is no result: the program was never evaluated, say."""
+
+
+class BrokenResults(UsageError):
+    """A file of results that is not whole, or holds something else. `claims` can be read in it."""
+
+    def __init__(self, message: str, claims: tuple[Claimed, ...] = ()) -> None:
+        super().__init__(message)
+        self.claims = claims
 
 
 Times = Mapping[str, float]
 """Problem id to milliseconds of its reference."""
 
 
-def read_claims(file: Path) -> tuple[Claimed, ...]:
-    """The entries of a file of results. Raises UsageError for a file that is none."""
-    value = _json(file)
+def parse_claims(name: str, content: bytes) -> tuple[Claimed, ...]:
+    """The entries in a file of results of this name. Raises BrokenResults with those that can be read."""
+    texts = content.splitlines() if name.endswith(".jsonl") else [content]
+    claims: list[Claimed] = []
+    broken = ""
+    for number, text in enumerate(texts, start=1):
+        try:
+            value = _parsed(text) if text.strip() else {}
+        except (ValueError, RecursionError) as error:
+            where = f"line {number}: " if len(texts) > 1 else ""
+            broken = broken or f"{where}{error}"
+            value = _whole_values(text)
+        claims += _rows([value], None) if name.endswith(".jsonl") else _entries(value)
+    if broken:
+        raise BrokenResults(
+            f"{name} is not JSON, or was cut off ({broken}): {counted(len(claims), 'result')} in it could be "
+            "read; get it whole and run the same command again: then the others are added",
+            tuple(claims),
+        )
+    if not claims and content.strip() not in (b"", b"{}"):
+        raise BrokenResults(f"{name} holds no results: no entry by problem says `correctness` or `runtime`")
+    return tuple(claims)
+
+
+def _rows(rows: list[Any], level: Any) -> Iterator[Claimed]:
+    """Of a list, each of whose rows says its problem."""
+    for row in rows:
+        if isinstance(row, dict) and (problem := _number(row.get("problem_id"))) is not None:
+            result = row.get("eval_result", row)
+            entry = result if is_entry(result) else {}
+            sample = _number(row.get("sample_id", entry.get("sample_id", 0)))
+            yield Claimed(_number(row.get("level", level)) or _level(entry), problem, sample or 0, entry)
+
+
+def _entries(value: Any) -> Iterator[Claimed]:
+    if isinstance(value, list):
+        yield from _rows(value, None)
     if not isinstance(value, dict):
-        raise UsageError(f"{file} holds no results: a JSON object by problem number is expected")
-    found = tuple(_entries(value))
-    if value and not found:
-        raise UsageError(f"{file} holds no results: no entry in it says `correctness` or `runtime`")
-    return found
-
-
-def _entries(value: dict[str, Any]) -> Iterator[Claimed]:
+        return
+    if isinstance(rows := value.get("results"), list):
+        info = value.get("run_info")
+        yield from _rows(rows, info.get("level") if isinstance(info, dict) else value.get("level"))
     for key, inner in value.items():
         number = _number(key)
         if number is None:
@@ -167,8 +214,43 @@ def read_times(file: Path) -> Times:
 
 def _json(file: Path) -> Any:
     try:
-        return json.loads(file.read_bytes(), parse_constant=lambda _: None)  # no NaN, no infinity
+        return _parsed(read_regular(file))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is not JSON: {error}") from None
+
+
+def _parsed(content: bytes) -> Any:
+    return json.loads(content, parse_constant=_no_number)
+
+
+def _no_number(_: str) -> None:
+    """NaN and the infinities."""
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+
+
+def _whole_values(content: bytes) -> Any:
+    """The values in JSON that breaks off, without the entry that it breaks off in: half may say otherwise."""
+    text = content.decode("utf-8-sig", errors="replace").lstrip()
+    return _until_broken(text, 0, _DEEPEST)[0] if text.startswith(("{", "[")) else {}
+
+
+def _until_broken(text: str, at: int, deeper: int) -> tuple[Any, int]:
+    """The container that begins at `at`, with the values in it that are whole, and where that ends."""
+    is_object, items, at = text[at] == "{", [], at + 1
+    while True:
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        try:
+            item, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            if not deeper or not text.startswith(("{", "["), at):
+                break
+            item, at = _until_broken(text, at, deeper - 1)
+        items.append(item)
+    if not is_object:
+        return items, len(text)
+    found = {key: value for key, value in zip(items[::2], items[1::2], strict=False) if isinstance(key, str)}
+    return {} if is_entry(found) else found, len(text)

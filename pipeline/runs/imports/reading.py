@@ -20,24 +20,31 @@ from kernelproof.runs.candidates import (
     Given,
     all_given,
     given_text,
-    is_candidate,
     problem_of,
     read_candidates,
+    said_of,
 )
-from kernelproof.runs.files import read_text
-from kernelproof.runs.imports.claims import RESULTS, Claimed, Times, is_entry, read_claims, reported
+from kernelproof.runs.folders import Folder
+from kernelproof.runs.imports.claims import (
+    RESULTS,
+    BrokenResults,
+    Claimed,
+    Times,
+    is_entry,
+    parse_claims,
+    reported,
+)
 from kernelproof.runs.imports.naming import Place, place_of
 from kernelproof.types import Problem
 from kernelproof.types.reported import ReportedResult
-from kernelproof.wording import counted
 
 SAMPLE = "kernel.json"
 """A published sample of KernelBench: its program, and what is claimed of it."""
 _NO_PROGRAM = re.compile(r"(?:^|_)prompt(?:_|\.)|^eval_result|(?:^|_)log(?:_|\.)")
 """Texts that KernelBench leaves beside its programs."""
 _RESPONSE = "_response"
-_NAMED = 3
-"""The number of files or entries that a note names."""
+_ANSWERS = re.compile(r"(?:^|[_-])(?:raw|responses?|answers?|completions?)(?:$|[_-])", re.IGNORECASE)
+"""Folders of raw answers, beside the folder of the programs that were taken from them."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +57,31 @@ class Found:
     """What was left out, a sentence each."""
 
 
-def read_import(path: Path, suite: Suite, problem: Problem | None, times: Times | None = None) -> Found:
+def read_import(
+    path: Path,
+    suite: Suite,
+    problem: Problem | None,
+    times: Times | None = None,
+    *,
+    follow_links: bool = False,
+) -> Found:
     """The programs in a folder or a file of lines. `problem` is that of all of them, where given.
 
-    `times`: the reference's milliseconds by problem, for claims that have none. Raises UsageError when there
+    `times`: the reference's milliseconds by problem, for claims that have none. `follow_links`: those that
+    lead out of the folder as well. Raises UsageError when there
     is nothing, and one that says of every file or line what is wrong with it.
     """
     if path.is_dir():
-        return _Folder(path, suite, problem, times or {}).read()
+        return _Import(Folder(path, follow_links=follow_links), suite, problem, times or {}).read()
     lines = read_candidates(path, suite, problem)
     return Found(tuple(replace(one, reported=one.reported or ReportedResult(source=one.id)) for one in lines))
 
 
 @dataclass
-class _Folder:
+class _Import:
     """One folder that is being read."""
 
-    root: Path
+    folder: Folder
     suite: Suite
     problem: Problem | None
     times: Times
@@ -74,34 +89,28 @@ class _Folder:
 
     def read(self) -> Found:
         """Everything in it."""
-        files = self._files()
+        root = self.folder.root
+        files = self.folder.files(lambda name: name.endswith(SUFFIXES) or name in (SAMPLE, *RESULTS))
+        results = [file for file in files if file.name in RESULTS]
+        files = [file for file in files if file.name not in RESULTS]
         places = {file: self._place(file) for file in files}
         if self.problem is None and self.suite.name == PACKAGED and any(places.values()):
             raise UsageError(
-                f"{self.root} numbers its problems as KernelBench does, and the packaged problems have other "
+                f"{root} numbers its problems as KernelBench does, and the packaged problems have other "
                 "numbers; give --suite DIRECTORY, a checkout of KernelBench"
             )
         files = self._programs(files, places)
         if not files:
-            raise UsageError(
-                f"{self.root} holds no programs: no {', '.join(SUFFIXES)} and no {SAMPLE} below it"
-            )
-        claims = self._claims(files, places)
+            raise UsageError(f"{root} holds no programs: no {', '.join(SUFFIXES)} and no {SAMPLE} below it")
+        claims = self._claims(results, files, places)
 
         def one(file: Path) -> Given:
             return self._given(file, places[file], claims.get(file))
 
-        return Found(tuple(all_given(files, one, self._name)), tuple(self.notes))
-
-    def _files(self) -> list[Path]:
-        found = (file for file in self.root.rglob("*") if file.is_file())
-        return sorted(file for file in found if is_candidate(file, self.root) or file.name == SAMPLE)
-
-    def _name(self, file: Path) -> str:
-        return str(file.relative_to(self.root))
+        return Found(tuple(all_given(files, one, self.folder.name, self.notes)), tuple(self.notes))
 
     def _place(self, file: Path) -> Place | None:
-        return place_of(PurePath(self.root.resolve().name) / file.relative_to(self.root))
+        return place_of(PurePath(self.folder.root.resolve().name) / self.folder.name(file))
 
     def _programs(self, files: list[Path], places: dict[Path, Place | None]) -> list[Path]:
         """The files without prompts, logs, and answers whose program lies beside them.
@@ -112,74 +121,123 @@ class _Folder:
         programs = {
             (file.parent, places[file]) for file in files if places[file] and _RESPONSE not in file.stem
         }
+        taken = self._taken(files, places)
         kept: list[Path] = []
         strange: list[Path] = []
+        without: list[Path] = []
         for file in files:
             is_text = file.suffix in (".txt", ".md")
             if is_text and _NO_PROGRAM.search(file.name.lower()):
                 continue
             if _RESPONSE in file.stem and (file.parent, places[file]) in programs:
                 continue
+            if is_text and (beside := self._beside(file)) in taken:
+                if places[file] not in taken[beside]:
+                    without.append(file)
+                continue
             (strange if is_text and named and places[file] is None else kept).append(file)
         if strange:
             self._note("text", "left out, without a problem in its name", strange)
+        if without:
+            said = "left out, of which no program was taken there; to read them, import their folder alone"
+            self._note("answer", said, without)
         return kept
 
+    def _beside(self, file: Path) -> tuple[Path, PurePath] | None:
+        """Of a file in a folder of raw answers: what that folder lies in, and the folders below it."""
+        below = file.relative_to(self.folder.root).parts
+        at = next((at for at, part in enumerate(below[:-1]) if _ANSWERS.search(part)), None)
+        return None if at is None else (self.folder.root.joinpath(*below[:at]), PurePath(*below[at + 1 : -1]))
+
+    def _taken(
+        self, files: list[Path], places: dict[Path, Place | None]
+    ) -> dict[tuple[Path, PurePath] | None, set[Place]]:
+        """The programs' places by the folders, as `_beside` says them, in which their answers may lie.
+
+        `generated_kernels/level_1/problem_19.py` and `raw_generation/level_1/problem_19.txt` are one program.
+        """
+        taken: dict[tuple[Path, PurePath] | None, set[Place]] = {}
+        for file in files:
+            place = places[file]
+            if file.suffix == ".py" and place is not None:
+                below = file.relative_to(self.folder.root).parts
+                for at in range(len(below)):
+                    above = self.folder.root.joinpath(*below[:at])
+                    for start in (at, at + 1):
+                        taken.setdefault((above, PurePath(*below[start:-1])), set()).add(place)
+        return taken
+
     def _given(self, file: Path, place: Place | None, claim: tuple[str, Claimed] | None) -> Given:
-        name = self._name(file)
+        name = self.folder.name(file)
         entry, said_in, text = (claim[1].entry, claim[0], "") if claim else (None, "", "")
         if file.name == SAMPLE:
-            text, own = _sample(read_text(file))
+            text, own = _sample(self.folder.text(file))
             entry, said_in = (own, name) if own is not None else (entry, said_in)
         else:
-            text = read_text(file)
+            text = self.folder.text(file)
         known = self.problem or (self.suite.find(place.problem_id) if place else None)
-        found = given_text(name, text, known or problem_of(file.relative_to(self.root), self.suite))
+        found = given_text(name, text, known or problem_of(PurePath(name), self.suite))
         if entry is None:
             return replace(found, reported=ReportedResult(source=name))
         return replace(found, reported=reported(name, said_in, entry, self.times.get(found.problem.id)))
 
-    def _claims(self, files: list[Path], places: dict[Path, Place | None]) -> dict[Path, tuple[str, Claimed]]:
+    def _claims(
+        self, results: list[Path], files: list[Path], places: dict[Path, Place | None]
+    ) -> dict[Path, tuple[str, Claimed]]:
         """The claim of each file, and the name of the results that make it: those in the nearest folder."""
-        results = {file.parent: read_claims(file) for file in sorted(self.root.rglob(RESULTS))}
-        programs: dict[Path, dict[Place, list[Path]]] = {folder: {} for folder in results}
+        programs: dict[Path, dict[Place, list[Path]]] = {file.parent: {} for file in results}
         for file in files:
-            folder = next((above for above in file.parents if above in results), None)
+            folder = next((above for above in file.parents if above in programs), None)
             if folder is not None and (place := places[file]) is not None:
                 programs[folder].setdefault(place, []).append(file)
         found: dict[Path, tuple[str, Claimed]] = {}
-        for folder, claims in results.items():
-            name = self._name(folder / RESULTS)
-            found |= {file: (name, claim) for file, claim in self._matched(name, claims, programs[folder])}
+        for file in sorted(results, key=lambda file: RESULTS.index(file.name)):
+            name = self.folder.name(file)
+            matched = self._matched(name, self._read_claims(file), programs[file.parent])
+            found |= {program: (name, claim) for program, claim in matched}
         return found
+
+    def _read_claims(self, file: Path) -> tuple[Claimed, ...]:
+        """What can be read of a file of results. What cannot be is noted, and nothing else lacks for it."""
+        try:
+            return parse_claims(self.folder.name(file), self.folder.read(file))
+        except BrokenResults as error:
+            self.notes.append(str(error))
+            return error.claims
+        except UsageError as error:
+            self.notes.append(f"{self.folder.name(file)}: {error}")
+            return ()
 
     def _matched(
         self, name: str, claims: Iterable[Claimed], programs: dict[Place, list[Path]]
     ) -> list[tuple[Path, Claimed]]:
         """Claims and the files that they are about. The last claim about a file counts."""
         levels = {place.level for place in programs}
-        found, missing, unclear = [], [], []
+        found, missing, unclear, silent = [], [], [], []
         for claim in claims:
             numbers = f"problem {claim.problem} sample {claim.sample}"
             meant = [claim.level] if claim.level is not None else sorted(levels)
             wanted = (Place(level, claim.problem, claim.sample) for level in meant)
             there = [place for place in wanted if place in programs]
-            if len(there) > 1:
+            if not claim.entry:
+                silent.append(numbers)
+            elif len(there) > 1:
                 unclear.append(numbers)
             elif not there:
                 missing.append(numbers)
             else:
                 found += [(file, claim) for file in programs[there[0]]]
+        if silent:
+            self._note("row", f"in {name} without a result", silent)
         if missing:
             self._note("result", f"in {name} without its program here", missing)
         if unclear:
             self._note("result", f"in {name} without a level, of which there are several here", unclear)
         return found
 
-    def _note(self, noun: str, said: str, about: list[Any]) -> None:
-        names = [self._name(one) if isinstance(one, Path) else str(one) for one in about]
-        rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        self.notes.append(f"{counted(len(names), noun)} {said}: {', '.join(names[:_NAMED])}{rest}")
+    def _note(self, noun: str, said: str, about: Iterable[Path | str]) -> None:
+        names = [self.folder.name(one) if isinstance(one, Path) else one for one in about]
+        self.notes.append(said_of(noun, said, names))
 
 
 def _sample(text: str) -> tuple[str, dict[str, Any] | None]:
