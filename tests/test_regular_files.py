@@ -97,7 +97,17 @@ def test_users_files_are_read_by_nothing_else() -> None:
     """The rooms that read files of users use the shared reader. `examples` and pages are our own files."""
     ours = {"prompting/templates.py": 1, "report/html/page.py": 1, "engine/core_sharing.py": 1}
     read = {}
-    for room in ("api", "cli", "engine", "extraction", "problems", "prompting", "providers", "report", "runs"):
+    for room in (
+        "api",
+        "cli",
+        "engine",
+        "extraction",
+        "problems",
+        "prompting",
+        "providers",
+        "report",
+        "runs",
+    ):
         for file in (ROOT / "pipeline" / room).rglob("*.py"):
             text = file.read_text()
             if count := text.count(".read_text(") + text.count(".read_bytes("):

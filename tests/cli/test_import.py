@@ -196,7 +196,6 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing there": (("gone",), "gone does not exist; give a folder or a .jsonl file"),
     "one file": (("one.py",), "one.py is one file: kernelproof verify takes it"),
     "the packaged problems": (("run",), "the packaged problems have other numbers; give --suite"),
-    "results": (("run", "--suite", "SUITE"), "eval_results.json is not JSON"),
     "times": (("run", "--suite", "SUITE", "--baseline-times", "one.py"), "one.py is not JSON"),
     "empty": (("empty", "--suite", "SUITE"), "empty holds no programs"),
     "empty label": (("empty", "--model", ""), "--model: it is empty"),
@@ -211,7 +210,6 @@ def test_mistakes_are_named_and_nothing_is_stored(program: Program, suite: Path,
     (here / "one.py").write_text(material.right())
     (here / "run").mkdir()
     (here / "run" / "level_1_problem_1_sample_0_kernel.py").write_text(material.right())
-    (here / "run" / "eval_results.json").write_text("{")
     words = [str(suite) if word == "SUITE" else word for word in arguments]
     done = program.run("import", *words, "--backend", "cpp", code=2)
     assert message in done.stderr and done.stdout == ""
@@ -233,6 +231,65 @@ def test_hostile_names_and_claims_steer_no_terminal(program: Program, suite: Pat
     assert "\x1b" not in printed and "\x07" not in printed
     (attempt,) = program.attempts()
     assert attempt.reported is not None and attempt.reported.source == name
+
+
+def test_links_and_results_that_are_cut_off_stop_nothing(
+    program: Program, suite: Path, run: Path, tmp_path: Path
+) -> None:
+    (run / "eval_results.json").write_text(json.dumps(RESULTS)[:400])
+    secret = tmp_path / "secret.py"
+    secret.write_text(material.sines())
+    (run / "level_1_problem_2_sample_9_kernel.py").symlink_to(secret)
+    (run / "level_1_problem_1_sample_9_kernel.py").write_text("../codex/level_1/problem_1.py")
+    command = ("import", run, "--suite", suite, "--no-verify", *QUICK)
+    done = program.run(*command)
+    assert "7 programs from" in done.stdout and "; 1 with a claim\n" in done.stdout
+    assert "eval_results.json is not JSON, or was cut off" in done.stdout
+    left_out = f"1 file left out (a link out of the folder, to {secret}; --follow-links reads it): "
+    assert f"{left_out}level_1_problem_2_sample_9_kernel.py\n" in done.stdout
+    assert "1 file left out (it holds only a path, as some checkouts write a link; " in done.stdout
+    assert set(stored(program)) == set(STATUSES)
+    board = program.run("leaderboard", "--claims").stdout
+    assert "7 programs, 1 with a claim" in board and "judged otherwise 0" in board
+
+    (run / "eval_results.json").write_text(json.dumps(RESULTS))
+    done = program.run(*command, "--follow-links")
+    assert "8 programs from" in done.stdout and "as run 1, 7 of them before; 6 with a claim" in done.stdout
+    assert "level_1_problem_2_sample_9_kernel.py" in stored(program)
+
+
+CUDA = """
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r'''
+__global__ void relu(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0 ? x[i] : 0;
+}
+'''
+"""
+
+
+@pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="about a machine without a GPU")
+def test_cuda_programs_without_a_gpu_are_built_alone_and_that_is_said_first(
+    program: Program, suite: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "mine"
+    place.mkdir()
+    said = "written for cuda, and there is no GPU here: built and not run (built_not_run); --backend cpp"
+    for sample in range(2):
+        (place / f"level_1_problem_1_sample_{sample}_kernel.py").write_text(CUDA + f"N = {sample}\n")
+    done = program.run("import", place, "--suite", suite, "--no-verify")
+    assert done.stderr.startswith(said)
+    assert {a.run.verify.backend for a in program.attempts()} == {"cuda"}
+    for sample in range(2, 5):
+        (place / f"level_1_problem_1_sample_{sample}_kernel.py").write_text(material.right())
+    for more, backend in (((), "cpp"), (("--backend", "cpp"), "cpp")):
+        done = program.run("import", place, "--suite", suite, "--model", "x", "--no-verify", *more)
+        assert said not in done.stderr
+        assert {a.run.verify.backend for a in program.attempts() if a.run.model == "x"} == {backend}
 
 
 def test_before_anything_was_imported(program: Program, tmp_path: Path) -> None:

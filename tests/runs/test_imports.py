@@ -160,6 +160,92 @@ def test_times_of_the_reference_from_another_file(tmp_path: Path, suite: Suite) 
         read_times(put(tmp_path / "other.json", {"level1": 3}))
 
 
+def test_answers_in_a_folder_beside_their_programs(tmp_path: Path, suite: Suite) -> None:
+    run = tmp_path / "mine"
+    row = {"problem_name": "1_relu.py", "status": "evaluated", "eval_result": {**ENTRY, "runtime": -1.0}}
+    rows = [{"level": 1, "problem_id": 1, **row}, {"level": 2, "problem_id": 1, **row}]
+    rows += [{"level": 1, "problem_id": 2, "status": "static_failed"}]
+    for level, problem in ((1, 1), (1, 2), (2, 1)):
+        put(run / "generated_kernels" / f"level_{level}" / f"problem_{problem}.py")
+        put(run / "raw_generation" / f"level_{level}" / f"problem_{problem}.txt", material.fenced("x = 1"))
+    put(run / "raw_generation" / "level_1" / "problem_9.txt", "and-and-and-and")
+    put(run / "per_problem" / "level_1" / "problem_1.json", rows[0])
+    put(run / "results.jsonl", "".join(json.dumps(one) + "\n" for one in rows))
+
+    found = read_import(run, suite, None)
+
+    assert claims(found) == {
+        "generated_kernels/level_1/problem_1.py": ("level1/1", True, None, None),
+        "generated_kernels/level_1/problem_2.py": ("level1/2", None, None, None),
+        "generated_kernels/level_2/problem_1.py": ("level2/1", True, None, None),
+    }
+    assert found.notes == (
+        "1 answer left out, of which no program was taken there; to read them, import their folder alone: "
+        "raw_generation/level_1/problem_9.txt",
+        "1 row in results.jsonl without a result: problem 2 sample 0",
+    )
+    answers = read_import(run / "raw_generation" / "level_2", suite, None)
+    assert [one.id for one in answers.given] == ["problem_1.txt"]
+
+
+@pytest.mark.parametrize("folder", ["raw", "responses", "model_answers"])
+def test_answers_of_another_model_are_no_answers_of_a_program(
+    tmp_path: Path, suite: Suite, folder: str
+) -> None:
+    run = tmp_path / "mine"
+    put(run / "kernels" / "a" / "level_1_problem_1_sample_0_kernel.py")
+    put(run / folder / "a" / "level_1_problem_1_sample_0_response.txt")
+    put(run / folder / "b" / "level_1_problem_1_sample_0_response.txt")
+    assert [one.id for one in read_import(run, suite, None).given] == [
+        "kernels/a/level_1_problem_1_sample_0_kernel.py",
+        f"{folder}/b/level_1_problem_1_sample_0_response.txt",
+    ]
+
+
+def test_detailed_results_name_their_level_once(tmp_path: Path, suite: Suite) -> None:
+    run = tmp_path / "opus_level2_2025"
+    put(run / "problem_1_kernel.py")
+    rows = [{"problem_id": 1, "success": True, "eval_result": ENTRY}, {"problem_id": 7, "success": False}]
+    put(run / "detailed_results.json", {"run_info": {"level": 2}, "results": rows, "summary": {"n": 2}})
+    found = read_import(run, suite, None)
+    assert claims(found) == {"problem_1_kernel.py": ("level2/1", True, 0.72, None)}
+    assert found.notes == ("1 row in detailed_results.json without a result: problem 7 sample 0",)
+
+
+WHOLE = json.dumps({"1": [{"sample_id": 0, **ENTRY}], "2": [{"sample_id": 0, **ENTRY}]}, indent=4)
+"""Where it is cut off, and how many results can be read."""
+CUTS = {
+    "in the second entry": (WHOLE[: WHOLE.rindex('"metadata"')], 1),
+    "after the second entry": (WHOLE[: WHOLE.rindex("}", 0, -1) + 1], 2),
+    "in the first entry": (WHOLE[:60], 0),
+    "at once": ("{", 0),
+    "a conflict": (WHOLE.replace('"2"', '<<<<<<< HEAD\n"2"'), 1),
+    "a page": ("<html>Not found</html>", 0),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_results_that_are_cut_off(tmp_path: Path, suite: Suite, name: str) -> None:
+    text, count = CUTS[name]
+    for problem in (1, 2):
+        put(tmp_path / "mine" / f"level_1_problem_{problem}_sample_0_kernel.py")
+    put(tmp_path / "mine" / "eval_results.json", text)
+    found = read_import(tmp_path / "mine", suite, None)
+    assert sum(one.reported.has_claim for one in found.given if one.reported) == count
+    (note,) = found.notes
+    assert note.startswith("eval_results.json is not JSON, or was cut off (")
+    assert f"): {count} result{'s' if count != 1 else ''} in it could be read; get it whole and run" in note
+
+
+def test_a_line_of_results_that_is_cut_off(tmp_path: Path, suite: Suite) -> None:
+    put(tmp_path / "mine" / "level_1_problem_1_sample_0_kernel.py")
+    row = json.dumps({"level": 1, "problem_id": 1, "eval_result": ENTRY})
+    put(tmp_path / "mine" / "results.jsonl", f"{row}\n{row[:70]}")
+    found = read_import(tmp_path / "mine", suite, None)
+    assert claims(found) == {"level_1_problem_1_sample_0_kernel.py": ("level1/1", True, 0.72, None)}
+    assert "results.jsonl is not JSON, or was cut off (line 2: " in found.notes[0]
+
+
 def test_levels_in_one_folder(tmp_path: Path, suite: Suite) -> None:
     run = tmp_path / "mine"
     for level in (1, 2):
