@@ -160,6 +160,7 @@ class Database:
                 f"no attempts are stored in {self.place} yet; make some first: kernelproof generate, or "
                 "kernelproof verify FILE --problem P (or choose the right --db)"
             )
+        steps_from(found, self.place)  # of a newer schema nothing else is to be said
         if self._home.fixed:
             raise StoreError(
                 f"database {self.place} has schema {found or 'none'} and this kernelproof reads {HEAD}: in a "

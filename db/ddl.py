@@ -7,27 +7,30 @@ from typing import Literal
 from alembic import op
 
 Deed = Literal["update", "delete"]
+DEEDS: tuple[Deed, ...] = ("update", "delete")
 
 
 def forbid(table: str, *deeds: Deed, instead: str) -> None:
     """Refuses to change rows. `instead`: what to do, as in `retract, never change`."""
     message = f"{table} is append-only: {instead}"
     for deed in deeds:
-        name = f"{table}_no_{deed}"
-        if not _on_server():
-            op.execute(
-                f"CREATE TRIGGER {name} BEFORE {deed.upper()} ON {table} "
-                f"BEGIN SELECT RAISE(ABORT, '{message}'); END"
-            )
-            continue
-        _function(
-            name,
-            f"RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; RETURN NULL;",
-        )
-        events = {"update": "UPDATE", "delete": "DELETE OR TRUNCATE"}[deed]
-        op.execute(
-            f"CREATE TRIGGER {name} BEFORE {events} ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {name}()"
-        )
+        trigger, body = refusing(table, deed, message, on_server=_on_server())
+        if body:
+            _function(f"{table}_no_{deed}", body)
+        op.execute(trigger)
+
+
+def refusing(table: str, deed: Deed, message: str, *, on_server: bool) -> tuple[str, str]:
+    """The trigger of `forbid` as the database keeps it, and the body of its function on a server."""
+    name = f"{table}_no_{deed}"
+    if not on_server:
+        refusal = f"BEGIN SELECT RAISE(ABORT, '{message}'); END"
+        return f"CREATE TRIGGER {name} BEFORE {deed.upper()} ON {table} {refusal}", ""
+    events = {"update": "UPDATE", "delete": "DELETE OR TRUNCATE"}[deed]
+    return (
+        f"CREATE TRIGGER {name} BEFORE {events} ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {name}()",
+        f"RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; RETURN NULL;",
+    )
 
 
 def permit(table: str, *deeds: Deed) -> None:

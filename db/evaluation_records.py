@@ -30,9 +30,10 @@ doing. The others are its own, or machines failed: that they do so three times w
 class QueueFull(Exception):
     """The queue, or the caller's quota, has no place for so many evaluations."""
 
-    def __init__(self, waiting: int, most: int, *, quota: bool) -> None:
-        super().__init__(waiting, most)
-        self.waiting, self.most, self.quota = waiting, most, quota
+    def __init__(self, new: int, waiting: int, most: int, *, quota: bool) -> None:
+        """`new`: evaluations that need a place; `waiting`: those that have one, of `most` in all."""
+        super().__init__(new, waiting, most)
+        self.new, self.waiting, self.most, self.quota = new, waiting, most, quota
 
 
 class KeyTaken(Exception):

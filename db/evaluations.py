@@ -201,12 +201,12 @@ def _require_room(session: Session, caller: str, new: int, most: int, quota: int
     e = Evaluation
     is_open = e.state.in_(OPEN)
     waiting = int(session.scalar(select(func.count()).where(is_open)) or 0)
-    if new and waiting + new > most:
-        raise QueueFull(waiting, most, quota=False)
     if quota is not None and new:
         own = int(session.scalar(select(func.count()).where(is_open, e.caller == caller)) or 0)
         if own + new > quota:
-            raise QueueFull(own, quota, quota=True)
+            raise QueueFull(new, own, quota, quota=True)
+    if new and waiting + new > most:
+        raise QueueFull(new, waiting, most, quota=False)
 
 
 def _add(session: Session, caller: str, item: Submitted, now: float, most_losses: int) -> Evaluation:

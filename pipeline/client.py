@@ -270,10 +270,10 @@ class AsyncClient:
                 trouble = f"{self._http.base_url} cannot be reached: {error or type(error).__name__}"
                 wait = pause
             else:
+                if at_once and answer.status_code in (413, 429):
+                    raise _Full
                 if answer.status_code not in _LATER:
                     return _read(answer)
-                if at_once and answer.status_code == 429:
-                    raise _Full
                 trouble, asked = _message(answer), retry_after(answer.headers)
                 wait = pause if asked is None else max(asked, FIRST_PAUSE_S)
             if anyio.current_time() + wait > until:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.exc import DatabaseError
 
 from kernelproof.db.chain.walking import walk
-from kernelproof.db.connection import HEAD, open_as_it_is
+from kernelproof.db.connection import HEAD, open_as_it_is, steps_from
+from kernelproof.db.ddl import DEEDS, refusing
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.tables import Base
 from kernelproof.db.types import unescaped
@@ -22,6 +24,8 @@ MOST_DAMAGE = 20
 """Lines about a damaged file."""
 MOST_LOOKUPS = 100
 """Edited texts whose users are looked up."""
+_MESSAGE = "MESSAGE"
+"""Stands for the message of a trigger, which differs by table."""
 
 
 class Trouble(FrozenRecord):
@@ -53,11 +57,12 @@ def check(place: DatabasePlace, tell: Tell, anchor: str | None = None) -> Checke
     """Looks at all of it, in one state, while others may go on writing.
 
     `tell` gets each trouble as soon as it is seen. `anchor`: the hash that an earlier check printed. Raises
-    UsageError where the file is missing or its schema is an older one.
+    UsageError where the file is missing or its schema is an older one, StoreError where it is a newer one.
     """
     database = open_as_it_is(place, any_text=True)
     try:
         if (found := database.schema()) != HEAD:
+            steps_from(found, place)
             raise UsageError(
                 f"database {place} has schema {found or 'none'}, and a check needs {HEAD}: run "
                 "kernelproof db upgrade first"
@@ -127,15 +132,26 @@ class _Checking:
         return next((str(row[3]) for row in keys if row[0] == key), "reference")
 
     def _triggers(self, sqlite: bool) -> None:
-        """The triggers that refuse changes of evidence, and are not switched off."""
-        query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        """The triggers that refuse changes of evidence: there, switched on, and with the text that they have
+        to have, apart from the message."""
+        query = "SELECT name, sql, '' FROM sqlite_master WHERE type = 'trigger'"
         if not sqlite:
-            query = "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'"
-        there = set(self._connection.exec_driver_sql(query).scalars())
+            query = (
+                "SELECT tgname, pg_get_triggerdef(t.oid, true), prosrc FROM pg_trigger t "
+                "JOIN pg_proc p ON p.oid = tgfoid JOIN pg_class c ON c.oid = tgrelid "
+                "WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') "
+                "AND c.relnamespace = current_schema()::regnamespace"
+            )
+        there = {name: (sql, body) for name, sql, body in self._connection.exec_driver_sql(query)}
         for table in APPEND_ONLY:
-            for deed in ("update", "delete"):
-                if (name := f"{table}_no_{deed}") not in there:
+            for deed in DEEDS:
+                found = there.get(name := f"{table}_no_{deed}")
+                sql, body = refusing(table, deed, _MESSAGE, on_server=not sqlite)
+                wanted = (sql, body and f" BEGIN {body} END ")
+                if found is None:
                     self._tell(f"trigger {name}", f"gone: rows of {table} could be changed")
+                elif not all(map(_is_same, wanted, found)):
+                    self._tell(f"trigger {name}", f"altered: rows of {table} could be changed")
 
     def _texts(self, sqlite: bool) -> None:
         """Long texts, each under the hash of its content."""
@@ -173,6 +189,11 @@ class _Checking:
             row = self._connection.execute(query, {"key": key}).scalar()
             if row is not None:
                 yield f"{column} of {table.name} row {row}"
+
+
+def _is_same(wanted: str, found: str) -> bool:
+    """Whether a statement is the wanted one, whatever its message."""
+    return re.fullmatch(re.escape(wanted).replace(_MESSAGE, "[^']*"), found) is not None
 
 
 def text_columns() -> list[tuple[Table, str]]:

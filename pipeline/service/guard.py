@@ -71,7 +71,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (401, "No token, or one that is not accepted."),
         (404, "There is no such evaluation, or another caller sent it."),
         (409, "The idempotency key came with another request, or the deadline cannot be met."),
-        (413, "The body is too large."),
+        (
+            413,
+            "The body is too large, or the batch has more evaluations than the queue or the quota has places.",
+        ),
         (422, "The request makes no sense."),
         (429, "The queue or the caller's quota has no place. Retry-After says when to come again."),
         (503, "The service cannot answer now. Retry-After says when to come again."),
@@ -220,9 +223,9 @@ class Bounded(_Guard):
     async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
         size = Headers(scope=scope).get("content-length", "0")
         if not size.isascii() or not size.isdigit() or len(size) > 18 or int(size) > BODY_BYTES:
-            raise Refused(413, "too_large", _LARGE, Connection="close")
+            raise Refused(413, "too_large", _LARGE)
         if self._held + int(size) > BODIES_BYTES:
-            raise Refused(503, "busy", _FULL, Retry_After="1", Connection="close")
+            raise Refused(503, "busy", _FULL, Retry_After="1")
         seen = 0
 
         def forget() -> None:

@@ -77,6 +77,9 @@ class Service:
             )
         except QueueFull as error:
             whose = "the caller's quota" if error.quota else "the queue"
+            if error.new > error.most:  # they would never fit
+                message = f"{whose} has {error.most} places in all, and these need {error.new}"
+                raise Refused(413, "too_many", f"{message}; send at most {error.most} at once") from None
             message = f"{whose} has {error.waiting} of {error.most} places taken; send these again later"
             raise Refused(429, "queue_full", message, Retry_After=str(self._wait_for(error))) from None
         except KeyTaken as error:

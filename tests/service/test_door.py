@@ -48,7 +48,7 @@ OTHERS = {"/seed_session", "/aggregate_metrics", "/get_reward"}
 
 @dataclass
 class Served:
-    """The application in this process, with a caller that has a token and no place."""
+    """The application in this process, with a caller that has a token and one place."""
 
     app: FastAPI
     token: str
@@ -85,7 +85,7 @@ def _routes(routes: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path, suite: Path) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("door")
     with samples.new_store(folder, empty_database) as store:
-        token = store.service.callers.add("trainer", quota=0)
+        token = store.service.callers.add("trainer", quota=1)
         reader = Reader(open_suite(suite), VerifySettings(backend="cpp"), False, threading.Lock())
         with live_pages(store.path) as live:
             service = Service(store, reader, Watch(store), 10)
@@ -111,12 +111,17 @@ def test_no_route_gives_a_stranger_anything(served: Served) -> None:
 def test_a_caller_beyond_its_quota_puts_nothing_into_the_queue(served: Served) -> None:
     posts = {path for method, path in served.routes() if method == "POST" and path != "/live/"}
     assert posts == {*SUBMITTING, *OTHERS}, "a new route of POST belongs to one of the two"
+    one = SUBMITTING["/v1/evaluations"]
+    assert served.ask("POST", "/v1/evaluations", served.token, json=one).status_code == 202
     for path, body in SUBMITTING.items():
         answer = served.ask("POST", path, served.token, json=body)
         assert answer.status_code == 429, (path, answer.text)
         assert answer.json()["error"]["code"] == "queue_full" and int(answer.headers["retry-after"]) > 0
     states = served.ask("GET", "/v1/queue", served.token).json()["states"]
-    assert sum(states.values()) == 0
+    assert sum(states.values()) == 1
+    both = served.ask("POST", "/v1/evaluations", served.token, json={"evaluations": [one, one]})
+    assert both.status_code == 413 and both.json()["error"]["code"] == "too_many"
+    assert "has 1 places in all, and these need 2; send at most 1" in both.json()["error"]["message"]
 
 
 def test_a_token_opens_and_only_pages_take_it_as_a_password(served: Served) -> None:

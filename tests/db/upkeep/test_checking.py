@@ -16,11 +16,12 @@ from kernelproof.db.chain.linking import chain_all
 from kernelproof.db.connection import open_database
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.upkeep.checking import Checked, check, text_columns
-from kernelproof.errors import UsageError
+from kernelproof.db.upkeep.checking import Checked, Trouble, check, text_columns
+from kernelproof.errors import StoreError, UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Status
 from tests.db import samples
+from tests.postgres import PostgresServer
 
 WRONG = "it, or a row of it in builds, findings, checks, measurements, was edited after it was stored"
 
@@ -207,6 +208,62 @@ def test_a_missing_trigger_is_named(filled: Store) -> None:
     with closing(sqlite3.connect(filled.path)) as connection:
         connection.execute("DROP TRIGGER checks_no_update")
     assert checked(filled.path)[1].keys() == {"trigger checks_no_update"}
+
+
+@pytest.mark.parametrize(
+    "weaker",
+    [
+        "CREATE TRIGGER {name} BEFORE UPDATE ON checks WHEN 0 BEGIN SELECT RAISE(ABORT, 'no'); END",
+        "CREATE TRIGGER {name} BEFORE UPDATE OF id ON checks BEGIN SELECT RAISE(ABORT, 'no'); END",
+        "CREATE TRIGGER {name} BEFORE UPDATE ON audits BEGIN SELECT RAISE(ABORT, 'no'); END",
+        "CREATE TRIGGER {name} BEFORE UPDATE ON checks BEGIN SELECT 1; END",
+    ],
+)
+def test_a_trigger_that_refuses_less_is_named(filled: Store, weaker: str) -> None:
+    name = "checks_no_update"
+    with closing(sqlite3.connect(filled.path)) as connection:
+        connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(weaker.format(name=name))
+    assert checked(filled.path)[1] == {f"trigger {name}": "altered: rows of checks could be changed"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("ALTER TABLE checks DISABLE TRIGGER checks_no_update", "gone"),
+        ("ALTER TABLE checks ENABLE REPLICA TRIGGER checks_no_update", "gone"),
+        (
+            "CREATE OR REPLACE FUNCTION checks_no_update() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RETURN NEW; END $$",
+            "altered",
+        ),
+        (
+            "CREATE OR REPLACE TRIGGER checks_no_update BEFORE UPDATE OF outcome ON checks "
+            "FOR EACH STATEMENT EXECUTE FUNCTION checks_no_update()",
+            "altered",
+        ),
+    ],
+)
+def test_a_trigger_on_a_server_that_refuses_less_is_named(
+    postgres: PostgresServer, statement: str, what: str
+) -> None:
+    name = postgres.made()
+    place, found = postgres.address(name), list[Trouble]()
+    check(place, found.append)
+    assert found == []
+    postgres.sql(statement, name)
+    check(place, found.append)
+    assert [(each.where, each.what) for each in found] == [
+        ("trigger checks_no_update", f"{what}: rows of checks could be changed")
+    ]
+
+
+def test_a_newer_schema_needs_a_newer_program(store: Store) -> None:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999_from_the_future'")
+    for work in (lambda: checked(store.path), lambda: open_store(store.path, only_read=True)):
+        with pytest.raises(StoreError, match=r"newer than this kernelproof .*upgrade kernelproof \(pip"):
+            work()
 
 
 def test_a_damaged_file_is_named(filled: Store) -> None:
