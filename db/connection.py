@@ -74,7 +74,8 @@ class Database:
     def write(self, work: Callable[[Session], T]) -> T:
         """`work` within one transaction: all of it is stored, or nothing. No other process writes meanwhile.
 
-        `work` runs again from its start when another process held the lock.
+        `work` runs again from its start when another process held the lock, or the server was lost before it
+        was asked to commit.
         """
         from kernelproof.db.chain.linking import ChainedSession
 
@@ -177,20 +178,20 @@ class Database:
         self._home.require()
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        """`work`, again while another process holds the lock, as long as PATIENCE_S."""
+        """`work`, again while something is in the way that may pass, as long as PATIENCE_S."""
         began = time.monotonic()
         while True:
             try:
                 return work()
             except (DBAPIError, sqlite3.OperationalError) as error:
-                now = time.monotonic()
-                if not self._home.is_busy(error) or now - began > PATIENCE_S:
+                now, obstacle = time.monotonic(), self._home.obstacle(error)
+                if obstacle is None or now - began > PATIENCE_S:
                     raise
             if now - began >= SAY_S and now - self._said >= PATIENCE_S:
                 self._said = now
                 _LOG.warning(
-                    "kernelproof: database %s is locked by another process; waiting for it, %d s at most",
-                    *(self.place, PATIENCE_S),
+                    "kernelproof: database %s %s; waiting for it, %d s at most",
+                    *(self.place, obstacle, PATIENCE_S),
                 )
             time.sleep(random.uniform(0.01, 0.1))
 

@@ -16,7 +16,8 @@ ACCESS = "kernelproof_access"
 BUSY_MS = 3_000
 """How long the database itself waits for a lock before it says busy."""
 PATIENCE_S = 120.0
-"""How long a transaction is tried again before the user is told that the database is locked."""
+"""How long a transaction is tried again before the user is told that the database cannot be used."""
+BUSY = "is locked by another process"
 
 
 class Access(Enum):
@@ -64,8 +65,8 @@ class Home(Protocol):
     def explained(self) -> AbstractContextManager[None]:
         """Turns errors of the database that a user can mend into StoreError; lets others pass."""
 
-    def is_busy(self, error: BaseException) -> bool:
-        """True when another process is in the way: trying again may help."""
+    def obstacle(self, error: BaseException) -> str | None:
+        """What is in the way, in words such as BUSY, where trying again may help and does no harm."""
 
     def version(self, connection: Connection) -> str | None:
         """The migration that the database is at; None for an empty one.

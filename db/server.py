@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 
 from kernelproof.db.home import BUSY_MS, PATIENCE_S, Access, Listener, NotFree
-from kernelproof.db.server_failures import explained, is_away, is_busy
+from kernelproof.db.server_failures import explained, obstacle
 from kernelproof.db.server_notifications import Notifier, ServerListener
 from kernelproof.errors import MachineError, StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
@@ -38,9 +38,9 @@ class Server:
         """Errors of the server and of the way to it become StoreError."""
         return explained(self.place)
 
-    def is_busy(self, error: BaseException) -> bool:
-        """True when another process holds a lock, or a server that was there before starts anew."""
-        return is_busy(error) or (self._reached and is_away(error))
+    def obstacle(self, error: BaseException) -> str | None:
+        """Another process holds a lock, or a server that was there before is away."""
+        return obstacle(error, reached=self._reached)
 
     def version(self, connection: Connection) -> str | None:
         """The migration the database is at; None for an empty one."""
@@ -116,12 +116,12 @@ def _engine(place: ServerDatabase) -> Engine:
         url = make_url(place.url).set(drivername="postgresql+psycopg")
     except ValueError:
         raise UsageError(f"the port of {place} is not a number") from None
-    arguments: dict[str, Any] = {"client_encoding": "utf8"}
-    if "connect_timeout" not in url.query:
-        arguments["connect_timeout"] = CONNECT_S
-    if "application_name" not in url.query:
-        arguments["application_name"] = "kernelproof"
+    usual = {"connect_timeout": CONNECT_S, "application_name": "kernelproof"}
     try:
+        from kernelproof.db.server_connections import TCP, watch
+
+        arguments: dict[str, Any] = {"client_encoding": "utf8"}
+        arguments |= {name: value for name, value in (usual | TCP).items() if name not in url.query}
         # A server takes 100 connections, usually, from all processes together.
         engine = create_engine(
             *(url,),
@@ -133,6 +133,7 @@ def _engine(place: ServerDatabase) -> Engine:
         )
     except ImportError:
         raise MachineError("PostgreSQL needs its driver: pip install 'kernelproof[postgresql]'") from None
+    watch(engine)
     event.listen(engine, "begin", _on_begin)
     return engine
 

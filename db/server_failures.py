@@ -6,21 +6,27 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kernelproof.db.failures import LOCKED, original
+from kernelproof.db.home import BUSY
 from kernelproof.errors import StoreError
 from kernelproof.workspace import ServerDatabase
 
-_BUSY_STATES = {"55P03", "40P01", "40001", "53300", "57P03"}
-"""Locked, deadlock, conflict, too many connections, starting up."""
-_BUSY = re.compile(r"too many clients|too many connections|connection slots are reserved|is starting up")
-_AWAY = re.compile(r"refused|No such file|is shutting down|timeout expired|unreachable|No route")
+_LOCKED_STATES = {"55P03", "40P01", "40001"}
+"""Locked, deadlock, conflict."""
+_FULL_STATES = {"53300", "57P03"}
+"""Too many connections, starting up."""
+_FULL = re.compile(r"too many clients|too many connections|connection slots are reserved|is starting up")
+_LOST_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "25P03")
+"""The server ended the connection: it stops, it crashed, or one of its limits for idle sessions was over."""
+UNDONE = "kernelproof_undone"
+"""The attribute of an error after which nothing was stored for sure: `unconnected` or `lost`."""
 _REFUSED = "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass"
 _MISSING = "is not there; make it: createdb --encoding UTF8 {name}"
 _LOST = "lost its server in the middle; run the same command again, finished attempts are kept"
-_ADVICE = (
+_DENIED = (
     # The message of a connection that fails has no error code: the text says what it is.
     (
         r"pg_hba\.conf",
@@ -32,13 +38,17 @@ _ADVICE = (
     ),
     (r'role ".*" does not exist', "knows no such user; createuser makes one"),
     (r'database ".*" does not exist', _MISSING),
+)
+"""Answers of a server that is there: it will not answer otherwise soon."""
+_ADVICE = (
+    *_DENIED,
     (
         r"\bSSL\b|certificate|sslmode",
         "cannot be reached with these SSL settings; sslmode sets them, as in ...?sslmode=require",
     ),
     (r"translate host name|[Nn]ame or service", "is on a server whose name is not known; check the address"),
     (
-        _AWAY.pattern,
+        r"refused|No such file|is shutting down|timeout expired|unreachable|No route|closed the connection",
         "cannot be reached; start its server, or check host and port in the address",
     ),
 )
@@ -55,20 +65,29 @@ _BY_STATE = {
     "55P03": LOCKED,
     "40": LOCKED,
     "2BP01": "has objects of somebody else's that need our views; drop them, and make them again afterwards",
+    "25P03": _LOST,
     "57": _LOST,
     "08": _LOST,
 }
 """By SQLSTATE, or its beginning."""
 
 
-def is_busy(error: BaseException) -> bool:
-    """True when another process is in the way, or the server starts: trying again may help."""
-    return _state(error) in _BUSY_STATES or bool(_BUSY.search(_message(error)))
+def obstacle(error: BaseException, *, reached: bool) -> str | None:
+    """What is in the way, where trying again may help and does no harm.
+
+    `reached`: the server was there before, so that it may come back.
+    """
+    if _state(error) in _LOCKED_STATES:
+        return BUSY
+    if _state(error) in _FULL_STATES or _FULL.search(_message(error)):
+        return "takes no connections now"
+    denied = any(re.search(pattern, _message(error)) for pattern, _ in _DENIED)
+    return "cannot be reached" if reached and _undone(error) and not denied else None
 
 
-def is_away(error: BaseException) -> bool:
-    """True where no connection came about: nothing was done, and trying again does no harm."""
-    return not _state(error) and _unconnected(error) and bool(_AWAY.search(_message(error)))
+def is_lost(error: BaseException) -> bool:
+    """Whether the server says that it ended the connection."""
+    return _state(error).startswith(_LOST_STATES)
 
 
 @contextmanager
@@ -93,16 +112,17 @@ def _advice(error: DBAPIError) -> str | None:
     state, message = _state(error), _message(error)
     if state:
         return next((_BY_STATE[state[:n]] for n in (5, 2) if state[:n] in _BY_STATE), None)
-    if _unconnected(error):
+    if _undone(error) == "unconnected":
         fit = (text for pattern, text in _ADVICE if re.search(pattern, message))
         return next(fit, "cannot be opened; check the address")
-    return _BY_STATE["08"] if error.connection_invalidated else None
+    # The driver's own errors, as of a connection that broke, have no code.
+    return _LOST if isinstance(error, OperationalError | InterfaceError) else None
 
 
-def _unconnected(error: BaseException) -> bool:
-    """Whether no connection came about."""
-    first = ("connection failed", "connection is bad", "failed to resolve", "invalid connection option")
-    return _message(error).startswith(first)
+def _undone(error: BaseException) -> str | None:
+    """`unconnected` or `lost` where nothing was stored for sure; see `server_connections.watch`."""
+    found: str | None = getattr(original(error), UNDONE, None)
+    return found
 
 
 def _state(error: BaseException) -> str:

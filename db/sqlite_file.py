@@ -13,7 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from kernelproof.db.failures import explained, is_busy
-from kernelproof.db.home import BUSY_MS, Access, Listener
+from kernelproof.db.home import BUSY, BUSY_MS, Access, Listener
 from kernelproof.errors import NothingStored, StoreError
 
 APPLICATION_ID = 0x6B707266
@@ -42,9 +42,9 @@ class SqliteFile:
         """Errors of SQLite and of the file system become StoreError."""
         return explained(self.place)
 
-    def is_busy(self, error: BaseException) -> bool:
-        """True when another process holds a lock."""
-        return is_busy(error)
+    def obstacle(self, error: BaseException) -> str | None:
+        """Another process holds a lock."""
+        return BUSY if is_busy(error) else None
 
     def version(self, connection: Connection) -> str | None:
         """The migration the file is at; None for an empty file."""

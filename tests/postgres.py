@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import psutil
+
 from kernelproof.db.store import open_store
 from kernelproof.workspace import ServerDatabase
 
@@ -115,6 +117,17 @@ class PostgresServer:
         """Ends it and its connections at once."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
+            self._process.wait(60)
+            self._process = None
+
+    def kill(self) -> None:
+        """Kills it and its connections, as a crash does."""
+        if self._process is not None:
+            process = psutil.Process(self._process.pid)
+            children = process.children()
+            for each in (process, *children):
+                each.kill()
+            psutil.wait_procs(children, 60)  # until then their shared memory is in the way of a start
             self._process.wait(60)
             self._process = None
 

@@ -71,10 +71,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (401, "No token, or one that is not accepted."),
         (404, "There is no such evaluation, or another caller sent it."),
         (409, "The idempotency key came with another request, or the deadline cannot be met."),
-        (
-            413,
-            "The body is too large, or the batch has more evaluations than the queue or the quota has places.",
-        ),
+        (413, "The body is too large, or a batch needs more places than the queue or the quota has."),
         (422, "The request makes no sense."),
         (429, "The queue or the caller's quota has no place. Retry-After says when to come again."),
         (503, "The service cannot answer now. Retry-After says when to come again."),
