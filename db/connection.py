@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import sqlite3
 import threading
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from kernelproof.db.home import ACCESS, PATIENCE_S, Access, Home, Listener, NotFree
+from kernelproof.db.home import ACCESS, PATIENCE_S, SAY_S, Access, Home, Listener, NotFree, say_waiting
 from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import NothingStored, StoreError
 from kernelproof.workspace import DatabasePlace
@@ -25,10 +24,7 @@ if TYPE_CHECKING:  # a question about scores needs none of them, and they take t
 
 HEAD = "0016_unresolved_because"
 """The newest migration: what this program reads and writes."""
-SAY_S = 3.0
-"""After so long a wait for a lock it is said that there is one."""
 
-_LOG = logging.getLogger("kernelproof.db")
 _MIGRATING = threading.Lock()  # alembic's context is one for the process
 
 T = TypeVar("T")
@@ -42,8 +38,6 @@ class Database:
         self._writer = home.engine.execution_options(**{ACCESS: Access.WRITE})
         self._changer = home.engine.execution_options(**{ACCESS: Access.CHANGE})
         self._turn = threading.Lock()
-        self._said = -PATIENCE_S
-        """When it was last said that the database is locked."""
 
     @property
     def place(self) -> DatabasePlace:
@@ -187,12 +181,8 @@ class Database:
                 now, obstacle = time.monotonic(), self._home.obstacle(error)
                 if obstacle is None or now - began > PATIENCE_S:
                     raise
-            if now - began >= SAY_S and now - self._said >= PATIENCE_S:
-                self._said = now
-                _LOG.warning(
-                    "kernelproof: database %s %s; waiting for it, %d s at most",
-                    *(self.place, obstacle, PATIENCE_S),
-                )
+            if now - began >= SAY_S:
+                say_waiting(self.place, obstacle)
             time.sleep(random.uniform(0.01, 0.1))
 
     def close(self) -> None:

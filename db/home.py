@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Protocol
@@ -18,6 +20,21 @@ BUSY_MS = 3_000
 PATIENCE_S = 120.0
 """How long a transaction is tried again before the user is told that the database cannot be used."""
 BUSY = "is locked by another process"
+
+
+SAY_S = 3.0
+"""After so long a wait it is said what is waited for."""
+_LOG = logging.getLogger("kernelproof.db")
+_said: dict[str, float] = {}
+"""When it was last said of a database that it is waited for."""
+
+
+def say_waiting(place: DatabasePlace, obstacle: str) -> None:
+    """Says that a database is waited for, once in PATIENCE_S. `obstacle`: what is in the way, as BUSY is."""
+    now = time.monotonic()
+    if now - _said.get(str(place), -PATIENCE_S) >= PATIENCE_S:
+        _said[str(place)] = now
+        _LOG.warning("kernelproof: database %s %s; waiting for it, %d s at most", place, obstacle, PATIENCE_S)
 
 
 class Access(Enum):

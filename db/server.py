@@ -133,7 +133,7 @@ def _engine(place: ServerDatabase) -> Engine:
         )
     except ImportError:
         raise MachineError("PostgreSQL needs its driver: pip install 'kernelproof[postgresql]'") from None
-    watch(engine)
+    watch(engine, place)
     event.listen(engine, "begin", _on_begin)
     return engine
 

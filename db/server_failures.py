@@ -21,6 +21,7 @@ _FULL_STATES = {"53300", "57P03"}
 _FULL = re.compile(r"too many clients|too many connections|connection slots are reserved|is starting up")
 _LOST_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "25P03")
 """The server ended the connection: it stops, it crashed, or one of its limits for idle sessions was over."""
+AWAY = "cannot be reached"
 UNDONE = "kernelproof_undone"
 """The attribute of an error after which nothing was stored for sure: `unconnected` or `lost`."""
 _REFUSED = "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass"
@@ -79,10 +80,15 @@ def obstacle(error: BaseException, *, reached: bool) -> str | None:
     """
     if _state(error) in _LOCKED_STATES:
         return BUSY
-    if _state(error) in _FULL_STATES or _FULL.search(_message(error)):
+    if is_full(error):
         return "takes no connections now"
     denied = any(re.search(pattern, _message(error)) for pattern, _ in _DENIED)
-    return "cannot be reached" if reached and _undone(error) and not denied else None
+    return AWAY if reached and _undone(error) and not denied else None
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the server has no connection free, or starts."""
+    return _state(error) in _FULL_STATES or bool(_FULL.search(_message(error)))
 
 
 def is_lost(error: BaseException) -> bool:

@@ -33,7 +33,7 @@ def test_answers_that_come_while_the_database_is_silent_are_stored(
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)
         way.fall_silent()
-        time.sleep(20)
+        time.sleep(25)
         way.come_back()
         _, said = process.communicate(timeout=120)
         assert process.returncode == 0, said

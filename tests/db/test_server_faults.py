@@ -14,10 +14,11 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
-from kernelproof.db import connection, server_connections
+from kernelproof.db import connection, home, server_connections
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.models import Run
 from kernelproof.db.store import Store, open_store
+from kernelproof.db.texts import keep
 from kernelproof.errors import StoreError
 from kernelproof.workspace import ServerDatabase
 from tests.db import samples
@@ -39,8 +40,9 @@ def later(seconds: float, deed: Callable[[], None]) -> Iterator[None]:
 
 @pytest.fixture
 def way(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
-    monkeypatch.setattr(server_connections, "BEGIN_S", 1.0)
+    monkeypatch.setattr(server_connections, "ANSWER_S", 1.0)
     monkeypatch.setattr(connection, "SAY_S", 1.0)
+    monkeypatch.setattr(home, "_said", {})
     with gateway(postgres.port) as made:
         yield made
 
@@ -83,10 +85,39 @@ def test_a_server_that_falls_silent_and_comes_back_loses_nothing(
         assert sound(store.place).links
 
 
+@pytest.mark.parametrize("when", ["after_begin", "before_commit"])
+def test_a_server_that_falls_silent_within_a_transaction_loses_nothing(
+    way: Gateway, postgres: PostgresServer, caplog: pytest.LogCaptureFixture, when: str
+) -> None:
+    """A query may take its time; only a server that takes no connections either is silent."""
+    tries: list[int] = []
+
+    def work(session: Session) -> None:
+        session.execute(text("SELECT pg_sleep(3)"))
+        tries.append(1)
+        keep(session, f"try {len(tries)}")
+        session.flush()
+        if len(tries) > 1:
+            return
+        if when == "after_begin":
+            way.fall_silent()
+            session.execute(text("SELECT 1"))
+        else:
+            event.listen(session.get_bind().engine, "commit", lambda _: way.fall_silent(), once=True)
+
+    with closing(open_database(through(way, postgres, postgres.made()), create=False)) as database:
+        with later(10.0, way.come_back):
+            database.write(work)
+        wanted = {"after_begin": 2, "before_commit": 1}[when]
+        assert len(tries) == wanted and len(lines(caplog)) == 1 and SAID in lines(caplog)[0]
+        stored = database.ask(lambda asked: asked.execute(text("SELECT body FROM texts")).scalars().all())
+        assert stored == [f"try {wanted}"]
+
+
 def test_a_server_that_stays_silent_is_waited_for_two_minutes(
     way: Gateway, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert connection.PATIENCE_S == 120
+    assert home.PATIENCE_S == 120
     monkeypatch.setattr(connection, "PATIENCE_S", 4.0)
     with open_store(through(way, postgres, postgres.made())) as store:
         judge(store, 0)
