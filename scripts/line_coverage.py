@@ -27,7 +27,7 @@ import sysconfig
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,8 @@ def read(run: Path) -> dict[str, Any]:
         " join file on file.id = file_id join context on context.id = context_id"
     )
     for part in (run / "data").iterdir():
-        with closing(sqlite3.connect(part)) as database:
+        with closing(sqlite3.connect(part)) as database, suppress(sqlite3.DatabaseError):
+            # A process that was killed while it wrote left half a file: its lines are lost.
             for path, context, bits in database.execute(query):
                 lines[Path(path).relative_to(ROOT).as_posix(), context] |= int.from_bytes(bits, "little")
     names = sorted({context for _, context in lines})
