@@ -70,10 +70,12 @@ def begin(run: Path) -> None:
         measure(run)
 
     def write_and_leave(status: int) -> NoReturn:
-        if measured := Coverage.current():
-            measured.stop()
-            measured.save()
-        leave(status)
+        try:
+            if measured := Coverage.current():
+                measured.stop()
+                measured.save()
+        finally:  # a process that became another user cannot write; it must not go on for that
+            leave(status)
 
     os.register_at_fork(after_in_child=forked)
     os._exit = write_and_leave
