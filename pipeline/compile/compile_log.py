@@ -11,9 +11,19 @@ _TAIL_CHARS = 40_000
 _VARYING = (
     (re.compile(r"\btmpxft_[0-9a-f]+_[0-9a-f]+-\d+_"), "tmpxft_"),  # nvcc
     (re.compile(r"\bcc[A-Za-z0-9]{6}\.(?=(?:o|s|ii|i|res|cdtor|ltrans)\b)"), "cc."),  # gcc
+    (re.compile(r" >\.step\d+ 2>&1; s=.*"), ""),
     (re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE), ""),
 )
-"""What differs from run to run, each with what stands for it: temporary names, and times."""
+"""What differs from run to run or is ours, each with what stands for it."""
+_KILLED = re.compile(
+    r"^(?:\S*: fatal error: (?:Killed|Terminated) signal terminated program \S+"
+    r"|collect2: fatal error: \S+ terminated with signal (?:9|15) .*"
+    r"|nvcc error +: '\S+' died due to signal (?:9|15)\b.*"
+    r"|\S+: error: unable to execute command: (?:Killed|Terminated)"
+    r"|step \d+: ended by signal (?:9|15)"
+    r"|FAILED: \[code=(?:137|143)\].*)$",
+    re.MULTILINE,
+)
 _FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(\S+)", re.MULTILINE)
 _ERROR = re.compile(r"\berror\b(?!\S*/)")
 """Not in the path of a command."""
@@ -30,6 +40,12 @@ def clean_log(text: str, scratch: Path) -> str:
     for pattern, replacement in _VARYING:
         text = pattern.sub(replacement, text)
     return shorten(text)
+
+
+def killed(log: str) -> str:
+    """The line that says that a compiler was killed; or nothing. Sources can have a compiler write one."""
+    found = _KILLED.search(log)
+    return found[0] if found is not None else ""
 
 
 def failures(log: str) -> set[str]:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from kernelproof.compile.cache import LASTING, BuildCache
-from kernelproof.compile.compile_log import clean_log
+from kernelproof.compile.compile_log import clean_log, killed
 from kernelproof.compile.slim import GLUE, GLUE_FOLDER, headers
 from kernelproof.compile.toolchain import Toolchain
 from kernelproof.hashing import sha256_json
@@ -74,6 +74,7 @@ class Glue:
             outcome = self._group.run(chain.job(command, scratch, _LIMITS), unsafe=self._unsafe)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)
             state = {"ok": BuildState.OK, "error": BuildState.ERROR}.get(outcome.state)
+            state = None if state is BuildState.ERROR and killed(log) else state
             made = read_result(scratch, GLUE, OBJECT_BYTES) if state is BuildState.OK else None
         build = Build(
             key=self._key,

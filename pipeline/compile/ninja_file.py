@@ -244,10 +244,18 @@ def _compiled(compiler: list[str], source: str, output: str) -> _Edge:
     return _Edge(output, source, [*compiler, "-c", source, "-o", output])
 
 
+_CAPTURED = (
+    " >.step{0} 2>&1; s=$?; cat .step{0}; [ $s -le 128 ] || echo step {0}: ended by signal $((s - 128)); "
+    "exit $((s > 0))"
+)
+"""ninja waits until nobody can write into the pipe of a step: so a process that a compiler leaves behind gets
+a file, and does not hold up the build. `clean_log` removes this again from the commands that ninja shows."""
+
+
 def _ninja(edges: list[_Edge]) -> str:
     lines = ["ninja_required_version = 1.3", ""]
     for number, edge in enumerate(edges):
-        command = shlex.join(edge.command).replace("$", "$$")
+        command = (shlex.join(edge.command) + _CAPTURED.format(number)).replace("$", "$$")
         verb = "link" if edge.output == LIBRARY else "compile"
         lines += [f"rule step{number}", f"  command = {command}", f"  description = {verb} {edge.output}"]
         lines += [f"build {edge.output}: step{number} {edge.inputs}{edge.after}", ""]

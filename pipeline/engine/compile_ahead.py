@@ -82,9 +82,10 @@ class _Turn:
     def take(self, contestant: Contestant) -> tuple[Build, bytes | None]:
         """The build that stands for what was compiled, and what the compiler left, if all of that is to be
         kept."""
-        greet(contestant, self._settings, self._builder)
         began, log = time.monotonic(), ""
         try:
+            greet(contestant, self._settings, self._builder)
+            began = time.monotonic()
             self._call(contestant)
         except ContestantFailed as error:
             if error.kind == "compile":
@@ -96,6 +97,9 @@ class _Turn:
             if error.timed_out:
                 took = time.monotonic() - began
                 return self._made(BuildState.TIMEOUT, began, f"Stopped after {took:.0f} s."), None
+            if error.is_ours:
+                said = f"Its process was {error.outcome.reason}."
+                return self._made(BuildState.INFRASTRUCTURE, began, said), None
             return self._made(BuildState.OK, began, f"{WITHOUT_GPU}\n{error}"), None
         content = None
         with suppress(ContestantFailed, ContestantGone, ValueError, TypeError):

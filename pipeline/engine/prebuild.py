@@ -85,7 +85,12 @@ def prebuild(
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
         report = contestant.sandbox
-        trouble, raised = _import(contestant, source, settings, builder)
+        try:
+            trouble, raised = _import(contestant, source, settings, builder)
+        except ContestantGone as error:
+            log = f"Its process was {error.outcome.reason}."
+            lost = Build(key="", state=BuildState.INFRASTRUCTURE, name="what it asks for", log=log)
+            return Prebuilt((lost,), report, contents=shown)
         if not trouble and problem is not None:
             _rehearse(contestant, settings, problem)
     builds = tuple(contestant.builds)
@@ -122,12 +127,15 @@ def _import(
     except ContestantFailed as error:
         return error.traceback or str(error), error.message
     except ContestantGone as error:
+        if error.is_ours:
+            raise
         return str(error), ""
     return "", ""
 
 
 def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) -> None:
-    """Waits for a process, and lets it pretend to have the device. Raises SandboxError."""
+    """Waits for a process, and lets it pretend to have the device. Raises SandboxError, and ContestantGone
+    where it was killed from outside."""
     plug = backend(settings.backend)
     first = plug.first_call.said(interpret=False) if plug.first_call is not None else None
     hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
@@ -137,6 +145,8 @@ def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) ->
         contestant.ask({**hello, "first_calls": first}, seconds=settings.load_seconds)
         contestant.ask(pretence, seconds=settings.load_seconds)
     except (ContestantFailed, ContestantGone) as error:
+        if isinstance(error, ContestantGone) and error.is_ours:
+            raise
         raise SandboxError(f"a sandboxed Python did not start: {error}") from None
 
 

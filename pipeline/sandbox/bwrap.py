@@ -1,8 +1,8 @@
 """The bubblewrap command line of tiers A and B.
 
 What it ends in, from the outside in: bwrap makes the namespaces and mounts and loads the system-call
-filter; `setpriv` gives up root (tier A); `prlimit` sets the limits, inside the user namespace in tier B
-so that processes are counted there; the gate enters the scratch directory, says that it is ready, waits
+filter; `setpriv` gives up root (tier A); `prlimit` sets all limits but one, inside the user namespace in
+tier B so that processes are counted there; the gate enters the scratch directory, says that it is ready, waits
 for a line from us, and becomes the job. A gate whose harness has died reads end-of-file and ends, so a
 job never starts after its harness.
 """
@@ -51,7 +51,11 @@ def command(job: Job, tier: Tier, uid: int | None, status_fd: int, filter_fd: in
     program = find()
     if program is None:
         raise SandboxError("bwrap is not installed: install the package bubblewrap.")
+    cpu = max(1, round(job.limits.cpu_s))
     argv = [
+        "/usr/bin/prlimit",  # here, as the filter refuses to change this limit
+        f"--cpu={cpu}:{cpu + 1}",
+        "--",
         program,
         "--unshare-pid",
         "--unshare-net",
@@ -165,9 +169,7 @@ def device_groups(job: Job) -> list[int]:
 
 def _rlimits(job: Job) -> Iterator[str]:
     limits = job.limits
-    cpu = max(1, round(limits.cpu_s))
     yield "--core=0:0"
-    yield f"--cpu={cpu}:{cpu + 1}"
     yield f"--fsize={limits.file_bytes}:{limits.file_bytes}"
     yield f"--nofile={limits.open_files}:{limits.open_files}"
     yield f"--nproc={limits.processes}:{limits.processes}"

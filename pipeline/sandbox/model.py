@@ -124,10 +124,11 @@ class Held:
         return ALLOWED_MS + (ALLOWED_MS_A_HOLD + ALLOWED_MS_A_THREAD * self.threads) * self.holds
 
 
-State = Literal["ok", "error", "crash", "timeout", "memory", "cpu", "output", "killed", "unkillable"]
+State = Literal["ok", "error", "crash", "timeout", "memory", "cpu", "output", "killed", "lost", "unkillable"]
 """`ok`: exit 0. `error`: another exit code. `crash`: ended by a signal. `timeout`, `memory`, `cpu`: that
 limit was passed. `output`: too much written to stdout, stderr or the scratch directory. `killed`: the
-caller ended it. `unkillable`: processes were left after everything was tried."""
+caller ended it. `lost`: somebody outside sent SIGKILL, as nothing inside can. `unkillable`: processes
+were left after everything was tried."""
 
 
 @dataclass(frozen=True)
@@ -150,3 +151,7 @@ class Outcome:
     """From the decision to end the job to the proof that nothing of it is left; 0 when it ended itself."""
     reason: str = ""
     """Why it was ended, in words."""
+    shortage: bool = False
+    """Whether the machine ran out of memory while it ran."""
+    used_it_up: bool = False
+    """Whether the machine did, and the job held more than half of all the memory there is."""

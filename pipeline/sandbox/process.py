@@ -17,6 +17,7 @@ from kernelproof.sandbox.launch import launch
 from kernelproof.sandbox.model import Confinement, Held, Job, Outcome, State
 from kernelproof.sandbox.pausing import PATIENCE_S, Holder
 from kernelproof.sandbox.probe import probe
+from kernelproof.sandbox.shortage import LARGE, Shortage, machine_bytes
 from kernelproof.sandbox.tree import Tree
 
 WATCH_S = 0.2
@@ -56,6 +57,7 @@ class Process:
         self._usage = procfs.TreeUsage(tree.root)
         self._output = {tree.stdout: bytearray(), tree.stderr: bytearray()}
         self._flowed = dict.fromkeys(self._output, 0)
+        self._shortage = Shortage()
         self._kill_reason: str | None = None
         self._holder = Holder(tree.root, tree.freezer)
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -193,9 +195,9 @@ class Process:
             if now >= next_watch:
                 next_watch = now + WATCH_S
                 self._usage.sample()
+                self._shortage.look()
                 if self._usage.rss_bytes > self._memory_bytes:
-                    seen = f"{self._usage.rss_bytes} bytes of memory, {self._memory_bytes} allowed"
-                    return "memory", seen
+                    return "memory", self._too_much()
                 if self._usage.cpu_s > limits.cpu_s:
                     return "cpu", f"more than {limits.cpu_s:g} s of processor time"
             if now >= next_scratch:
@@ -217,6 +219,10 @@ class Process:
 
     def _finish(self, state: State | None, reason: str) -> Outcome:
         began = time.monotonic()
+        if state in ("killed", "timeout"):  # a job that needs ever more memory is slow as well
+            self._usage.sample()
+            if self._usage.rss_bytes > self._memory_bytes:
+                state, reason = "memory", self._too_much()
         ended = self._tree.end(GRACE_S)
         kill_ms = (time.monotonic() - began) * 1000 if state is not None else 0.0
         for descriptor in self._output:  # what was still in the pipes; nobody can write any more
@@ -228,10 +234,17 @@ class Process:
         stdout, stderr = self.output()
         self._tree.close()
         exit_code, number = ended.exit_code, ended.signal
+        shortage = self._shortage.seen
+        used_it_up = shortage and self._usage.peak_rss_bytes > LARGE * machine_bytes()
         if ended.left:
             state, reason = "unkillable", f"still running: {', '.join(map(str, ended.left))}"
         elif state is None and (number == signal.SIGXCPU or self._usage.cpu_s > self.job.limits.cpu_s):
             state, reason = "cpu", f"more than {self.job.limits.cpu_s:g} s of processor time"
+        elif state is None and number == signal.SIGKILL and used_it_up:
+            state, reason = "memory", f"{self._usage.peak_rss_bytes} bytes of memory, and this machine had no more"
+        elif state is None and number == signal.SIGKILL:  # nothing inside can send it, and we did not
+            why = ": the machine ran out of memory" if shortage else ""
+            state, reason = "lost", f"killed from outside by SIGKILL{why}"
         elif state is None:
             state = "crash" if number is not None else "ok" if exit_code == 0 else "error"
         return Outcome(
@@ -245,7 +258,12 @@ class Process:
             peak_rss_bytes=self._usage.peak_rss_bytes,
             kill_ms=kill_ms,
             reason=reason,
+            shortage=shortage,
+            used_it_up=used_it_up,
         )
+
+    def _too_much(self) -> str:
+        return f"{self._usage.rss_bytes} bytes of memory, {self._memory_bytes} allowed"
 
 
 def _signal_name(number: int | None) -> str | None:

@@ -7,6 +7,10 @@ It also refuses every way to have the kernel send SIGCONT later on, which would 
 timers and queues that notify by a signal of one's choice, such a signal for descriptors that become ready,
 and SIGCONT at the end of a child or of a parent. Interval timers and alarms stay: their signals are others,
 and wait until the job is let go on. So do all other signals, and timers that are read from a descriptor.
+
+And it refuses every way to end by SIGKILL, or to look like it: to send it, to have it sent at the end of a
+child, a lower limit on processor time, and the exit code that stands for it. So a job that SIGKILL ended was
+killed from outside.
 """
 
 from __future__ import annotations
@@ -86,6 +90,10 @@ _SIGNALS: dict[str, tuple[int, int]] = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
+_SIGNAL_ARGUMENT = {"tgkill": 2, "rt_tgsigqueueinfo": 2}
+"""Which argument names the signal; of the others it is the second."""
+_EXITS = ((60, 93), (231, 94))
+_SETRLIMIT = (160, 164)
 _CLONE = (56, 220)
 _SOCKET = (41, 198)
 _SOCKETPAIR = (53, 199)
@@ -102,7 +110,9 @@ _PR_SET_DUMPABLE = 4  # a process that is not dumpable would hide its descriptor
 _PR_SET_PDEATHSIG = 1
 _F_SETSIG = 10
 _AF_UNIX = 1
-_SIGCONT = 18
+_SIGKILL, _SIGCONT = 9, 18
+_KILLED = 128 + _SIGKILL  # how bwrap passes on that SIGKILL ended the job
+_RLIMIT_CPU = 0
 _SIGNAL_AT_END = 0xFF  # the bits of clone's flags that name the signal for the parent
 
 _LOAD, _IF_EQUAL, _IF_BITS, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x54, 0x06
@@ -133,12 +143,13 @@ def _later_signals(column: int) -> bytes:
     """Refuses what has the kernel send SIGCONT, or what cannot be told from it, at some later time."""
     refuse = _op(_RETURN, _ERRNO | errno.EPERM)
     refuse_sigcont = _op(_IF_EQUAL, _SIGCONT, 0, 1) + refuse
+    refuse_sigkill = _op(_IF_EQUAL, _SIGKILL, 0, 1) + refuse
     refuse_pointer = _op(_IF_EQUAL, 0, 1, 0) + refuse
     return (
         # The memory it points to names the signal, and a filter cannot look there; without it, it is SIGALRM.
         _on(_TIMER_CREATE[column], _argument(1), refuse_pointer, _argument(1, upper=True), refuse_pointer)
         + _on(_FCNTL[column], _argument(1), _op(_IF_EQUAL, _F_SETSIG, 0, 1), refuse)
-        + _on(_CLONE[column], _argument(0), _op(_AND, _SIGNAL_AT_END), refuse_sigcont)
+        + _on(_CLONE[column], _argument(0), _op(_AND, _SIGNAL_AT_END), refuse_sigcont, refuse_sigkill)
         + _on(
             _PRCTL[column],
             _argument(0),
@@ -147,6 +158,23 @@ def _later_signals(column: int) -> bytes:
             refuse_sigcont,
         )
     )
+
+
+def _killed_from_within(column: int) -> bytes:
+    """Refuses what lets a job end by SIGKILL or as if by it."""
+    refuse = _op(_RETURN, _ERRNO | errno.EPERM)
+    code = b""
+    for name, numbers in _SIGNALS.items():
+        signal = _argument(_SIGNAL_ARGUMENT.get(name, 1))
+        code += _on(numbers[column], signal, _op(_IF_EQUAL, _SIGKILL, 0, 1), refuse)
+    for numbers in _EXITS:  # refused it would be called again
+        status = _argument(0) + _op(_AND, 0xFF)
+        code += _on(numbers[column], status, _op(_IF_EQUAL, _KILLED, 0, 1), _op(_RETURN, _KILL))
+    code += _on(_SETRLIMIT[column], _argument(0), _op(_IF_EQUAL, _RLIMIT_CPU, 0, 1), refuse)
+    new = _argument(2) + _op(_IF_EQUAL, 0, 1, 0) + refuse + _argument(2, upper=True)
+    new += _op(_IF_EQUAL, 0, 1, 0) + refuse
+    cpu = _op(_IF_EQUAL, _RLIMIT_CPU, 0, len(new) // 8) + new
+    return code + _on(_PRLIMIT[column], _argument(1), cpu)
 
 
 def program(*, unix_sockets: bool, signals: bool = True) -> bytes:
@@ -181,4 +209,4 @@ def program(*, unix_sockets: bool, signals: bool = True) -> bytes:
     code += _on(_PRCTL[column], first, _op(_IF_EQUAL, _PR_SET_DUMPABLE, 0, 1), refuse)
     # prlimit(2) on another process of the same user could end it
     code += _on(_PRLIMIT[column], first, _op(_IF_EQUAL, 0, 1, 0), refuse)
-    return code + _later_signals(column) + _op(_RETURN, _ALLOW)
+    return code + _killed_from_within(column) + _later_signals(column) + _op(_RETURN, _ALLOW)

@@ -33,6 +33,8 @@ START_SECONDS = 120.0
 """Most seconds for Python and torch to start inside the sandbox: a slow disk, not a candidate."""
 MAX_BUILDS = 64
 """Most extensions one candidate may ask for."""
+END_SECONDS = 10.0
+"""Most seconds for a process that closed its connection to end by itself: large ones take seconds."""
 OUTPUT_KEPT = 4000
 """Characters of each of stdout and stderr that a record keeps of a candidate which did not fail."""
 
@@ -84,6 +86,11 @@ class ContestantGone(Exception):
         self.outcome = outcome
         self.timed_out = timed_out
         self.protocol = protocol
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it was killed from outside: no fault of what ran in it."""
+        return self.outcome.state in ("lost", "unkillable") and not self.timed_out
 
 
 class Contestant:
@@ -311,7 +318,7 @@ class Contestant:
 
     def _gone(self, why: str, *, timed_out: bool = False, protocol: bool = False) -> ContestantGone:
         if not timed_out and not protocol:
-            self._process.wait(2.0)  # its own end, if that is what happened, rather than our kill
+            self._process.wait(END_SECONDS)  # its own end, if that is what happened, rather than our kill
         return ContestantGone(why, self.close(), timed_out=timed_out, protocol=protocol)
 
     def _serve_build(self, raw: Any) -> None:

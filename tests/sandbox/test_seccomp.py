@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import platform
+import resource
 import signal
 import struct
 
@@ -26,6 +27,14 @@ TIMER_CREATE = {"x86_64": 222, "aarch64": 107}
 FCNTL = {"x86_64": 72, "aarch64": 25}
 MQ_NOTIFY = {"x86_64": 244, "aarch64": 184}
 PRCTL = {"x86_64": 157, "aarch64": 167}
+PRLIMIT = {"x86_64": 302, "aarch64": 261}
+SETRLIMIT = {"x86_64": 160, "aarch64": 164}
+EXITS = {"x86_64": (60, 231), "aarch64": (93, 94)}
+SENDERS = {
+    "x86_64": {62: False, 200: False, 234: True, 129: False, 297: True, 424: False},
+    "aarch64": {129: False, 130: False, 131: True, 138: False, 240: True, 424: False},
+}
+"""Calls that send a signal; whether the third argument names it, else the second."""
 CLONE_NEWUSER, CLONE_THREAD = 0x10000000, 0x10000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, F_SETFD, F_SETSIG = 1, 4, 2, 10
 
@@ -38,9 +47,11 @@ def _machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(platform, "machine", lambda: request.getfixturevalue("machine"))
 
 
-def verdict(program: bytes, architecture: int, number: int, argument: int = 0, second: int = 0) -> int:
+def verdict(
+    program: bytes, architecture: int, number: int, argument: int = 0, second: int = 0, third: int = 0
+) -> int:
     """What the kernel would return: jumps only go forward, so this ends."""
-    data = struct.pack("<IIQQQ", number, architecture, 0, argument, second)
+    data = struct.pack("<IIQQQQ", number, architecture, 0, argument, second, third)
     code, accumulator, place = list(struct.iter_unpack("<HBBI", program)), 0, 0
     while True:
         operation, then, otherwise, value = code[place]
@@ -57,10 +68,12 @@ def verdict(program: bytes, architecture: int, number: int, argument: int = 0, s
         place += then if holds[operation] else otherwise
 
 
-def refusing(machine: str, number: int, argument: int = 0, second: int = 0, **settings: bool) -> int | None:
+def refusing(
+    machine: str, number: int, argument: int = 0, second: int = 0, third: int = 0, **settings: bool
+) -> int | None:
     """The error that a call gets; None when it is allowed."""
     program = seccomp.program(unix_sockets=settings.pop("unix_sockets", False), **settings)
-    answer = verdict(program, ARCHITECTURES[machine], number, argument, second)
+    answer = verdict(program, ARCHITECTURES[machine], number, argument, second, third)
     return None if answer == ALLOW else answer - ERRNO
 
 
@@ -86,6 +99,27 @@ def test_namespaces_and_signals(machine: str) -> None:
     assert refusing(machine, CLONE[machine], CLONE_NEWUSER | 17) == errno.EPERM
     assert refusing(machine, CLONE3) == errno.ENOSYS
     assert refusing(machine, KILL_CALL[machine], signals=False) == errno.EPERM
+
+
+@machines
+def test_nothing_inside_ends_by_sigkill_or_as_if_by_it(machine: str) -> None:
+    for sender, third in SENDERS[machine].items():
+        arguments = (5, 5, signal.SIGKILL) if third else (5, signal.SIGKILL, 0)
+        assert refusing(machine, sender, *arguments) == errno.EPERM
+        assert (
+            refusing(machine, sender, *(signal.SIGTERM if a == signal.SIGKILL else a for a in arguments))
+            is None
+        )
+    assert refusing(machine, CLONE[machine], signal.SIGKILL) == errno.EPERM
+    for call in EXITS[machine]:
+        assert refusing(machine, call, 137) == refusing(machine, call, 137 + 256) == KILL - ERRNO
+        assert refusing(machine, call, 136) is refusing(machine, call, 9) is None
+    assert refusing(machine, PRLIMIT[machine], 0, resource.RLIMIT_CPU, 0) is None
+    for pointer in (0x7FFF12345678, 0x100, 1 << 40):
+        assert refusing(machine, PRLIMIT[machine], 0, resource.RLIMIT_CPU, pointer) == errno.EPERM
+        assert refusing(machine, PRLIMIT[machine], 0, resource.RLIMIT_NOFILE, pointer) is None
+    assert refusing(machine, SETRLIMIT[machine], resource.RLIMIT_CPU) == errno.EPERM
+    assert refusing(machine, SETRLIMIT[machine], resource.RLIMIT_NOFILE) is None
 
 
 @machines

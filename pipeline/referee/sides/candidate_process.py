@@ -206,18 +206,20 @@ class CandidateProcess:
                 return broken
             return Ended(failure, _raised(error)[:500], error.traceback)
         outcome = error.outcome
-        if outcome.state in ("ok", "error", "crash"):  # its own end, not ours
+        if outcome.state in ("ok", "error", "crash", "lost"):  # its own end, not ours
             ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
             self._ledger.exit = ending
         else:
             ours = outcome.state == "killed" and outcome.reason in ("closed", "killed")
             ending = "stopped by us" if ours else outcome.reason
         details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
+        if outcome.state == "memory":
+            return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
+        if error.is_ours:
+            return Ended(Status.INFRASTRUCTURE_ERROR, f"its process was lost: {outcome.reason}", details)
         if error.timed_out:
             limit = "" if seconds is None else f" of {seconds:.3g} s"
             return Ended(Status.TIMEOUT, f"it did not answer within its time limit{limit}", details)
-        if outcome.state == "memory":
-            return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
         if outcome.state in ("timeout", "cpu"):
             return Ended(Status.TIMEOUT, f"it exceeded its {outcome.state} limit", details)
         return Ended(Status.CRASH, f"{error} ({ending})", details)
