@@ -2,8 +2,8 @@
 
 What it ends in, from the outside in: bwrap makes the namespaces and mounts and loads the system-call
 filter; `setpriv` gives up root (tier A); `prlimit` sets all limits but one, inside the user namespace in
-tier B so that processes are counted there; the gate enters the scratch directory, says that it is ready, waits
-for a line from us, and becomes the job. A gate whose harness has died reads end-of-file and ends, so a
+tier B so that processes are counted there; the gate enters the scratch directory, says that it is ready,
+waits for a line from us, and becomes the job. A gate whose harness has died reads end-of-file and ends, so a
 job never starts after its harness.
 """
 

@@ -241,7 +241,8 @@ class Process:
         elif state is None and (number == signal.SIGXCPU or self._usage.cpu_s > self.job.limits.cpu_s):
             state, reason = "cpu", f"more than {self.job.limits.cpu_s:g} s of processor time"
         elif state is None and number == signal.SIGKILL and used_it_up:
-            state, reason = "memory", f"{self._usage.peak_rss_bytes} bytes of memory, and this machine had no more"
+            held = self._usage.peak_rss_bytes
+            state, reason = "memory", f"{held} bytes of memory, and this machine had no more"
         elif state is None and number == signal.SIGKILL:  # nothing inside can send it, and we did not
             why = ": the machine ran out of memory" if shortage else ""
             state, reason = "lost", f"killed from outside by SIGKILL{why}"
