@@ -85,7 +85,8 @@ def test_one_killed_at_its_import_in_the_build_stage_ends_neither_it_nor_the_com
     problem: Problem, cache: Path
 ) -> None:
     source = waits_in_import("killed_at_import")
-    source = source.replace('"killed_at_import"', '"killed_at_" + str(torch.ones(2).dim())')  # nothing shows its name
+    # Nothing in the source shows the name of its extension: it has to be imported.
+    source = source.replace('"killed_at_import"', '"killed_at_" + str(torch.ones(2).dim())')
     with Engine(cache) as engine:
         with killer(1) as count:
             found = prebuild(engine.builds.builder, cache, source, SETTINGS, Group(), problem)
