@@ -108,7 +108,7 @@ _OPENER = r"<!\[CDATA\[|<[A-Za-z][^<>\n]{0,200}>|\[[A-Z_]{2,20}\]"
 _MARK = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,4}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>[^`\n]*)$"
     r"|(?P<tail>`{3,}|~{3,})[ \t]*(?P<tail_info>\{?\.?[A-Za-z][\w+#.\-]{0,30}\}?)?[ \t]*$"
-    rf"|^[ \t]*(?P<tags>(?:(?:{_OPENER}|{_CLOSER})[ \t]*){{1,6}})\n?"
+    rf"|^[ \t]*(?P<tags>(?:(?:{_OPENER}|{_CLOSER})(?:[ \t]|assistant)*){{1,6}})\n?"
     rf"|(?P<closers>(?:(?:{_CLOSER})[ \t]*){{1,6}})$",
     re.MULTILINE,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -69,24 +70,27 @@ def judge(block: Block, budget: Budget, *, trim: bool = False) -> Program:
     """Judges one block. With `trim`, prose that follows the program is cut off, within bounds."""
     if NAME not in block.code or block.language == "diff":
         return Program(Kind.OTHER, block, block.code)
-    for code, warnings in _variants(block.code, budget):
-        tree = budget.tree(code)
-        if tree is not None and _kind(tree) is Kind.COMPLETE and _swallows_fence(tree):
-            code = _BETWEEN_FENCES.sub("", code)
-            warnings, tree = (*warnings, remark("fences_joined")), budget.tree(code)
-            if tree is None or _swallows_fence(tree):
-                return Program(Kind.SPLIT, block, code)
-        if tree is not None:
-            return Program(_kind(tree), block, code, tree, warnings)
-    if trim and (cut := _trimmed(block, budget)) is not None:
-        code, lines = cut
-        tree = budget.tree(code)
-        assert tree is not None
-        return Program(_kind(tree), block, code, tree, (remark("trimmed_trailing_lines", lines),))
+    parsed = next((v for v in _variants(block.code, budget) if budget.tree(v[0]) is not None), None)
+    if parsed is None and trim and (cut := _trimmed(block, budget)) is not None:
+        parsed = (cut[0], (remark("trimmed_trailing_lines", cut[1]),))
+    if parsed is not None:
+        return _parsed(block, budget, *parsed)
     if not DEFINES.search(block.code) or block.language == "native":
         return Program(Kind.OTHER, block, block.code)
     kind = Kind.CUT if not block.closed and stops_in_the_middle(block.code, budget) else Kind.BROKEN
     return Program(kind, block, block.code)
+
+
+def _parsed(block: Block, budget: Budget, code: str, warnings: tuple[str, ...]) -> Program:
+    """The judgement on code that parses."""
+    tree = budget.tree(code)
+    assert tree is not None
+    if _kind(tree) is Kind.COMPLETE and _swallows_fence(tree):
+        code, warnings = _BETWEEN_FENCES.sub("", code), (*warnings, remark("fences_joined"))
+        tree = budget.tree(code)
+        if tree is None or _swallows_fence(tree):
+            return Program(Kind.SPLIT, block, code)
+    return Program(_kind(tree), block, code, tree, warnings)
 
 
 def written_programs(text: str) -> list[Block]:
@@ -124,6 +128,9 @@ def _variants(code: str, budget: Budget) -> list[tuple[str, tuple[str, ...]]]:
     """The code as it is, then with the changes that may make it parse, where they change anything."""
     code = LABEL.sub("", code)
     variants: list[tuple[str, tuple[str, ...]]] = [(code, ())]
+    if "<" not in code and "&lt;" in code:  # HTML
+        code = html.unescape(code)
+        variants = [(code, (remark("normalised", "entities"),))]
     if (shifted := _dedented(code)) != code:
         variants.append((shifted, ()))
     if (straight := straighten_quotes(shifted)) != shifted:

@@ -85,7 +85,7 @@ def _found(response: Response) -> Found:
     text, warnings = normalise(raw)
     text = LABEL.sub("", text)
     answer = _answer(text, budget)
-    text = text if answer.thinking else answer.text
+    text = text if answer.thinking or answer.unclosed else answer.text
     if not cut and _is_program(text, budget):
         found = _whole(text)
     else:

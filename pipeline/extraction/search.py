@@ -201,7 +201,7 @@ class Search:
         else:
             blocks = (block for block in self._blocks if block.language in {"json", "python", ""})
             values = [_value(block.code, self._budget) for block in blocks if NAME in block.code]
-            values += [_value(self._text[m.start() :], self._budget) for m in _objects(self._text)]
+            values += [_value(self._text[m.end() :], self._budget) for m in _objects(self._text)]
         strings = [text for value in values for text in _strings(value) if NAME in text]
         for text in reversed(strings[-_MAX_JSON_STRINGS:]):
             clean, warnings = normalise(text)
@@ -242,7 +242,7 @@ def _ends_in_code(code: str, budget: Budget) -> bool:
 
 
 def _objects(text: str) -> list[re.Match[str]]:
-    return list(re.finditer(r"^[ \t]*\{", text, re.MULTILINE))[:3]
+    return list(islice(re.finditer(r"(?:^[ \t]*|>)(?=\{\s*[\"'])", text, re.MULTILINE), 3))
 
 
 def _value(text: str, budget: Budget) -> Any:

@@ -15,19 +15,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.remarks import remark
 
 _TAG = r"(?:\w{1,20}[:_])?(?:think|thinking|thought|reasoning)(?=[\s>])[^<>\n]{0,200}(?<!/)>)"
 _MARKS = (
-    (rf"(?i:<{_TAG}", rf"(?i:</{_TAG}", "DeepSeek R1, Qwen 3, GLM 4.5, EXAONE Deep, Seed-OSS, LongCat"),
+    (
+        rf"(?i:<{_TAG}",
+        rf"(?i:</{_TAG}",
+        "DeepSeek R1, Qwen 3, GLM 4.5, EXAONE Deep, MiniMax, Seed-OSS, LongCat",
+    ),
     (r"<\|channel>(?:thought\b)?", r"<channel\|>", "Gemma 4"),
     (r"\[THINK\]", r"\[/THINK\]", "Magistral"),
     ("\u25c1think\u25b7", "\u25c1/think\u25b7", "Kimi-VL"),
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", "Command A Reasoning"),
-    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>", "Sky-T1, OpenThinker"),
+    (r"(?:<\||\[)begin_of_thought(?:\|>|\])", r"(?:<\||\[)end_of_thought(?:\|>|\])", "Sky-T1, OpenThinker"),
+    (r"<\|think(?:_start)?\|>", r"<\|(?:/think|think_end)\|>|<\|end\|>(?=<\|begin\|>)", "Solar Open"),
+    (r"<start_working_out>", r"<end_working_out>", "Gemma 3 after Unsloth's GRPO"),
     (r"<unused94>(?:thought\b)?", r"<unused95>", "MedGemma"),
     (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "Apertus"),
     (r"\AHere is my thought process:", r"^Here is my response:", "Granite 3.2"),
@@ -37,12 +43,16 @@ characters, nests, and is mentioned in prose."""
 _TURN_ENDS = (
     r"<\|(?:im_end|eot_id|eom_id|eot|endoftext|end_of_text|endofturn|END_OF_TURN_TOKEN)\|>"
     r"|<end_of_turn>|<turn\|>|\[\|endofturn\|\]|<\uff5cend\u2581of\u2581sentence\uff5c>"
-    r"|<\|im_start\|>(?:user|system)\b|<\|start_header_id\|>user\b|<start_of_turn>user\b|<\|user\|>|<\uff5cUser\uff5c>"
+    r"|<\|im_start\|>(?:user|system)\b|<\|start_header_id\|>user\b|<start_of_turn>user\b|<\|user\|>|<\uff5cUser\uff5c>|<eos>"
     r"|(?<!\w)\[INST\]|(?:</s>|<\|[a-z_]{1,32}\|>)(?=(?:\s|<\|[a-z_]{1,32}\|>|</s>){0,100}\Z)"
+)
+_TOLD_TURN = (
+    r"^(?:\#\#\# )?(?:Human|User|USER|Instruction):"
+    r"(?=(?s:.{0,2000}?)^(?:\#\#\# )?(?:Assistant|ASSISTANT|Response):)|(?<=```)assistant$"
 )
 _MARK = re.compile(
     "|".join(f"(?P<open{i}>{opener})|(?P<close{i}>{closer})" for i, (opener, closer, _) in enumerate(_MARKS))
-    + rf"|(?P<end>(?:{_TURN_ENDS})(?!\s*<\|im_start\|>assistant))",
+    + rf"|(?P<end>(?:{_TURN_ENDS})(?!\s*<\|im_start\|>assistant))|(?P<told>{_TOLD_TURN})",
     re.MULTILINE,
 )
 _TOKENS = re.compile(r"\s|<[|\w/\uff5c\u2581]{1,40}>")
@@ -51,13 +61,15 @@ _FENCE_LINE = re.compile(r"^[ \t>]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MU
 
 @dataclass(frozen=True)
 class Answer:
-    """A response's text without its thinking. `unclosed`: the thinking never ended, so there is no answer,
-    and `thinking` is the part that did not end."""
+    """A response's text without its thinking. `unclosed`: the thinking never ended, so `text` is no answer
+    but what stands before it, and `thinking` is the part that did not end."""
 
     text: str
     thinking: str = ""
     unclosed: bool = False
     warnings: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """The parts of `text` between the thinking, as they stand in the response."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,7 @@ class _Mark:
     start: int
     end: int
     kind: str
-    """`open`, `close` or `end`."""
+    """`open`, `close`, `end`, or `told` for the end of a turn in words, which counts only after a program."""
     row: int
     """Of `_MARKS`; 0 for the end of a turn."""
     at_line_start: bool
@@ -97,9 +109,18 @@ def set_thinking_aside(text: str, budget: Budget) -> Answer:
         text = text[: parts.end.start]
     if parts.spans and marks[0].kind == "close":
         warnings += (remark("missing_think_opener"),)
-    if parts.unclosed:
-        return Answer("", text[parts.unclosed.end :], True, (*warnings, remark("unclosed_thinking")))
+    if opener := parts.unclosed:
+        before = _without(text[: opener.start], parts.spans, ())
+        warnings += (remark("unclosed_thinking"),)
+        return replace(before, thinking=text[opener.end :], unclosed=True, warnings=warnings)
     return _without(text, parts.spans, warnings) if parts.spans else Answer(text, warnings=warnings)
+
+
+def without_thinking(text: str) -> str:
+    """The answer proper of a response's text: what stands outside the thinking, without what follows the
+    model's turn. It is what a later question shows of an answer: chain of thought is never sent back."""
+    answer = set_thinking_aside(text, Budget())
+    return "".join(answer.kept or (answer.text,)).strip()
 
 
 def _without(text: str, spans: list[tuple[int, int]], warnings: tuple[str, ...]) -> Answer:
@@ -111,7 +132,8 @@ def _without(text: str, spans: list[tuple[int, int]], warnings: tuple[str, ...])
         thinking.append(text[start:end])
         position = end
     kept.append(text[position:])
-    return Answer("\n".join(kept), "\n".join(thinking), False, (*warnings, remark("thinking_removed")))
+    warnings += (remark("thinking_removed"),)
+    return Answer("\n".join(kept), "\n".join(thinking), False, warnings, tuple(kept))
 
 
 def _parts(text: str, marks: list[_Mark], *, mentions: bool) -> _Parts:
@@ -120,7 +142,7 @@ def _parts(text: str, marks: list[_Mark], *, mentions: bool) -> _Parts:
     parts = _Parts()
     depth, opener = 0, None
     for mark in marks:
-        if mark.kind == "end":
+        if mark.kind in {"end", "told"}:
             if not depth and text[parts.spans[-1][1] if parts.spans else 0 : mark.start].strip():
                 parts.end = mark
                 break
@@ -144,7 +166,7 @@ def _parts(text: str, marks: list[_Mark], *, mentions: bool) -> _Parts:
 def _marks(text: str, budget: Budget) -> Iterator[_Mark]:
     """The marks that count. Looks at each fence at most once, and at few characters around each mark."""
     fences = list(_closed_fences(text))
-    index = 0
+    index, program = 0, text.find("class ModelNew")
     holds_strings: dict[int, bool] = {}
     for match in _MARK.finditer(text):
         start, end = match.span()
@@ -152,6 +174,8 @@ def _marks(text: str, budget: Budget) -> Iterator[_Mark]:
             continue
         name = match.lastgroup or ""
         kind, row = name.rstrip("0123456789"), int(re.sub(r"\D", "", name) or 0)
+        if kind == "told" and not 0 <= program < start:
+            continue
         before = text[max(0, start - 200) : start]
         at_line_start = not before.rpartition("\n")[2].strip() and (start <= 200 or "\n" in before)
         while index < len(fences) and fences[index][1] <= start:
@@ -159,7 +183,7 @@ def _marks(text: str, budget: Budget) -> Iterator[_Mark]:
         if index < len(fences) and fences[index][0] <= start:
             if index not in holds_strings:
                 holds_strings[index] = budget.tree(text[slice(*fences[index])]) is not None
-            if holds_strings[index] or (kind != "end" and row == 0 and not at_line_start):
+            if holds_strings[index] or (kind in {"open", "close"} and row == 0 and not at_line_start):
                 continue
         yield _Mark(start, end, kind, row, at_line_start)
 

@@ -10,7 +10,6 @@ from kernelproof.prompting.templates import (
     list_templates,
     open_template,
 )
-from kernelproof.prompting.thinking import without_thinking
 from kernelproof.prompting.trimming import trim_log, trim_text
 
 __all__ = [
@@ -30,5 +29,4 @@ __all__ = [
     "repair_text",
     "trim_log",
     "trim_text",
-    "without_thinking",
 ]

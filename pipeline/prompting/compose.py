@@ -7,6 +7,7 @@ from typing import Any
 
 from kernelproof.backends import backend as plug
 from kernelproof.errors import UsageError
+from kernelproof.extraction import without_thinking
 from kernelproof.prompting.evidence import KnownPlan, Shown, Tried
 from kernelproof.prompting.failure import Failure
 from kernelproof.prompting.templates import (
@@ -17,7 +18,6 @@ from kernelproof.prompting.templates import (
     example,
     open_template,
 )
-from kernelproof.prompting.thinking import without_thinking
 from kernelproof.prompting.trimming import trim_log, trim_text
 from kernelproof.types import (
     CheckOutcome,

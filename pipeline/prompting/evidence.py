@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kernelproof.extraction import without_thinking
 from kernelproof.prompting.failure import Failure
-from kernelproof.prompting.thinking import without_thinking
 from kernelproof.types import FrozenRecord, Measurement, Response, Status, Verification
 
 MAX_IDEA = 240

@@ -86,5 +86,12 @@ DIFFICULT = [
     "analysisAssistantfinal<|channel|>a<|message|>ModelNew\n",
     "not ModelNew or - (",
     "ModelNew\n" + "\n" * 50,
+    "ModelNew<|channel>thought\n<|im_end|>",
+    "cat > f.py << 'EOF'\nModelNew = 1\n",
+    "cat > f.py << 'EOF'\nModelNew = 1\nEOF\n",
+    "</a><b>ModelNew ]]>",
+    "class ModelNew:\nUser: a\n",
+    ">{'ModelNew':\n",
+    "#include\n```\n",
 ]
 """Repeated to a megabyte, each of these is slow for some naive way of looking."""

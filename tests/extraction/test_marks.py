@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import pytest
@@ -19,6 +20,10 @@ THINKING = {
     "kimi-vl": ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
     "command a": ("<|START_THINKING|>", "<|END_THINKING|>"),
     "openthinker": ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    "openthinker, stripped": ("[begin_of_thought]", "[end_of_thought]"),
+    "minimax": ("<mm:think>", "</mm:think>"),
+    "think_start": ("<|think_start|>", "<|think_end|>"),
+    "grpo": ("<start_working_out>", "<end_working_out>"),
     "medgemma": ("<unused94>thought", "<unused95>"),
     "apertus": ("<|inner_prefix|>", "<|inner_suffix|>"),
     "granite": ("Here is my thought process:", "\nHere is my response:"),
@@ -85,8 +90,10 @@ AROUND = {
     "solution": ("<|begin_of_solution|>", "<|end_of_solution|>"),
     "response": ("<|START_RESPONSE|>", "<|END_RESPONSE|><|END_OF_TURN_TOKEN|>"),
     "artifact": ('<antArtifact identifier="k" type="application/vnd.ant.code">', "</antArtifact>"),
+    "llama 4": ("<|python_start|>", "<|python_end|><|eom|>"),
+    "qwen 3 coder": ("<tool_call>\n<function=write>\n<parameter=code>", "</parameter>\n</function>"),
+    "internlm": ("<|action_start|><|interpreter|>\n", "<|action_end|>\n<|im_end|>"),
     "no closer": ("<answer>", ""),
-    "no opener": ("", "</answer>"),
 }
 
 
@@ -94,9 +101,15 @@ AROUND = {
 @pytest.mark.parametrize(("opener", "closer"), AROUND.values(), ids=AROUND)
 def test_a_mark_on_a_line_of_code_costs_no_line(opener: str, closer: str, before: str) -> None:
     for program in (GOOD.strip(), fence(GOOD).strip()):
-        if not opener and "Wrong" in before:
-            continue
         extraction = extract(Response(text=f"{before}{opener}{program}{closer}", finish_reason="stop"))
+
+        assert source(extraction) == GOOD.strip()
+
+
+@pytest.mark.parametrize("closer", ["</answer>", "<eos>", "<|file_separator|>\nimport torch\n", "<|return|>"])
+def test_a_mark_after_the_last_line_of_code_costs_no_line(closer: str) -> None:
+    for before in ("", "Sure.\n", f"<think>{DRAFT}</think>"):
+        extraction = extract(Response(text=f"{before}{GOOD.rstrip()}{closer}", finish_reason="stop"))
 
         assert source(extraction) == GOOD.strip()
 
@@ -113,10 +126,10 @@ def test_a_fence_that_goes_on_in_another_is_joined(info: str) -> None:
 
 
 def test_fences_that_do_not_fit_together_are_not_joined() -> None:
-    broken = REST.replace('"""', "", 1) + 'S = r"""\n'
-    text = f"{fence(FIRST)}And:\n\n{fence(broken)}And:\n\n{fence(CLASS)}"
+    extraction = extract(Response(text=f"{fence(FIRST)}And it goes on:\n\n{REST}```\n"))
 
-    assert extract(Response(text=text)).status is Status.NO_CODE
+    assert extraction.status is Status.NO_CODE
+    assert "split_over_blocks: the rest of a string" in extraction.warnings
 
 
 def cell(code: str, kind: str = "code") -> dict[str, object]:
@@ -190,6 +203,12 @@ TURNS = {
     "gemma": "<end_of_turn>\n<start_of_turn>user\nFaster!<end_of_turn>\n<start_of_turn>model\n",
     "gemma 4": "<turn|>\n<|turn>user\nFaster!<turn|>\n<|turn>model\n",
     "deepseek": "<\uff5cend\u2581of\u2581sentence\uff5c><\uff5cUser\uff5c>Faster!<\uff5cAssistant\uff5c>\n",
+    "phi": "<|end|><|user|>\nFaster!<|end|><|assistant|>\n",
+    "command r": "<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>Faster!<|CHATBOT_TOKEN|>\n",
+    "granite": "<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>Faster!<|start_of_role|>assistant\n",
+    "kimi": "<|im_end|><|im_user|>user<|im_middle|>Faster!<|im_assistant|>assistant<|im_middle|>\n",
+    "words": "\n\nUser: Faster!\nAssistant:\n",
+    "an instruction": "\n\n### Instruction:\nMake it faster.\n\n### Response:\n",
     "glm": "\n<|user|>\nFaster!\n<|assistant|>\n",
 }
 
@@ -201,6 +220,42 @@ def test_the_answer_ends_with_the_turn(turn: str) -> None:
 
         assert source(extraction) == GOOD.strip()
         assert "next_turn_removed" in extraction.warnings
+
+
+def test_a_turn_glued_to_a_fence_ends_the_answer() -> None:
+    text = f"{fence(GOOD).rstrip()}assistant\n\nHere it is:\n\n{fence(SECOND)}"
+
+    assert source(extract(Response(text=text))) == GOOD.strip()
+
+
+def test_words_that_begin_a_turn_count_only_after_a_program() -> None:
+    text = f"The conversation so far:\nUser: rewrite Model.\nAssistant: I do.\n{fence(GOOD)}"
+
+    assert source(extract(Response(text=text))) == GOOD.strip()
+
+
+def test_solar_ends_its_thinking_as_it_ends_a_message() -> None:
+    thinking = f"<|think|>{DRAFT}<|end|><|begin|>assistant<|content|>"
+
+    assert source(extract(Response(text=f"{thinking}{GOOD.rstrip()}<|end|>"))) == GOOD.strip()
+    assert extract(Response(text=f"<|think|>\n{fence(SECOND)}<|end|>")).status is Status.TRUNCATED
+    assert source(extract(Response(text=f"{fence(GOOD).rstrip()}<|end|>"))) == GOOD.strip()
+
+
+def test_entities_of_html_are_read() -> None:
+    escaped = html.escape(GOOD, quote=False)
+
+    for text in (f"<code>{escaped}</code>", fence(escaped)):
+        assert source(extract(Response(text=text))) == GOOD.strip()
+    quoted = GOOD + '# "&lt;" is kept\n'
+    assert source(extract(Response(text=fence(quoted)))) == quoted.strip()
+
+
+def test_a_call_of_a_tool_in_the_text_holds_the_program() -> None:
+    call = json.dumps({"name": "write", "arguments": {"code": GOOD}})
+
+    for opener, closer in (("<tool_call>", "</tool_call>"), ("<|python_tag|>", "<|eom_id|>")):
+        assert source(extract(Response(text=f"{opener}{call}{closer}"))) == GOOD.strip()
 
 
 def test_a_turn_that_the_assistant_continues_is_one_answer() -> None:

@@ -74,7 +74,7 @@ def events(asked: Asked, answer: Answer, pieces: int = 1) -> Iterator[dict[str, 
     if not asked.is_chat:
         yield {"type": "response.created", "response": {"id": "r", "status": "in_progress"}}
         yield from ({"type": "response.output_text.delta", "delta": part} for part in texts[0])
-        kind = "incomplete" if answer.finish == "length" else "completed"
+        kind = "completed" if answer.finish == "stop" else "incomplete"
         yield {"type": f"response.{kind}", "response": whole(asked, answer)}
         return
     head = {"id": "c", "object": "chat.completion.chunk", "model": "served"}
@@ -133,8 +133,9 @@ def _response(answer: Answer) -> dict[str, Any]:
     parts = [] if answer.text is None else [{"type": "output_text", "text": answer.text}]
     body = {"id": "r", "object": "response", "model": "served", "status": "completed", "usage": usage}
     body["output"] = [{"type": "message", "role": "assistant", "content": parts}]
-    if answer.finish == "length":
-        body |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    if answer.finish != "stop":
+        reason = "max_output_tokens" if answer.finish == "length" else answer.finish
+        body |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
     return body
 
 

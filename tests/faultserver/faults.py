@@ -280,6 +280,12 @@ async def cut_by_the_server(writer: asyncio.StreamWriter, asked: Asked) -> None:
 
 
 @fault
+async def aborted(writer: asyncio.StreamWriter, asked: Asked) -> None:
+    """The server stops the answer, and calls it an answer all the same."""
+    await send(writer, asked, Answer("```python\nimport torch\n```\n", finish="abort"))
+
+
+@fault
 async def unfinished_end(writer: asyncio.StreamWriter, asked: Asked) -> None:
     """All of a stream but its last events: the connection breaks when everything was said."""
     sent = [chunk(event) for event in events(asked, Answer(asked.text), 3)]

@@ -89,6 +89,7 @@ def test_an_answer_is_whole_however_it_comes(server: FaultServer, endpoint: str,
         ("dropped", "cannot be reached, or broke off"),
         ("wrong_json", "not JSON"),
         ("no_choices", "holds no message|broke off after 0 tokens"),
+        ("aborted", "failed before the end of its answer: abort"),
     ],
 )
 def test_what_may_pass_is_asked_again_and_then_an_error_of_one_question(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.prompting import without_thinking
+from kernelproof.extraction import without_thinking
 
 IN_STRINGS = 'Here:\n```python\nt = "<think>"\nu = t.replace("</think>", "")\n```'
 
@@ -28,6 +28,8 @@ IN_STRINGS = 'Here:\n```python\nt = "<think>"\nu = t.replace("</think>", "")\n``
             "<|channel|>analysis<|message|>draft<|end|><|start|>assistant<|channel|>final<|message|>a<|return|>",
             "a",
         ),
+        ("<|channel>thought\ndraft<channel|>answer<turn|>", "answer"),
+        ("draft[/THINK]\nanswer", "answer"),
         ("no tags at all", "no tags at all"),
         ("", ""),
     ],
