@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import anyio
@@ -10,10 +11,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ValidationError
 
-from kernelproof.db.evaluation_records import OPEN
+from kernelproof.db.evaluation_records import OPEN, StoredEvaluation
 from kernelproof.service.events import events
 from kernelproof.service.requests import BatchRequest, EvaluationRequest
-from kernelproof.service.state import WAIT_S, Caller, TheService, body_of, read
+from kernelproof.service.state import WAIT_S, Caller, Service, TheService, body_of, read
 
 router = APIRouter(prefix="/v1/evaluations")
 Wait = Annotated[float, Query(ge=0, le=WAIT_S, allow_inf_nan=False, description="Seconds to wait.")]
@@ -28,30 +29,35 @@ class _Either(BaseModel, extra="ignore"):
 @router.post("", status_code=202, openapi_extra=body_of(EvaluationRequest | BatchRequest))
 async def submit(request: Request, service: TheService, caller: Caller, wait: Wait = 0.0) -> JSONResponse:
     """Sends one evaluation, or a batch of which all are taken or none."""
+    if wait:
+        caller.begin_poll()
     raw = await request.body()
     many = _is_batch(raw)
     asked = read(BatchRequest, raw).evaluations if many else [_one(request, raw)]
     found = await anyio.to_thread.run_sync(service.submit, caller, asked)
-    with anyio.move_on_after(wait):
-        for each in found if wait else ():
-            await service.until_ended(each, wait)
+    if wait:
+        await _until_ended(request, service, found, wait)
     said = await anyio.to_thread.run_sync(lambda: [service.answer(caller, each.id) for each in found])
     status = 202 if any(each["state"] in OPEN for each in said) else 200
     return JSONResponse({"evaluations": said} if many else said[0], status)
 
 
 @router.get("/{number}")
-async def get(number: str, service: TheService, caller: Caller, wait: Wait = 0.0) -> dict[str, Any]:
+async def get(
+    number: str, request: Request, service: TheService, caller: Caller, wait: Wait = 0.0
+) -> dict[str, Any]:
     """One evaluation; with `wait`, as soon as it has ended, or after so many seconds."""
     if wait:
+        caller.begin_poll()
         found = await anyio.to_thread.run_sync(service.mine, caller, number)
-        await service.until_ended(found, wait)
+        await _until_ended(request, service, [found], wait)
     return await anyio.to_thread.run_sync(service.answer, caller, number)
 
 
 @router.get("/{number}/events", responses={200: {"content": {"text/event-stream": {}}}})
 async def follow(number: str, service: TheService, caller: Caller) -> StreamingResponse:
     """The evaluation's states as server-sent events, until it has ended."""
+    caller.begin_poll()
     await anyio.to_thread.run_sync(service.mine, caller, number)
     stream = events(service.watch, lambda: service.answer(caller, number))
     headers = {"Cache-Control": "no-store"}
@@ -64,6 +70,24 @@ def cancel(number: str, service: TheService, caller: Caller) -> dict[str, Any]:
     service.mine(caller, number)
     service.store.service.evaluations.cancel(number)
     return service.answer(caller, number)
+
+
+async def _until_ended(
+    request: Request, service: Service, found: Sequence[StoredEvaluation], seconds: float
+) -> None:
+    """Returns when all have ended, after so many seconds, or when the caller is gone."""
+
+    async def until_gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        waiting.cancel_scope.cancel()
+
+    with anyio.move_on_after(seconds):
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(until_gone)
+            for each in found:
+                await service.until_ended(each, seconds)
+            waiting.cancel_scope.cancel()
 
 
 def _is_batch(raw: bytes) -> bool:

@@ -10,11 +10,13 @@ import base64
 import binascii
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import anyio
 import anyio.to_thread
 from fastapi import Request
 from fastapi.responses import JSONResponse
@@ -32,6 +34,10 @@ BODIES_BYTES = 512 << 20
 """Most bytes of the bodies of all requests that are not answered yet."""
 AT_ONCE = 2048
 """Most requests of one caller that are not answered yet."""
+POLLS = 64
+"""Most requests of one caller that wait for an end, or follow an evaluation."""
+BODY_S = 60.0
+"""A caller that sends nothing of its body for so many seconds is not waited for."""
 LOCAL = "local"
 """The caller's name where no token is asked for."""
 HEALTH = "/health"
@@ -70,10 +76,11 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (400, "The body is not JSON, or the service is called by a foreign name."),
         (401, "No token, or one that is not accepted."),
         (404, "There is no such evaluation, or another caller sent it."),
+        (408, "The body did not come."),
         (409, "The idempotency key came with another request, or the deadline cannot be met."),
         (413, "The body is too large, or a batch needs more places than the queue or the quota has."),
         (422, "The request makes no sense."),
-        (429, "The queue or the caller's quota has no place. Retry-After says when to come again."),
+        (429, "The queue has no place, or the caller no more. Retry-After says when to come again."),
         (503, "The service cannot answer now. Retry-After says when to come again."),
     )
 }
@@ -103,6 +110,8 @@ class Known:
     name: str
     quota: int | None
     """Most evaluations that may wait or run; None: no limit."""
+    begin_poll: Callable[[], None] = lambda: None
+    """Called by a request that will wait. It raises Refused where the caller has POLLS of them."""
 
 
 class _Guard(ABC):
@@ -159,9 +168,12 @@ class Door(_Guard):
         super().__init__(app)
         self._store, self._open = store, open_to_all
         self._inside: Counter[str] = Counter()
+        self._polls: Counter[str] = Counter()
 
     async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
         known = Known(LOCAL, None) if self._open else await self._caller(scope)
+        if known is not None:
+            known = replace(known, begin_poll=partial(_enter, self._polls, known.name, POLLS, over))
         scope.setdefault("state", {})[STATE] = known
         if known is None:
             if scope["path"] == HEALTH:
@@ -169,11 +181,7 @@ class Door(_Guard):
             scheme = 'Basic realm="kernelproof"' if _is_live(scope) else "Bearer"
             why = "give a token that is accepted: Authorization: Bearer TOKEN"
             raise Refused(401, "unauthorized", why, WWW_Authenticate=scheme)
-        if self._inside[known.name] >= AT_ONCE:
-            why = f"the caller has {AT_ONCE} requests that are not answered; ask again when some are"
-            raise Refused(429, "too_many_requests", why, Retry_After="1")
-        self._inside[known.name] += 1
-        over.callback(self._left, known.name)
+        _enter(self._inside, known.name, AT_ONCE, over)
         return receive
 
     async def _caller(self, scope: Scope) -> Known | None:
@@ -183,10 +191,22 @@ class Door(_Guard):
         found = await anyio.to_thread.run_sync(self._store.service.callers.with_token, token)
         return None if found is None else Known(found.name, found.quota)
 
-    def _left(self, name: str) -> None:
-        self._inside[name] -= 1
-        if not self._inside[name]:
-            del self._inside[name]
+
+def _enter(inside: Counter[str], name: str, most: int, over: ExitStack) -> None:
+    """Counts a request of a caller's until `over` ends. Raises Refused."""
+    if inside[name] >= most:
+        what = "requests that wait" if most == POLLS else "requests that are not answered"
+        raise Refused(
+            429, "too_many_requests", f"the caller has {most} {what}; ask again later", Retry_After="1"
+        )
+    inside[name] += 1
+
+    def leave() -> None:
+        inside[name] -= 1
+        if not inside[name]:
+            del inside[name]
+
+    over.callback(leave)
 
 
 def _is_live(scope: Scope) -> bool:
@@ -223,7 +243,7 @@ class Bounded(_Guard):
             raise Refused(413, "too_large", _LARGE)
         if self._held + int(size) > BODIES_BYTES:
             raise Refused(503, "busy", _FULL, Retry_After="1")
-        seen = 0
+        seen, more_body = 0, True
 
         def forget() -> None:
             self._held -= seen
@@ -231,8 +251,12 @@ class Bounded(_Guard):
         over.callback(forget)
 
         async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, more_body
+            with anyio.move_on_after(BODY_S if more_body else None) as limit:
+                message = await receive()
+            if limit.cancelled_caught:
+                raise Refused(408, "too_slow", f"nothing of the body came for {BODY_S:g} s; send this again")
+            more_body = message.get("more_body", False)
             more = len(message.get("body", b""))
             seen += more
             self._held += more

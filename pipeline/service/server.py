@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import socket
 
-import uvicorn
 from fastapi import FastAPI
 
+from kernelproof.http_server import HttpServer
 from kernelproof.service.live import LivePages
 from kernelproof.service.waiting import Watch
 
@@ -15,11 +15,11 @@ GRACE_S = 2
 """Seconds that answers which are under way have when the server ends."""
 
 
-class Server(uvicorn.Server):
+class Server(HttpServer):
     """Answers all who wait, with what is known by then, before it waits for the ends of answers."""
 
     def __init__(self, app: FastAPI, watch: Watch, live: LivePages | None) -> None:
-        super().__init__(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S))
+        super().__init__(app, log_level="warning", timeout_graceful_shutdown=GRACE_S)
         self._watch, self._live = watch, live
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

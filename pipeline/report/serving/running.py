@@ -11,17 +11,15 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 
-import uvicorn
-
+from kernelproof.http_server import HttpServer
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.report.serving.app import application
-from kernelproof.report.serving.events import MOST_CLIENTS, Events
+from kernelproof.report.serving.events import Events
 from kernelproof.report.serving.guard import Guard
 from kernelproof.report.serving.opened import Opened
 from kernelproof.report.serving.pages import Pages
 from kernelproof.workspace import DatabasePlace
 
-MOST_CONNECTIONS = 4 * MOST_CLIENTS
 GRACE_S = 2
 """Seconds that answers have to end when the server stops."""
 
@@ -39,11 +37,20 @@ def serve(database: DatabasePlace, host: str, port: int, ready: Callable[[str, b
         asyncio.run(_serve(opened, host, listening, lambda: ready(*reached)))
 
 
-class _Server(uvicorn.Server):
+class _Server(HttpServer):
     """A server that leaves signals to us: uvicorn would send itself the one that ended it once more."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(self, app: Guard, ready: Callable[[], None]) -> None:
+        super().__init__(
+            app,
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=GRACE_S,
+        )
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -58,22 +65,7 @@ class _Server(uvicorn.Server):
 async def _serve(opened: Opened, host: str, listening: socket.socket, ready: Callable[[], None]) -> None:
     events = Events(opened.state_or_away)
     app = Guard(application(Pages(opened), events), (*LOOPBACK, host))
-    server = _Server(
-        uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=MOST_CONNECTIONS,
-            timeout_graceful_shutdown=GRACE_S,
-        ),
-        ready,
-    )
+    server = _Server(app, ready)
 
     def stop() -> None:
         server.force_exit = server.should_exit  # the second time
