@@ -40,6 +40,17 @@ def files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def limit_files(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int) -> None:
+    """Programs that are started from now on may have so many open files, and may raise that to `hard`."""
+    interruptible = prestarted.interruptible
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        interruptible()
+
+    monkeypatch.setattr(prestarted, "interruptible", limited)
+
+
 def connected(port: int, sent: bytes) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.sendall(sent)
@@ -89,10 +100,14 @@ def asked(connection: HTTPConnection, headers: dict[str, str]) -> None:
 @pytest.mark.ci
 @pytest.mark.clock
 def test_a_caller_is_answered_beside_half_open_connections_and_polls(
-    program: Program, suite: Path, files: None
+    program: Program, suite: Path, files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With the 1,024 open files that systems usually allow at first."""
     polls = HALVES // guard.POLLS + 1
-    tokens = [token(program, f"caller{number}") for number in range(polls)]
+    first = token(program, "first")
+    with program.store() as store:
+        tokens = [first, *(store.service.callers.add(f"caller{number}") for number in range(1, polls))]
+    limit_files(monkeypatch, 1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     with serving(program, suite, "--no-worker") as service, ExitStack() as kept:
         port = port_of(service)
         mine = {"Authorization": f"Bearer {tokens[0]}"}
@@ -136,14 +151,8 @@ def test_half_open_connections_are_closed_and_few_files_are_enough(
 ) -> None:
     """With 256 open files, the oldest of them make room for others, and the log has a few lines."""
 
-    interruptible = prestarted.interruptible
-
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-        interruptible()
-
+    limit_files(monkeypatch, 256, 256)
     mine = {"Authorization": f"Bearer {token(program, 'caller')}"}
-    monkeypatch.setattr(prestarted, "interruptible", limited)
     with serving(program, suite, "--no-worker") as service, ExitStack() as kept:
         port = port_of(service)
         open_ = half_open(port, HALVES, kept)
