@@ -35,5 +35,7 @@ def test_it_is_reproduced_with_the_checks_that_it_had(program: Program) -> None:
     found = json.loads(done.stdout)
     (one,) = found["reproductions"]
     assert (found["tampering"], one["now"]["status"]) == ([], "correct")
-    checks = [[check["name"] for check in one[when]["checks"]] for when in ("then", "now")]
-    assert sorted(checks[0]) == sorted(checks[1])
+    then, now = ({check["name"] for check in one[when]["checks"]} for when in ("then", "now"))
+    # A candidate that a busy machine makes far slower is spared some, such as the probes.
+    assert now <= then
+    assert now >= {"weights", "values: drawn", "state_unchanged", "own_kernel", "timed_outputs", "host_clock"}
