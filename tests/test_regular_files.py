@@ -78,7 +78,7 @@ def test_a_path_that_leads_elsewhere_once_it_was_looked_at(
     ours.touch()
     looked = ours.stat()
     monkeypatch.setattr(Path, "stat", lambda *_, **__: looked)  # a pipe came meanwhile
-    with pytest.raises(OSError, match="it is a pipe, not a regular file"):
+    with pytest.raises(OSError, match="it is a pipe, no regular file"):
         open_regular(file)
 
 

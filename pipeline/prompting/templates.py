@@ -19,7 +19,7 @@ from kernelproof.backends import backend
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.prompting.filters import FILTERS
-from kernelproof.regular_files import read_regular_text
+from kernelproof.regular_files import read_regular
 from kernelproof.workspace import user_path
 
 REQUIRED = ("repair.j2", "system.j2", "template.toml", "user.j2")
@@ -144,7 +144,7 @@ def _read(folder: Traversable) -> Template:
     for entry in folder.iterdir():
         if entry.is_file() and (entry.name.endswith(".j2") or entry.name == "template.toml"):
             try:
-                texts[entry.name] = read_regular_text(Path(str(entry)))
+                texts[entry.name] = read_regular(Path(str(entry))).decode("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise UsageError(f"template {where}: {entry.name} cannot be read: {error}") from error
     texts = _extended(texts, where)

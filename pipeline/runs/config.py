@@ -34,7 +34,7 @@ from kernelproof.bounds import (
     TURNS,
 )
 from kernelproof.errors import UsageError
-from kernelproof.regular_files import read_regular_text
+from kernelproof.regular_files import read_regular
 from kernelproof.runs.prices import Price
 from kernelproof.types import FrozenRecord
 from kernelproof.types.explain import explain
@@ -184,7 +184,7 @@ def _filled(model: ModelConfig, top: Mapping[str, Any]) -> ModelConfig:
 def read_config(path: Path) -> dict[str, Any]:
     """The keys of a TOML file. Raises UsageError with the file's line for what is no TOML."""
     try:
-        text = read_regular_text(path)
+        text = read_regular(path).decode("utf-8")
         return tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"the configuration {path} cannot be read: {error.strerror}") from None
@@ -203,7 +203,7 @@ def checked(keys: Mapping[str, Any], path: Path | None = None) -> BatchConfig:
         if path is None:
             raise UsageError(said) from None
         place = tuple(error.errors()[0]["loc"])
-        text = read_regular_text(path)
+        text = read_regular(path).decode("utf-8")
         # A value inside of a value has no line of its own: then the line of what holds it.
         above = (place[:end] for end in range(len(place), 0, -1))
         line = next((line for each in above if (line := line_of(text, each)) is not None), None)

@@ -67,7 +67,7 @@ def read_text(file: Path) -> str:
         content = read_regular(file)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    text = decoded(content, str(file))
+    text = _decoded(content, str(file))
     if stands_in := stand_in(text):
         raise UsageError(f"{file} holds {stands_in}")
     return text
@@ -94,11 +94,10 @@ def read_standard_input() -> str:
     content = sys.stdin.buffer.read(TEXT_BYTES + 1)
     if len(content) > TEXT_BYTES:
         raise UsageError(f"{STANDARD_INPUT} holds more than {TEXT_BYTES >> 20} MiB")
-    return decoded(content, STANDARD_INPUT)
+    return _decoded(content, STANDARD_INPUT)
 
 
-def decoded(content: bytes, name: str) -> str:
-    """The text. Raises UsageError when it is no UTF-8."""
+def _decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -59,7 +59,8 @@ SHAPES: dict[str, tuple[Any, set[tuple[int | None, int, int]]]] = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes_of_results(name: str) -> None:
     value, expected = SHAPES[name]
-    found = parse_claims("eval_results.json", json.dumps(value).encode())
+    found, wrong = parse_claims("eval_results.json", json.dumps(value).encode())
+    assert wrong is None
     assert {claim[:3] for claim in found} == expected
 
 
@@ -75,8 +76,8 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_file_that_holds_no_results(name: str) -> None:
     text, message = BAD[name]
-    with pytest.raises(UsageError, match=message):
-        parse_claims("eval_results.json", text.encode())
+    found, wrong = parse_claims("eval_results.json", text.encode())
+    assert found == () and wrong is not None and message in wrong
 
 
 @pytest.fixture
@@ -220,6 +221,7 @@ CUTS = {
     "in the first entry": (WHOLE[:60], 0),
     "at once": ("{", 0),
     "a conflict": (WHOLE.replace('"2"', '<<<<<<< HEAD\n"2"'), 1),
+    "nothing": ("", 0),
     "a page": ("<html>Not found</html>", 0),
 }
 
@@ -229,7 +231,7 @@ def test_results_that_are_cut_off(tmp_path: Path, suite: Suite, name: str) -> No
     text, count = CUTS[name]
     for problem in (1, 2):
         put(tmp_path / "mine" / f"level_1_problem_{problem}_sample_0_kernel.py")
-    put(tmp_path / "mine" / "eval_results.json", text)
+    (tmp_path / "mine" / "eval_results.json").write_text(text)
     found = read_import(tmp_path / "mine", suite, None)
     assert sum(one.reported.has_claim for one in found.given if one.reported) == count
     (note,) = found.notes
@@ -240,10 +242,12 @@ def test_results_that_are_cut_off(tmp_path: Path, suite: Suite, name: str) -> No
 def test_a_line_of_results_that_is_cut_off(tmp_path: Path, suite: Suite) -> None:
     put(tmp_path / "mine" / "level_1_problem_1_sample_0_kernel.py")
     row = json.dumps({"level": 1, "problem_id": 1, "eval_result": ENTRY})
-    put(tmp_path / "mine" / "results.jsonl", f"{row}\n{row[:70]}")
-    found = read_import(tmp_path / "mine", suite, None)
-    assert claims(found) == {"level_1_problem_1_sample_0_kernel.py": ("level1/1", True, 0.72, None)}
-    assert "results.jsonl is not JSON, or was cut off (line 2: " in found.notes[0]
+    for text in (f"{row}\n{row[:70]}", f"{row}{row}"):  # the second lacks an end of line
+        put(tmp_path / "mine" / "results.jsonl", text)
+        found = read_import(tmp_path / "mine", suite, None)
+        assert claims(found) == {"level_1_problem_1_sample_0_kernel.py": ("level1/1", True, 0.72, None)}
+        assert "results.jsonl is not JSON, or was cut off (" in found.notes[0]
+        assert "1 result in it could be read" in found.notes[0]
 
 
 def test_levels_in_one_folder(tmp_path: Path, suite: Suite) -> None:

@@ -32,9 +32,8 @@ RESULTS = ("results.jsonl", "detailed_results.json", "eval_results.json")
 _ENTRY = frozenset({"correctness", "correct", "compiled", "runtime"})
 _NUMBER = re.compile(r"(?:level[_-]?)?(\d{1,6})")
 _LONGEST_NAME = 200
-_BETWEEN = re.compile(r"[\s,:]*")
-_DEEPEST = 5
-"""Containers around an entry, at most: a list of rows in a file of several levels."""
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]')
+_CLOSERS = {"{": "}", "[": "]"}
 
 
 class Claimed(NamedTuple):
@@ -48,40 +47,28 @@ class Claimed(NamedTuple):
     """Empty where there is no result: the program was never evaluated, say."""
 
 
-class BrokenResults(UsageError):
-    """A file of results that is not whole, or holds something else. `claims` can be read in it."""
-
-    def __init__(self, message: str, claims: tuple[Claimed, ...] = ()) -> None:
-        super().__init__(message)
-        self.claims = claims
-
-
 Times = Mapping[str, float]
 """Problem id to milliseconds of its reference."""
 
 
-def parse_claims(name: str, content: bytes) -> tuple[Claimed, ...]:
-    """The entries in a file of results of this name. Raises BrokenResults with those that can be read."""
-    texts = content.splitlines() if name.endswith(".jsonl") else [content]
+def parse_claims(name: str, content: bytes) -> tuple[tuple[Claimed, ...], str | None]:
+    """The entries in a file of results of this name, and what is wrong with it, if something is."""
     claims: list[Claimed] = []
-    broken = ""
-    for number, text in enumerate(texts, start=1):
+    broken = None
+    for text in filter(bytes.strip, content.splitlines()) if name.endswith(".jsonl") else [content]:
         try:
-            value = _parsed(text) if text.strip() else {}
+            value = _parsed(text)
         except (ValueError, RecursionError) as error:
-            where = f"line {number}: " if len(texts) > 1 else ""
-            broken = broken or f"{where}{error}"
-            value = _whole_values(text)
+            broken, value = broken or error, _before(error)
         claims += _rows([value], None) if name.endswith(".jsonl") else _entries(value)
-    if broken:
-        raise BrokenResults(
+    if broken is not None:
+        return tuple(claims), (
             f"{name} is not JSON, or was cut off ({broken}): {counted(len(claims), 'result')} in it could be "
-            "read; get it whole and run the same command again: then the others are added",
-            tuple(claims),
+            "read; get it whole and run the same command again: then the others are added"
         )
-    if not claims and content.strip() not in (b"", b"{}"):
-        raise BrokenResults(f"{name} holds no results: no entry by problem says `correctness` or `runtime`")
-    return tuple(claims)
+    if not claims and content.strip() != b"{}":
+        return (), f"{name} holds no results: no entry by problem says `correctness` or `runtime`"
+    return tuple(claims), None
 
 
 def _rows(rows: list[Any], level: Any) -> Iterator[Claimed]:
@@ -222,35 +209,22 @@ def _json(file: Path) -> Any:
 
 
 def _parsed(content: bytes) -> Any:
-    return json.loads(content, parse_constant=_no_number)
+    return json.loads(content, parse_constant=lambda _: None)  # no NaN, no infinity
 
 
-def _no_number(_: str) -> None:
-    """NaN and the infinities."""
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
-
-
-def _whole_values(content: bytes) -> Any:
-    """The values in JSON that breaks off, without the entry that it breaks off in: half may say otherwise."""
-    text = content.decode("utf-8-sig", errors="replace").lstrip()
-    return _until_broken(text, 0, _DEEPEST)[0] if text.startswith(("{", "[")) else {}
-
-
-def _until_broken(text: str, at: int, deeper: int) -> tuple[Any, int]:
-    """The container that begins at `at`, with the values in it that are whole, and where that ends."""
-    is_object, items, at = text[at] == "{", [], at + 1
-    while True:
-        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
-        try:
-            item, at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            if not deeper or not text.startswith(("{", "["), at):
-                break
-            item, at = _until_broken(text, at, deeper - 1)
-        items.append(item)
-    if not is_object:
-        return items, len(text)
-    found = {key: value for key, value in zip(items[::2], items[1::2], strict=False) if isinstance(key, str)}
-    return {} if is_entry(found) else found, len(text)
+def _before(error: Exception) -> Any:
+    """The values before the point where JSON breaks off, without the entry there: half may say otherwise."""
+    if not isinstance(error, json.JSONDecodeError):
+        return {}
+    inside: list[list[Any]] = []  # of each open container: what closes it, and whether it is an entry
+    end, closers = 0, "{}"
+    for token in _TOKEN.finditer(error.doc, 0, error.pos):
+        if token[0] in _CLOSERS:
+            inside.append([_CLOSERS[token[0]], False])
+        elif token[0] in ("}", "]"):
+            inside[-1:] = []
+            if not any(entry for _, entry in inside):
+                end, closers = token.end(), "".join(closer for closer, _ in reversed(inside))
+        elif inside and token[0].strip('"') in _ENTRY:
+            inside[-1][1] = True
+    return json.loads(error.doc[:end] + closers, parse_constant=lambda _: None)

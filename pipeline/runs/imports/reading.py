@@ -24,10 +24,10 @@ from kernelproof.runs.candidates import (
     read_candidates,
     said_of,
 )
+from kernelproof.runs.files import LeftOut
 from kernelproof.runs.folders import Folder
 from kernelproof.runs.imports.claims import (
     RESULTS,
-    BrokenResults,
     Claimed,
     Times,
     is_entry,
@@ -121,7 +121,11 @@ class _Import:
         programs = {
             (file.parent, places[file]) for file in files if places[file] and _RESPONSE not in file.stem
         }
-        taken = self._taken(files, places)
+        taken: dict[object, set[Place | None]] = {}  # by what lies around and in a folder of the run
+        for file in files:
+            below = file.relative_to(self.folder.root).parts
+            for at in range(len(below) if file.suffix == ".py" and places[file] else 0):
+                taken.setdefault((below[:at], below[at + 1 : -1]), set()).add(places[file])
         kept: list[Path] = []
         strange: list[Path] = []
         without: list[Path] = []
@@ -143,29 +147,11 @@ class _Import:
             self._note("answer", said, without)
         return kept
 
-    def _beside(self, file: Path) -> tuple[Path, PurePath] | None:
-        """Of a file in a folder of raw answers: what that folder lies in, and the folders below it."""
+    def _beside(self, file: Path) -> object:
+        """Of a raw answer: the folders around the folder of answers, and those in it."""
         below = file.relative_to(self.folder.root).parts
         at = next((at for at, part in enumerate(below[:-1]) if _ANSWERS.search(part)), None)
-        return None if at is None else (self.folder.root.joinpath(*below[:at]), PurePath(*below[at + 1 : -1]))
-
-    def _taken(
-        self, files: list[Path], places: dict[Path, Place | None]
-    ) -> dict[tuple[Path, PurePath] | None, set[Place]]:
-        """The programs' places by the folders, as `_beside` says them, in which their answers may lie.
-
-        `generated_kernels/level_1/problem_19.py` and `raw_generation/level_1/problem_19.txt` are one program.
-        """
-        taken: dict[tuple[Path, PurePath] | None, set[Place]] = {}
-        for file in files:
-            place = places[file]
-            if file.suffix == ".py" and place is not None:
-                below = file.relative_to(self.folder.root).parts
-                for at in range(len(below)):
-                    above = self.folder.root.joinpath(*below[:at])
-                    for start in (at, at + 1):
-                        taken.setdefault((above, PurePath(*below[start:-1])), set()).add(place)
-        return taken
+        return None if at is None else (below[:at], below[at + 1 : -1])
 
     def _given(self, file: Path, place: Place | None, claim: tuple[str, Claimed] | None) -> Given:
         name = self.folder.name(file)
@@ -198,15 +184,14 @@ class _Import:
         return found
 
     def _read_claims(self, file: Path) -> tuple[Claimed, ...]:
-        """What can be read of a file of results. What cannot be is noted, and nothing else lacks for it."""
+        """What can be read of a file of results; what cannot be stops nothing, and is noted."""
+        name = self.folder.name(file)
         try:
-            return parse_claims(self.folder.name(file), self.folder.read(file))
-        except BrokenResults as error:
-            self.notes.append(str(error))
-            return error.claims
-        except UsageError as error:
-            self.notes.append(f"{self.folder.name(file)}: {error}")
-            return ()
+            claims, wrong = parse_claims(name, self.folder.read(file))
+        except LeftOut as error:
+            claims, wrong = (), f"{name}: {error}"
+        self.notes += [wrong] if wrong else []
+        return claims
 
     def _matched(
         self, name: str, claims: Iterable[Claimed], programs: dict[Place, list[Path]]
