@@ -217,10 +217,7 @@ class VerifyOptions:
     unsafe: UnsafeOption = False
 
     def settings_for(self, given: Sequence[Given]) -> VerifySettings:
-        """The settings for these programs. Says so first where they can only be built here.
-
-        Raises UsageError as `settings` does.
-        """
+        """The settings for these programs. Says so where they can only be built. Raises as `settings`."""
         from kernelproof.report.plain import say
         from kernelproof.runs.sizes import only_built
 
@@ -228,11 +225,8 @@ class VerifyOptions:
         sources = [one.extraction.candidate.source for one in given if one.extraction.candidate]
         backend = only_built(sources) if self.backend == AUTO else None
         if backend is not None:
-            say(
-                f"written for {backend}, and there is no GPU here: built and not run (built_not_run); "
-                "--backend cpp judges them as C++",
-                err=True,
-            )
+            here = "there is no GPU here: built and not run (built_not_run)"
+            say(f"written for {backend}, and {here}; --backend cpp judges them as C++", err=True)
         return replace(self, backend=backend or self.backend).settings(list(problems.values()))
 
     def settings(self, problems: Sequence[Problem]) -> VerifySettings:

@@ -33,6 +33,7 @@ _NAMED = 3
 _AFTER_ID = ("_", "-", ".")
 
 T = TypeVar("T")
+Notes = list[str] | None
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,7 @@ def given_text(name: str, text: str, problem: Problem) -> Given:
 
 
 def read_candidates(
-    path: Path,
-    suite: Suite,
-    problem: Problem | None,
-    *,
-    follow_links: bool = False,
-    notes: list[str] | None = None,
+    path: Path, suite: Suite, problem: Problem | None, *, follow_links: bool = False, notes: Notes = None
 ) -> list[Given]:
     """The candidates of a folder or of a file of lines; `problem` is that of all of them, where given.
 
@@ -87,9 +83,7 @@ def refuse_others(given: Iterable[Given], backend: str) -> None:
         raise UsageError(_listed(wrong, "use --backend, or leave these out"))
 
 
-def _from_folder(
-    folder: Folder, suite: Suite, problem: Problem | None, notes: list[str] | None
-) -> list[Given]:
+def _from_folder(folder: Folder, suite: Suite, problem: Problem | None, notes: Notes) -> list[Given]:
     def one(file: Path) -> Given:
         text = folder.text(file)
         below = file.relative_to(folder.root)
@@ -206,7 +200,7 @@ def _problem_on(line: _Line, suite: Suite, problem: Problem | None) -> Problem:
 
 
 def all_given(
-    items: list[T], one: Callable[[T], Given], name: Callable[[T], str], notes: list[str] | None = None
+    items: list[T], one: Callable[[T], Given], name: Callable[[T], str], notes: Notes = None
 ) -> list[Given]:
     """`one` of each item. Raises UsageError that says of every item what is wrong with it.
 

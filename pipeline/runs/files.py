@@ -76,16 +76,12 @@ def read_text(file: Path) -> str:
 def stand_in(text: str) -> str | None:
     """What a text is instead of a program: a path, or a pointer of Git LFS; None for all others.
 
-    Some checkouts (`core.symlinks` is false, an archive, a download of single files) write a link as a file
-    that holds the path. That is nothing which the program's author wrote.
+    The program's author wrote neither.
     """
     if text.startswith(_LFS):
         return "a pointer of Git LFS instead of a program; git lfs pull brings the program"
     if _PATH.fullmatch(text.strip()):
-        return (
-            "only a path, as some checkouts write a link; give the programs themselves, "
-            "or check them out with git -c core.symlinks=true"
-        )
+        return "only a path, as some checkouts write a link; git -c core.symlinks=true checks it out as one"
     return None
 
 

@@ -36,8 +36,8 @@ def only_built(sources: Sequence[str]) -> str | None:
     """
     if not sources or gpus():
         return None
-    there_not = (each for each in backends.our_backends() if device_for(each.name) is None)
-    written = (each for each in there_not if 2 * sum(map(each.holds_own_code, sources)) >= len(sources))
+    able = (each for each in backends.our_backends() if each.is_installed and device_for(each.name) is None)
+    written = (each for each in able if 2 * sum(map(each.holds_own_code, sources)) >= len(sources))
     return next((each.name for each in written), None)
 
 

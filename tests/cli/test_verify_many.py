@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kernelproof.prompting.templates import example
 from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.program import Program, kill
@@ -189,3 +191,22 @@ def test_interrupted_and_killed_it_goes_on(program: Program, suite: Path, tmp_pa
     assert "3 candidates" in done.stdout and "2 of them were kept before" in done.stdout
     assert Counter(a.status for a in program.attempts()) == Counter([*first.values(), Status.CORRECT])
     assert program.left_after() == {} and program.scratch() == []
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="about a machine without a GPU")
+def test_cuda_programs_are_built_alone_and_links_are_refused(program: Program, tmp_path: Path) -> None:
+    if shutil.which("nvcc") is None:
+        pytest.skip("needs nvcc")
+    folder = tmp_path / "given"
+    put(folder / "level1_1_cuda.py", example("cuda")["cuda.py"])
+    put(tmp_path / "secret.py", material.right() + "PASSWORD = 'hunter2'\n")
+    (folder / "level1_1_link.py").symlink_to(tmp_path / "secret.py")
+    put(tmp_path / "model.py", example("cuda")["model.py"])
+    done = program.run("verify", folder, "--problem", tmp_path / "model.py", "--json", code=1)
+    (result,) = found(done.stdout)
+    assert (result["id"], result["status"]) == ("level1_1_cuda.py", "built_not_run")
+    link, first = done.stderr.splitlines()[:2]
+    assert link.endswith("--follow-links reads it): level1_1_link.py")
+    assert first.startswith("written for cuda, and there is no GPU here: built and not run (built_not_run)")
+    assert all("hunter2" not in (attempt.source or "") for attempt in program.attempts())

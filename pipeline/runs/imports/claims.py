@@ -60,7 +60,7 @@ def parse_claims(name: str, content: bytes) -> tuple[tuple[Claimed, ...], str | 
             value = _parsed(text)
         except (ValueError, RecursionError) as error:
             broken, value = broken or error, _before(error)
-        claims += _rows([value], None) if name.endswith(".jsonl") else _entries(value)
+        claims += _entries(value)
     if broken is not None:
         return tuple(claims), (
             f"{name} is not JSON, or was cut off ({broken}): {counted(len(claims), 'result')} in it could be "
@@ -71,56 +71,29 @@ def parse_claims(name: str, content: bytes) -> tuple[tuple[Claimed, ...], str | 
     return tuple(claims), None
 
 
-def _rows(rows: list[Any], level: Any) -> Iterator[Claimed]:
-    """Of a list, each of whose rows says its problem."""
-    for row in rows:
-        if isinstance(row, dict) and (problem := _number(row.get("problem_id"))) is not None:
-            result = row.get("eval_result", row)
-            entry = result if is_entry(result) else {}
-            sample = _number(row.get("sample_id", entry.get("sample_id", 0)))
-            yield Claimed(_number(row.get("level", level)) or _level(entry), problem, sample or 0, entry)
-
-
-def _entries(value: Any) -> Iterator[Claimed]:
-    if isinstance(value, list):
-        yield from _rows(value, None)
-    if not isinstance(value, dict):
-        return
-    if isinstance(rows := value.get("results"), list):
+def _entries(
+    value: Any, path: tuple[int, ...] = (), listed: bool = False, level: Any = None
+) -> Iterator[Claimed]:
+    """All entries in a value. `path`: the numbers that led to it; `listed`: whether it stands in a list."""
+    if path and is_entry(value):
+        if len(path) == 1 or (len(path) == 2 and (listed or "sample_id" in value)):
+            path = (*path, -1 if (sample := _number(value.get("sample_id", 0))) is None else sample)
+        yield Claimed(path[-3] if len(path) > 2 else _level(value), path[-2], path[-1], value)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _entries(each, path, True, level)
+    elif isinstance(value, dict) and (problem := _number(value.get("problem_id"))) is not None:
+        result = value.get("eval_result", value)
+        entry = result if is_entry(result) else {}
+        sample = _number(value.get("sample_id", entry.get("sample_id", 0)))
+        yield Claimed(_number(value.get("level", level)) or _level(entry), problem, sample or 0, entry)
+    elif isinstance(value, dict) and len(path) < 3:
         info = value.get("run_info")
-        yield from _rows(rows, info.get("level") if isinstance(info, dict) else value.get("level"))
-    for key, inner in value.items():
-        number = _number(key)
-        if number is None:
-            continue
-        if is_entry(inner) or isinstance(inner, list):
-            yield from _samples(None, number, inner)
-        elif isinstance(inner, dict):
-            yield from _deeper(number, inner)
-
-
-def _deeper(number: int, inner: dict[str, Any]) -> Iterator[Claimed]:
-    """By level and problem; or by problem and sample, where the entries do not say their sample."""
-    for key, value in inner.items():
-        below = _number(key)
-        if below is None:
-            continue
-        if is_entry(value) and "sample_id" not in value:
-            yield Claimed(_level(value), number, below, value)
-        elif is_entry(value) or isinstance(value, list):
-            yield from _samples(number, below, value)
-        elif isinstance(value, dict):
-            for sample, entry in value.items():
-                if is_entry(entry) and (last := _number(sample)) is not None:
-                    yield Claimed(number, below, last, entry)
-
-
-def _samples(level: int | None, problem: int, value: Any) -> Iterator[Claimed]:
-    for entry in value if isinstance(value, list) else [value]:
-        if is_entry(entry):
-            sample = _number(entry.get("sample_id", 0))
-            if sample is not None:
-                yield Claimed(level if level is not None else _level(entry), problem, sample, entry)
+        for key, inner in value.items():
+            if (number := _number(key)) is not None:
+                yield from _entries(inner, (*path, number))
+            elif key == "results":
+                yield from _entries(inner, level=info.get("level") if isinstance(info, dict) else None)
 
 
 def _level(entry: dict[str, Any]) -> int | None:

@@ -26,14 +26,7 @@ from kernelproof.runs.candidates import (
 )
 from kernelproof.runs.files import LeftOut
 from kernelproof.runs.folders import Folder
-from kernelproof.runs.imports.claims import (
-    RESULTS,
-    Claimed,
-    Times,
-    is_entry,
-    parse_claims,
-    reported,
-)
+from kernelproof.runs.imports.claims import RESULTS, Claimed, Times, is_entry, parse_claims, reported
 from kernelproof.runs.imports.naming import Place, place_of
 from kernelproof.types import Problem
 from kernelproof.types.reported import ReportedResult
@@ -67,9 +60,9 @@ def read_import(
 ) -> Found:
     """The programs in a folder or a file of lines. `problem` is that of all of them, where given.
 
-    `times`: the reference's milliseconds by problem, for claims that have none. `follow_links`: those that
-    lead out of the folder as well. Raises UsageError when there
-    is nothing, and one that says of every file or line what is wrong with it.
+    `times`: the reference's milliseconds by problem, for claims that have none. `follow_links`: also those
+    that lead out of the folder. Raises UsageError when there is nothing, and one that says of every file or
+    line what is wrong with it.
     """
     if path.is_dir():
         return _Import(Folder(path, follow_links=follow_links), suite, problem, times or {}).read()
@@ -128,7 +121,7 @@ class _Import:
                 taken.setdefault((below[:at], below[at + 1 : -1]), set()).add(places[file])
         kept: list[Path] = []
         strange: list[Path] = []
-        without: list[Path] = []
+        without: list[Path] = []  # raw answers of which no program is there
         for file in files:
             is_text = file.suffix in (".txt", ".md")
             if is_text and _NO_PROGRAM.search(file.name.lower()):
