@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from kernelproof.compile.cache import BuildCache
 from kernelproof.compile.compile_log import clean_log, killed, shorten
@@ -26,8 +25,6 @@ OUTPUT_BYTES = 2 << 20
 PROCESSES = 128
 """Limits of one compilation; docs/reference/builds.md lists them."""
 
-TRIES = 3
-"""Compilers that are killed start again until they were killed so often."""
 _DISK_RESERVE_BYTES = 64 << 20
 
 _OUT_OF_MEMORY = re.compile(
@@ -50,9 +47,10 @@ class Compiled:
     cpu_s: float
     files: Mapping[str, bytes] = field(default_factory=dict)
     """What was to be made, by name, when the state is OK."""
-    killed: Literal["", "said", "certainly"] = ""
-    """Whether compilers were killed from outside: `said` where only the log says so, and this machine had
-    memory left."""
+    lost: bool = False
+    """Whether a compiler was killed from outside, or its log says so."""
+    proven: bool = False
+    """Whether that is more than words, which a source can have a compiler write."""
 
     @property
     def library(self) -> bytes | None:
@@ -117,28 +115,7 @@ class Compiler:
         seconds: float,
         memory_bytes: int,
     ) -> Compiled:
-        """The files `wanted` of a plan, with those `given` beside its own; tried again within the same limits
-        where compilers are killed."""
-        done = self._make_once(plan, given, wanted, seconds, memory_bytes)
-        runs = [done]
-        while done.killed and len(runs) < TRIES and done.wall_s < seconds:
-            again = self._make_once(plan, given, wanted, seconds - done.wall_s, memory_bytes)
-            runs.append(again)
-            done = replace(again, wall_s=done.wall_s + again.wall_s, cpu_s=done.cpu_s + again.cpu_s)
-        if len(runs) == TRIES and all(run.killed == "said" for run in runs):
-            # A source can have a compiler say so, and does each time. Nobody else is known to.
-            why = f"The compilers were killed {TRIES} times of {TRIES}, and this machine had memory left."
-            return replace(done, state=BuildState.TIMEOUT, log=shorten(f"{why}\n{done.log}"))
-        return done
-
-    def _make_once(
-        self,
-        plan: Plan,
-        given: Mapping[str, bytes],
-        wanted: Sequence[str],
-        seconds: float,
-        memory_bytes: int,
-    ) -> Compiled:
+        """The files `wanted` of a plan, with those `given` beside its own."""
         with self._cache.scratch() as scratch:
             plan.write(scratch)
             for name, data in given.items():
@@ -153,7 +130,9 @@ class Compiler:
                 except (OSError, ValueError) as error:
                     state, reason = BuildState.ERROR, f"The compilers left no usable library: {error}"
         said = shorten(f"{reason}\n{log}") if reason else log
-        return Compiled(state, said, outcome.wall_s, outcome.cpu_s, made, _killed(outcome, state, log))
+        lost = outcome.state == "lost" or (state is BuildState.INFRASTRUCTURE and bool(killed(log)))
+        proven = outcome.state == "lost" or outcome.shortage
+        return Compiled(state, said, outcome.wall_s, outcome.cpu_s, made, lost, proven)
 
     def _run(self, scratch: Path, wanted: Sequence[str], seconds: float, memory_bytes: int) -> Outcome:
         # Without -k ninja stops at the first failure, and which of two failing files that is depends on the
@@ -177,12 +156,6 @@ def _bytes_of(glue: Future[bytes | None]) -> bytes:
     if found is None:
         raise NoGlue
     return found
-
-
-def _killed(outcome: Outcome, state: BuildState, log: str) -> Literal["", "said", "certainly"]:
-    if state is not BuildState.INFRASTRUCTURE or not (outcome.state == "lost" or killed(log)):
-        return ""
-    return "certainly" if outcome.state == "lost" or outcome.shortage else "said"
 
 
 def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:

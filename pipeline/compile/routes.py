@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 
-from kernelproof.compile.compile_log import failures, first_error
+from kernelproof.compile.compile_log import failures, first_error, shorten
 from kernelproof.compile.compiling import Compiled, Compiler, NoGlue
 from kernelproof.compile.glue import Glue
 from kernelproof.compile.hopeless import hopeless
 from kernelproof.compile.ninja_file import CPP_OBJECT, CUDA_OBJECT, Plan, make_plan
 from kernelproof.compile.slim import Slim, slim_route
 from kernelproof.types.build import Build, BuildRequest, BuildState, Route
+
+TRIES = 3
+"""Compilers that are killed from outside start again until they were killed so often."""
 
 
 class Routes:
@@ -65,8 +69,14 @@ class Routes:
 
     def _run(self, plan: Plan, glue: Future[bytes | None] | None) -> Compiled:
         left = max(1.0, self._seconds - (time.monotonic() - self._began))
-        done = self._compiler.compile(plan, glue, left, self._memory_bytes)
-        self._cpu_s += done.cpu_s
+        runs: list[Compiled] = []
+        while not runs or (runs[-1].lost and len(runs) < TRIES):  # that took time which is not the source's
+            runs.append(self._compiler.compile(plan, glue, left, self._memory_bytes))
+            self._cpu_s += runs[-1].cpu_s
+        done = runs[-1]
+        if done.lost and not any(run.proven for run in runs):  # the source writes that: it does each time
+            why = f"The compilers were killed {TRIES} times of {TRIES}, and this machine had memory left."
+            return replace(done, state=BuildState.TIMEOUT, log=shorten(f"{why}\n{done.log}"))
         return done
 
 

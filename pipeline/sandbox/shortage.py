@@ -15,24 +15,23 @@ SCARCE = 0.1
 """The part of the machine's memory that is left when daemons begin to kill."""
 LARGE = 0.5
 """A job that held more than this part of the memory there is has itself to blame."""
-_GROUP_LIMITS = ("memory.max", "memory.limit_in_bytes")
 
 
 class Shortage:
-    """Looks for a shortage from now on."""
+    """A shortage from now on."""
 
     def __init__(self) -> None:
-        self._before, self._scarce = _ended_by_the_kernel(), False
+        self._before, self._scarce = _numbers("/proc/vmstat").get("oom_kill"), False
 
     def look(self) -> None:
         """Notes whether little is left right now."""
-        seen = _numbers("/proc/meminfo")
-        self._scarce |= seen.get("MemAvailable:", 1) < SCARCE * seen.get("MemTotal:", 0)
+        left = _numbers("/proc/meminfo")
+        self._scarce |= left.get("MemAvailable:", 1) < SCARCE * left.get("MemTotal:", 0)
 
     @property
     def seen(self) -> bool:
         """Whether little was left at a look, or the kernel has ended something since."""
-        return self._scarce or _ended_by_the_kernel() != self._before
+        return self._scarce or _numbers("/proc/vmstat").get("oom_kill") != self._before
 
 
 @functools.cache
@@ -40,17 +39,13 @@ def machine_bytes() -> int:
     """The memory that all processes here may have together: the machine's, or its control group's."""
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for line in Path("/proc/self/cgroup").read_text().splitlines():
-        kind, group = line.split(":", 2)[1:]
-        top = Path("/sys/fs/cgroup", "memory" if "memory" in kind.split(",") else "")
-        for folder in (top, top / group.strip("/")):  # in a container its own group is the top
-            for name in _GROUP_LIMITS:
+        _, kinds, group = line.split(":", 2)
+        top = "/sys/fs/cgroup/memory" if kinds == "memory" else "/sys/fs/cgroup"
+        for folder in (top, top + group):  # in a container its own group is the top
+            for name in ("memory.max", "memory.limit_in_bytes"):
                 with suppress(OSError, ValueError):  # not this one, or `max`
-                    found.append(int((folder / name).read_text()))
+                    found.append(int(Path(folder, name).read_text()))
     return min(found)
-
-
-def _ended_by_the_kernel() -> int:
-    return _numbers("/proc/vmstat").get("oom_kill", 0)
 
 
 def _numbers(file: str) -> dict[str, int]:
