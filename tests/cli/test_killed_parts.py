@@ -12,10 +12,11 @@ import random
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,7 @@ class Killing:
 
     def __post_init__(self) -> None:
         self.random, self.began = random.Random(self.seed), time.monotonic()
+        self.reading = threading.Lock()
         self.batches, self.service = self.database.empty(), self.database.empty()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -76,7 +78,7 @@ class Killing:
                 works = [pool.submit(self._generate), pool.submit(self._evaluate)]
                 try:
                     for number in range(kills):
-                        self._kill(KINDS[number % len(KINDS)], lambda: any(work.done() for work in works))
+                        self._kill(KINDS[number % len(KINDS)], works)
                 finally:
                     self.over = True
                 for work in works:
@@ -84,15 +86,19 @@ class Killing:
         finally:
             kill(self.running)
 
-    def _kill(self, kind: str, ended: Callable[[], bool]) -> None:
+    def _kill(self, kind: str, works: list[Future[None]]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not (found := self._victims(kind)):
-            assert not ended() and time.monotonic() < deadline, f"no {kind} comes"
+            for work in works:
+                if work.done():
+                    work.result()
+            assert time.monotonic() < deadline, f"no {kind} comes"
             time.sleep(0.02)
         time.sleep(self.random.uniform(0, LATEST_S))
         if kind == "database":
-            self.database.kill()
-            self.database.start()
+            with self.reading:
+                self.database.kill()
+                self.database.start()
         elif kind == "service":
             kill(self.running)
             self._serve()
@@ -100,11 +106,14 @@ class Killing:
             try:
                 os.kill(self.random.choice(self._victims(kind) or found), signal.SIGKILL)
             except ProcessLookupError:  # it has just ended
-                return self._kill(kind, ended)
+                return self._kill(kind, works)
         self.kills[kind] += 1
-        if self.kills.total() % 10 == 0:
+        if self.kills.total() % 5 == 0:
             passed = f"{time.monotonic() - self.began:.0f} s, load {os.getloadavg()[0]:.1f}"
-            print(f"{self.kills.total()} kills after {passed}: {dict(self.judged)} judged", flush=True)
+            print(
+                f"{self.kills.total()} kills after {passed}: {dict(self.judged)} judged, {self.wrong} wrong",
+                flush=True,
+            )
 
     def _victims(self, kind: str) -> list[int]:
         """Processes of this kind, oldest first."""
@@ -164,7 +173,7 @@ class Killing:
             number += 1
 
     def _statuses(self, model: str) -> dict[int, Status]:
-        with open_store(self.database.address(self.batches)) as store:
+        with self.reading, open_store(self.database.address(self.batches)) as store:
             attempts = []
             for number in range(1, (store.latest_attempt_id() or 0) + 1):
                 with suppress(UsageError):  # a server that was killed leaves numbers out
