@@ -218,6 +218,7 @@ class VerifyOptions:
 
     def settings_for(self, given: Sequence[Given]) -> VerifySettings:
         """The settings for these programs. Says so where they can only be built. Raises as `settings`."""
+        from kernelproof.devices.discovery import default_backend
         from kernelproof.report.plain import say
         from kernelproof.runs.sizes import only_built
 
@@ -226,7 +227,7 @@ class VerifyOptions:
         backend = only_built(sources) if self.backend == AUTO else None
         if backend is not None:
             here = "there is no GPU here: built and not run (built_not_run)"
-            say(f"written for {backend}, and {here}; --backend cpp judges them as C++", err=True)
+            say(f"written for {backend}, and {here}; --backend {default_backend()} judges them", err=True)
         return replace(self, backend=backend or self.backend).settings(list(problems.values()))
 
     def settings(self, problems: Sequence[Problem]) -> VerifySettings:

@@ -16,7 +16,7 @@ from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.report.export.columns import FIELDS
 from kernelproof.report.export.lines import ATTEMPT, PAIR
-from kernelproof.runs.imports.claims import read_claims, read_times
+from kernelproof.runs.imports.claims import parse_claims, read_times
 from kernelproof.types import ReproductionFinding
 from tests.db import samples
 from tests.report.export.conftest import Exported
@@ -118,7 +118,10 @@ def test_kernelbench_writes_what_import_reads(exported: Exported) -> None:
     assert list(results) == ["1", "12"]
     entries = [(e["sample_id"], e["compiled"], e["correctness"], e["runtime"]) for e in results["1"]]
     assert entries == [(0, True, True, 0.5), (1, False, False, -1.0)]
-    claims = read_claims(folder / "level1" / "eval_results.json")
+    claims, trouble = parse_claims(
+        "eval_results.json", (folder / "level1" / "eval_results.json").read_bytes()
+    )
+    assert trouble is None
     assert [(c.problem, c.sample) for c in claims] == [(1, 0), (1, 1), (12, 0)]
     assert read_times(folder / "level1" / "baseline_time_eager.json") == {"level1/1": 1.0, "level1/12": 1.0}
     assert sorted(file.name for file in (folder / "level2").iterdir()) == [
