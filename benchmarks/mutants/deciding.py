@@ -39,11 +39,11 @@ DRAWS = 2
 SECONDS = 60.0
 """Most of a processor for the decisions on one problem."""
 UNKNOWN_BYTES = 4 << 30
-"""What a problem is taken to hold that cannot be run without storage."""
+"""The size assumed for a problem that cannot be run without storage."""
 
 
 class Decision(StrEnum):
-    """What becomes of a candidate before it is judged."""
+    """The decision on a candidate before it is judged."""
 
     JUDGE = "judge"
     OWN_WEIGHTS = "unseen with its own weights"
@@ -62,7 +62,7 @@ JUDGED = (Decision.JUDGE, Decision.OWN_WEIGHTS)
 
 @dataclass(frozen=True)
 class Run:
-    """What one call gave, and what it left behind."""
+    """The results of one call, and the state it left behind."""
 
     outputs: list[torch.Tensor]
     left: list[torch.Tensor]

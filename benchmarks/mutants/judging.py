@@ -25,7 +25,7 @@ SEATS = 16
 SLOTS = 10
 """Sets of inputs and outputs that a verification may hold, its truths in float64 among them."""
 BASE_BYTES = 3 << 30
-"""What two processes hold on a GPU before they hold a tensor."""
+"""GPU memory of two processes before they hold a tensor."""
 
 
 class Judge:
@@ -48,7 +48,7 @@ class Judge:
         self._locks.cleanup()
 
     def verdict(self, problem: Problem, candidate: Record) -> Record:
-        """What the judge says of a candidate; `candidate` is one that was decided to be judged."""
+        """The verdict on a candidate; `candidate` is one that was decided to be judged."""
         recipe = Recipe(*(candidate[name] for name in ("role", "row", "name", "call")))
         source = recipe.source(problem, problem.sizes[self._settings.size])
         with seated(_seats(candidate["extent"], self._memory)):

@@ -24,7 +24,7 @@ SMALL = "small"
 
 @dataclass(frozen=True)
 class Extent:
-    """What a problem holds at one of its sizes."""
+    """The tensors of a problem at one of its sizes."""
 
     slot_bytes: int
     """One set of inputs, and four of outputs: what a referee lays out for a call."""
