@@ -121,11 +121,11 @@ def test_a_read_only_workspace_of_another_version(program: Program, command: tup
     program.run(*command, code=1)
     path = program.workspace / "db" / "attempts.sqlite"
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0001_first'")
+        connection.execute("UPDATE alembic_version SET version_num = '0001_first_tables'")
     connection.close()
     done = read_only(program, "leaderboard")
     assert done.returncode == 3
-    assert f"has schema 0001_first and this kernelproof reads {HEAD}" in done.stderr
+    assert f"has schema 0001_first_tables and this kernelproof reads {HEAD}" in done.stderr
     assert "copy it to a writable --workspace" in done.stderr
 
 

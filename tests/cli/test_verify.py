@@ -117,7 +117,6 @@ def test_the_options_are_the_settings_that_are_stored(
 
 MISTAKES = {
     "missing file": (("nowhere.py", "--problem", "relu"), "nowhere.py cannot be read: No such file"),
-    "a directory": ((".", "--problem", "relu"), "bytes.py: bytes.py is not a text file in UTF-8"),
     "not text": (("bytes.py", "--problem", "relu"), "bytes.py is not a text file in UTF-8"),
     "typo in the problem": (("right.py", "--problem", "rellu"), "did you mean relu (level1/1)?"),
     "a whole level": (("right.py", "--problem", "level1"), "'level1' stands for 2 problems, and one is"),
