@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kernelproof.choices import RewardName
 from kernelproof.cli.filter_options import FilterOptions
 from kernelproof.cli.options import StorageOptions, choice, given_path, takes_options
-
-if TYPE_CHECKING:
-    from kernelproof.report.export.gathering import Export
 
 FORMATS = {
     "jsonl": "all of each attempt",
@@ -75,8 +72,9 @@ def export(
     """
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
-    from kernelproof.report.export import columnar
-    from kernelproof.report.export.gathering import gather
+    from kernelproof.report.export.columns import gather
+    from kernelproof.report.export.formats import write
+    from kernelproof.report.exporting import require_pyarrow
     from kernelproof.report.plain import say
 
     if reward is not None and form != "pairs":
@@ -84,48 +82,11 @@ def export(
     if licence is not None and form != "huggingface":
         raise UsageError("--license is for huggingface; leave it out")
     if form in ("parquet", "huggingface"):
-        columnar.require()
+        require_pyarrow("export jsonl")
     with open_store(storage.database, only_read=True) as store:
         found = gather(store, options.filters())
-        for line in _written(form, found, output, reward or "score", licence or _DEFAULT_LICENCE):
+        first, *rest = write(
+            form, found, output, reward=reward or "score", licence=licence or _DEFAULT_LICENCE
+        )
+        for line in (f"{output}: {first}", *rest, *found.remarks):
             say(line)
-        for remark in found.remarks:
-            say(remark)
-
-
-def _written(form: str, found: Export, output: Path, reward: RewardName, licence: str) -> list[str]:
-    """Writes the export; what is to be said of it."""
-    from kernelproof.report.export import columnar, huggingface, inspect_log, kernelbench, lines
-    from kernelproof.report.export.writing import new_file, new_folder
-    from kernelproof.wording import counted
-
-    if form in ("huggingface", "kernelbench", "inspect"):
-        with new_folder(output) as folder:
-            if form == "huggingface":
-                return [f"{output}: {counted(huggingface.write(found, folder, licence), 'row')}"]
-            if form == "inspect":
-                logs, samples = inspect_log.write(found, folder)
-                return [f"{output}: {counted(logs, 'log')} with {counted(samples, 'sample')}"]
-            done = kernelbench.write(found, folder)
-            return [
-                f"{output}: {counted(done.samples, 'sample')}",
-                *_left_out(done.elsewhere, "sample", "their problems are not numbered in a level"),
-                *_left_out(done.unjudged, "sample", "the machine or the server failed, not the model"),
-            ]
-    with new_file(output) as file:
-        if form == "jsonl":
-            return [f"{output}: {counted(lines.write_attempts(found, file), 'attempt')}"]
-        if form == "parquet":
-            return [f"{output}: {counted(columnar.write(found.rows(), file), 'row')}"]
-        pairs = lines.write_pairs(found, file, reward)
-        return [
-            f"{output}: {counted(pairs.written, 'pair')}",
-            *_left_out(pairs.without_question, "attempt", "without a question or an answer"),
-            *_left_out(pairs.without_reward, "attempt", f"without what the reward {reward} needs"),
-        ]
-
-
-def _left_out(count: int, noun: str, why: str) -> list[str]:
-    from kernelproof.wording import counted
-
-    return [f"{counted(count, noun)} left out: {why}."] if count else []

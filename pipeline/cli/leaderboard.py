@@ -128,9 +128,10 @@ def _print_comparisons(
 
 def _export(rows: Flat, form: str | None, parquet: Path | None) -> None:
     from kernelproof.report.exporting import as_csv, as_markdown, write_parquet
+    from kernelproof.report.plain import clean
 
     if parquet is not None:
-        write_parquet(rows, parquet)
+        write_parquet(rows.fields, rows.rows, parquet, clean)
     else:
         print(as_csv(rows) if form == "csv" else as_markdown(rows), end="")
 

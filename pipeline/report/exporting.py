@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import MachineError, writing
 from kernelproof.report.board_columns import Cell, Field, Flat
-from kernelproof.report.plain import clean
+from kernelproof.report.plain import clean, whole
 from kernelproof.report.tables import csv_text
+
+GROUP = 500
+"""Rows in a group of a Parquet file, and in memory."""
 
 
 def as_csv(rows: Flat) -> str:
@@ -48,22 +52,38 @@ def markdown_text(value: object) -> str:
     return re.sub(r"[\\`*_\[\]<>|~!&#]", lambda found: f"&#{ord(found[0])};", text)
 
 
-def write_parquet(rows: Flat, path: Path) -> None:
-    """A Parquet file, whose schema says each column's meaning.
+def write_parquet(
+    fields: Sequence[Field],
+    rows: Iterable[Iterable[Any]],
+    path: Path,
+    text: Callable[[str], str] = whole,
+) -> int:
+    """Writes a Parquet file, whose schema says each column's meaning; how many rows it has. Some hundred
+    rows at a time are in memory. `text`: what becomes of a text.
 
     Raises MachineError where pyarrow is missing, or the file cannot be written.
     """
-    pyarrow = require_pyarrow("take --csv")
+    pyarrow = require_pyarrow("take another format")
     from pyarrow import parquet
 
-    schema = arrow_schema(rows.fields)
-    columns = [
-        [clean(cell) if isinstance(cell, str) else cell for cell in (row[i] for row in rows.rows)]
-        for i in range(len(rows.fields))
-    ]
-    arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    with writing(path):
-        parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), path)
+    schema, rest, count = arrow_schema(fields), iter(rows), 0
+    with writing(path), parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        while group := [[_arrow(cell, text) for cell in row] for row in islice(rest, GROUP)]:
+            columns = zip(*group, strict=True)
+            arrays = [pyarrow.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
+            writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+            count += len(group)
+        if not count:
+            writer.write_table(schema.empty_table())
+    return count
+
+
+def _arrow(cell: Any, text: Callable[[str], str]) -> Any:
+    if isinstance(cell, str):
+        return text(cell)
+    if isinstance(cell, list):
+        return [{name: text(words) for name, words in message.items()} for message in cell]
+    return cell
 
 
 def require_pyarrow(otherwise: str) -> Any:

@@ -55,6 +55,13 @@ def _sign(found: re.Match[str]) -> str:
     return "␡" if number == 0x7F else f"⟨U+{number:04X}⟩"
 
 
+def whole(text: str) -> str:
+    """The text as it is, but for halves of characters, which are no Unicode: each becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def say(text: str, *, err: bool = False) -> None:
     """Prints a line that may quote a name, a file, a problem or a server."""
     print(clean(text), file=sys.stderr if err else sys.stdout, flush=True)

@@ -18,7 +18,7 @@ from kernelproof.db.store import Store
 from kernelproof.report.board_columns import Flat, flat
 from kernelproof.report.exporting import as_csv, as_markdown, write_parquet
 from kernelproof.report.leaderboard import print_leaderboard
-from kernelproof.report.plain import json_text
+from kernelproof.report.plain import clean, json_text
 from kernelproof.report.show import print_attempt
 from tests.hostile_texts import HOSTILE, TEXTS, harmless
 
@@ -93,7 +93,7 @@ def test_markdown_stays_one_table_of_words(rows: Flat) -> None:
 
 
 def test_parquet_holds_clean_words(rows: Flat, tmp_path: Path) -> None:
-    write_parquet(rows, tmp_path / "a.parquet")
+    write_parquet(rows.fields, rows.rows, tmp_path / "a.parquet", clean)
     read = parquet.read_table(tmp_path / "a.parquet").to_pylist()
     assert len(read) == len(rows.rows)
     for row in read:

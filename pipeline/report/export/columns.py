@@ -1,143 +1,232 @@
-"""The columns of `parquet` and `huggingface`: one row for each attempt and setting.
+"""The rows of an export and their columns: a row for each attempt and setting, read some at a time.
 
 Where the view `attempts_flat` has a column of the same name, it means the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
+from kernelproof.db.audits import Found
+from kernelproof.db.portions import portions
+from kernelproof.db.scores.choosing import Chosen
+from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.records import Setting
 from kernelproof.db.sql_views import VIEWS
+from kernelproof.db.store import Store
+from kernelproof.db.views import StoredAttempt, StoredVerification
+from kernelproof.errors import UsageError
 from kernelproof.report.board_columns import Field
-from kernelproof.report.export.gathering import Row
+from kernelproof.report.leaderboard import nothing, remarks
+from kernelproof.types import Measurement, Stage, Status
 from kernelproof.types.measurement import resolved
 from kernelproof.version import policy_of
 
+TOGETHER = 50
+"""Attempts that are read at once."""
+Columns = dict[str, Any]
+"""A row of an export: the name of each of FIELDS, and its value."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """The attempts of an export."""
+
+    store: Store
+    filters: Filters
+    chosen: Chosen
+    remarks: tuple[str, ...]
+    """A sentence for each reason why attempts are left out."""
+
+    def rows(self, *, deciding: bool = False) -> Iterator[Columns]:
+        """The attempts, one after the other. `deciding`: only the one of each sample that counts for it."""
+        for some in portions(self.chosen.deciding() if deciding else self.chosen, TOGETHER):
+            audits = self.store.audits.newest([each.verification_id for each in some if each.verification_id])
+            attempts = self.store.load_attempts([each.attempt_id for each in some])
+            for each, attempt in zip(some, attempts, strict=True):
+                judged = next((v for v in attempt.verifications if v.id == each.verification_id), None)
+                audit = audits.get(each.verification_id) if each.verification_id else None
+                row = _Row(attempt, each.setting, judged, each.decides, audit)
+                yield {field.name: field.cell(row) for field in FIELDS}
+
+
+def gather(store: Store, filters: Filters) -> Export:
+    """The attempts that pass the filters. Raises UsageError, with the values that there are, for none."""
+    chosen = store.scores.chosen(filters)
+    board = store.scores.leaderboard(filters, ())
+    if not len(chosen):
+        raise UsageError(nothing(board, "export"))
+    return Export(store, filters, chosen, tuple(remarks(board)))
+
+
+@dataclass(frozen=True)
+class _Row:
+    attempt: StoredAttempt
+    setting: Setting
+    judged: StoredVerification | None
+    """The verification that counts there."""
+    decides: bool
+    audit: Found | None
+    """The newest audit of that verification."""
+
+    @property
+    def status(self) -> Status:
+        """The verdict, else how the attempt ended."""
+        if self.judged is not None:
+            return self.judged.verification.status
+        assert self.attempt.status is not None
+        return self.attempt.status
+
+    @property
+    def reason(self) -> str:
+        if self.judged is not None:
+            return self.judged.verification.reason
+        return self.attempt.extraction.reason if self.attempt.extraction else self.status.meaning
+
+    @property
+    def built(self) -> bool:
+        before = (Stage.PROVIDER, Stage.EXTRACTION, Stage.POLICY, Stage.BUILD)
+        late = self.status.stage not in before and self.status is not Status.INFRASTRUCTURE_ERROR
+        return late or self.status is Status.BUILT_NOT_RUN
+
+    @property
+    def times(self) -> Measurement | None:
+        """The times that count: those of a correct program, but of no quick look."""
+        judged = self.judged.verification if self.judged else None
+        if judged is None or judged.status is not Status.CORRECT or judged.settings.bar is not None:
+            return None
+        return judged.measurement
+
+    @property
+    def messages(self) -> list[dict[str, str]] | None:
+        prompt = self.attempt.prompt
+        if prompt is None:
+            return None
+        return [{"role": role, "content": content} for role, content in prompt.turns if content]
+
+
 _FLAT = next(view.columns for view in VIEWS if view.name == "attempts_flat")
+Get = Callable[[Any], Any]
 
 
-def _of(name: str, kind: type, get: Callable[[Row], Any], meaning: str = "") -> Field:
-    return Field(name, kind, meaning or _FLAT[name].replace("NULL", "null"), get)
+def _part(part: Get) -> Callable[..., Field]:
+    """Makes columns of a part of the row; they are null where the row has no such part."""
+
+    def column(name: str, kind: type, meaning: str = "", get: str | Get = "") -> Field:
+        value = get if callable(get) else attrgetter(get or name)
+
+        def cell(row: _Row) -> Any:
+            found = part(row)
+            return None if found is None else value(found)
+
+        return Field(name, kind, meaning or _FLAT[name].replace("NULL", "null"), cell)
+
+    return column
 
 
-def _measured(name: str, kind: type, get: Callable[[Any], Any], meaning: str = "") -> Field:
-    def cell(row: Row) -> Any:
-        return None if row.measured is None else get(row.measured)
-
-    return _of(name, kind, cell, meaning)
-
-
-def _judged(name: str, kind: type, get: Callable[[Any], Any], meaning: str = "") -> Field:
-    def cell(row: Row) -> Any:
-        return None if row.judged is None else get(row.judged.verification)
-
-    return _of(name, kind, cell, meaning)
+_row = _part(lambda row: row)
+_attempt = _part(attrgetter("attempt"))
+_run = _part(attrgetter("attempt.run"))
+_problem = _part(attrgetter("attempt.problem"))
+_setting = _part(attrgetter("setting"))
+_verdict = _part(lambda row: row.judged and row.judged.verification)
+_times = _part(attrgetter("times"))
+_response = _part(attrgetter("attempt.response"))
+_usage = _part(lambda row: row.attempt.response and row.attempt.response.usage)
 
 
-def _used(name: str, meaning: str) -> Field:
-    def cell(row: Row) -> Any:
-        response = row.attempt.response
-        return getattr(response.usage, name) if response and response.usage else None
+def _calls(of: Callable[[list[float]], float]) -> Get:
+    """A figure of the candidate's single calls."""
 
-    return _of(name, int, cell, meaning)
+    def figure(times: Measurement) -> float | None:
+        calls = [ms for block in times.candidate_samples_ms for ms in block]
+        return of(calls) if calls else None
+
+    return figure
 
 
-def _compiled(measurement: Any) -> float | None:
-    found = next((each for each in measurement.against if each.baseline == "compile"), None)
-    return None if found is None else float(found.speedup)
+def _compiled(times: Measurement) -> float | None:
+    return next((each.speedup for each in times.against if each.baseline == "compile"), None)
 
 
 FIELDS = [
-    _of("attempt_id", int, lambda row: row.attempt.id),
-    _of("verification_id", int, lambda row: row.judged.id if row.judged else None),
-    _of("run_id", int, lambda row: row.attempt.run_id),
-    _of("run", str, lambda row: row.attempt.run.name),
-    _of("kind", str, lambda row: row.attempt.run.kind),
-    _of("model", str, lambda row: row.attempt.run.model),
-    _of("template", str, lambda row: row.attempt.run.template),
-    _of(
-        "strategy",
-        str,
-        lambda row: row.attempt.run.strategy_name if row.attempt.run.kind == "generate" else None,
-    ),
-    _of("problem_id", str, lambda row: row.attempt.problem.id),
-    _of("problem_sha256", str, lambda row: row.attempt.problem.sha256),
-    _of("suite", str, lambda row: row.attempt.problem.suite),
-    _of("level", int, lambda row: row.attempt.problem.level),
-    _of("problem", str, lambda row: row.attempt.problem.name),
-    _of("sample", int, lambda row: row.attempt.key.sample),
-    _of("turn", int, lambda row: row.attempt.key.turn),
-    _of(
-        "parent_id", int, lambda row: row.attempt.parent_id, "The attempt that this one repairs or improves."
-    ),
-    _of(
+    _attempt("attempt_id", int, get="id"),
+    _row("verification_id", int, get=lambda row: row.judged and row.judged.id),
+    _attempt("run_id", int),
+    _run("run", str, get="name"),
+    _run("kind", str),
+    _run("model", str),
+    _run("template", str),
+    _run("strategy", str, get=lambda run: run.strategy_name if run.kind == "generate" else None),
+    _problem("problem_id", str, get="id"),
+    _problem("problem_sha256", str, get="sha256"),
+    _problem("suite", str),
+    _problem("level", int),
+    _problem("problem", str, get="name"),
+    _attempt("sample", int, get="key.sample"),
+    _attempt("turn", int, get="key.turn"),
+    _attempt("parent_id", int, "The attempt that this one repairs or improves."),
+    _row(
         "decides",
         bool,
-        lambda row: row.decides,
         "Whether the sample counts by this attempt: by its fastest correct turn, else by its last turn.",
     ),
-    _of("created", str, lambda row: row.attempt.created),
-    _of("status", str, lambda row: row.status.value, "How the attempt ended."),
-    _of("reason", str, lambda row: row.reason, "The reason, in a sentence; it may quote the program."),
-    _of(
+    _attempt("created", str),
+    _row("status", str, "How the attempt ended.", "status.value"),
+    _row("reason", str, "The reason, in a sentence; it may quote the program."),
+    _row(
         "judged",
         bool,
-        lambda row: row.status.counts_against_model,
         "Whether it was judged, as correct or not: the denominator of rates.",
+        "status.counts_against_model",
     ),
-    _of("built", bool, lambda row: row.built, "Whether the candidate was built, or needed no build."),
-    _of("correct", bool, lambda row: row.status.value == "correct", "Whether it is correct."),
-    _of("backend", str, lambda row: row.setting.backend),
-    _of("size", str, lambda row: row.setting.size),
-    _of("device", str, lambda row: row.setting.device),
-    _of("numerics", str, lambda row: row.setting.numerics),
-    _of("purity", str, lambda row: row.setting.purity),
-    _of("own_kernel", bool, lambda row: row.setting.own_kernel),
-    _judged("rigor", str, lambda v: v.settings.rigor),
-    _judged("policy", str, lambda v: policy_of(v.verifier)),
-    _judged("error_class", str, lambda v: v.error_class),
-    _judged("flags", str, lambda v: " ".join(v.flags), "The flags, with spaces between them."),
-    _measured("speedup", float, lambda m: m.speedup),
-    _measured("speedup_low", float, lambda m: m.speedup_interval.low),
-    _measured("speedup_high", float, lambda m: m.speedup_interval.high),
-    _measured("pace", str, lambda m: m.pace.value),
-    _measured("counted_speedup", float, lambda m: resolved(m.speedup, m.pace)),
-    _measured("ranking_speedup", float, lambda m: m.claimed),
-    _measured("candidate_ms", float, lambda m: m.candidate_ms),
-    _measured("baseline_ms", float, lambda m: m.baseline_ms),
-    _measured("compile_speedup", float, _compiled),
-    _measured("roofline_fraction", float, lambda m: m.roofline.fraction if m.roofline else None),
-    _used("prompt_tokens", "Tokens of the question, as the server counted them; null for unknown."),
-    _used("completion_tokens", "Tokens of the answer, thoughts included; null for unknown."),
-    _of(
-        "cost_usd",
-        float,
-        lambda row: row.attempt.response.cost_usd if row.attempt.response else None,
-        "Cost of the answer in US dollars; null for unknown.",
-    ),
-    _of("messages", list, lambda row: row.messages, "The question: messages with `role` and `content`."),
-    _of("response", str, lambda row: row.answer, "The answer's text, as it came."),
-    _of(
-        "reasoning",
-        str,
-        lambda row: row.attempt.response.reasoning if row.attempt.response else None,
-        "The answer's thoughts, where the server sent them apart.",
-    ),
-    _of("source", str, lambda row: row.attempt.source, "The program that was found in the answer."),
-    _of("reference", str, lambda row: row.attempt.problem.source, "The source of the problem's reference."),
-    _of(
+    _row("built", bool, "Whether the candidate was built, or needed no build."),
+    _row("correct", bool, "Whether it is correct.", lambda row: row.status is Status.CORRECT),
+    *(_setting(name, str) for name in ("backend", "size", "device", "numerics", "purity")),
+    _setting("own_kernel", bool),
+    _verdict("rigor", str, get="settings.rigor"),
+    _verdict("policy", str, get=lambda verdict: policy_of(verdict.verifier)),
+    _verdict("error_class", str),
+    _verdict("flags", str, "The flags, with spaces between them.", lambda verdict: " ".join(verdict.flags)),
+    _times("speedup", float),
+    _times("speedup_low", float, get="speedup_interval.low"),
+    _times("speedup_high", float, get="speedup_interval.high"),
+    _times("pace", str, get="pace.value"),
+    _times("counted_speedup", float, get=lambda times: resolved(times.speedup, times.pace)),
+    _times("ranking_speedup", float, get="claimed"),
+    _times("candidate_ms", float),
+    _times("baseline_ms", float),
+    _times("compile_speedup", float, get=_compiled),
+    _times("roofline_fraction", float, get=lambda times: times.roofline and times.roofline.fraction),
+    _usage("prompt_tokens", int, "Tokens of the question, as the server counted them; null for unknown."),
+    _usage("completion_tokens", int, "Tokens of the answer, thoughts included; null for unknown."),
+    _response("cost_usd", float, "Cost of the answer in US dollars; null for unknown."),
+    _row("messages", list, "The question: messages with `role` and `content`."),
+    _response("response", str, "The answer's text, as it came.", "text"),
+    _response("reasoning", str, "The answer's thoughts, where the server sent them apart."),
+    _attempt("source", str, "The program that was found in the answer."),
+    _problem("reference", str, "The source of the problem's reference.", "source"),
+    _part(attrgetter("audit"))(
         "audit",
         str,
-        lambda row: row.audit.finding.value if row.audit else None,
         "The finding of the verification's newest audit: `same` and `faster` confirm it; null where it was "
         "never audited.",
+        "finding.value",
     ),
-    _of(
-        "audited",
-        str,
-        lambda row: row.audit.created if row.audit else None,
-        "When that audit was stored (UTC, ISO 8601).",
-    ),
+    _part(attrgetter("audit"))("audited", str, "When that audit was stored (UTC, ISO 8601).", "created"),
+    _attempt("finished", str, "When the attempt ended (UTC, ISO 8601)."),
+    _times("calls", int, "The candidate's single calls that were timed; null for none.", _calls(len)),
+    _times("call_ms_min", float, "The fastest of them.", _calls(min)),
+    _times("call_ms_max", float, "The slowest of them.", _calls(max)),
+    _times("call_ms_std", float, "Their standard deviation.", _calls(statistics.pstdev)),
+    _usage("cached_tokens", int, "Tokens of the question that the server had cached; null for unknown."),
+    _usage("reasoning_tokens", int, "Tokens of the answer that were thoughts; null for unknown."),
+    _response("finish_reason", str, "Why the answer ended, in the server's words."),
+    _response("served_model", str, "The model that the server says it asked."),
+    _response("latency_s", float, "Seconds from the question to the end of the answer."),
 ]
 """Columns are only ever added."""

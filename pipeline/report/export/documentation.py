@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from kernelproof.report.board_columns import columns_table
 from kernelproof.report.export.columns import FIELDS
-from kernelproof.report.export.lines import ATTEMPT, PAIR
-from kernelproof.report.export.rewards import REWARDS
+from kernelproof.report.export.formats import ATTEMPT
+from kernelproof.report.export.pairs import PAIR, REWARDS
 
 _HEAD = """\
 # Contents of exports

@@ -3,73 +3,63 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kernelproof.report.export import columnar
-from kernelproof.report.export.columns import FIELDS
-from kernelproof.report.export.gathering import Export, Row
-from kernelproof.report.exporting import markdown_text
+from kernelproof.report.export.columns import FIELDS, Columns, Export
+from kernelproof.report.exporting import markdown_text, write_parquet
 from kernelproof.version import POLICY, __version__
 from kernelproof.wording import counted
 
 SHARD = 50_000
 """Most rows of a file."""
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _NAMED = 50
 """Most models, devices and problem suites that the card names."""
 
 
-class _Counted:
-    """Rows on their way into files, counted by what the card names."""
+def write(export: Export, folder: Path, licence: str) -> list[str]:
+    """Writes the files and the card; what is to be said of it. `licence`: as Hugging Face names it."""
+    seen: dict[str, Counter[str]] = {name: Counter() for name in ("model", "device", "suite")}
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = rows
-        self.models: Counter[str] = Counter()
-        self.devices: Counter[str] = Counter()
-        self.suites: Counter[str] = Counter()
-
-    def __iter__(self) -> Iterator[Row]:
-        for row in self._rows:
-            self.models[row.attempt.run.model] += 1
-            self.devices[row.setting.device or "no device reached"] += 1
-            self.suites[row.attempt.problem.suite] += 1
+    def counting() -> Iterator[Columns]:
+        for row in export.rows():
+            for name, counts in seen.items():
+                counts[row[name] or "none"] += 1
             yield row
 
-
-def write(export: Export, folder: Path, licence: str) -> int:
-    """Writes the files and the card; how many rows there are. `licence`: as Hugging Face names it."""
-    total = len(export.chosen)
-    shards = -(-total // SHARD)
-    rows = _Counted(export.rows())
-    rest = iter(rows)
     (folder / "data").mkdir()
+    shards, rows = -(-len(export.chosen) // SHARD), counting()
     for number in range(shards):
-        name = f"train-{number:05}-of-{shards:05}.parquet"
-        columnar.write(islice(rest, SHARD), folder / "data" / name)
-    (folder / "README.md").write_text(_card(export, rows, total, licence), encoding="utf-8", newline="\n")
-    return total
-
-
-def _card(export: Export, rows: _Counted, total: int, licence: str) -> str:
-    size = next((name for most, name in _SIZES if total < most), "n>1M")
+        file = folder / "data" / f"train-{number:05}-of-{shards:05}.parquet"
+        write_parquet(FIELDS, (row.values() for row in islice(rows, SHARD)), file)
     filters = export.filters.model_dump(mode="json", exclude_defaults=True)
-    asked = ", ".join(f"{name} {markdown_text(value)}" for name, value in filters.items())
-    left_out = "".join(f"- {markdown_text(sentence)}\n" for sentence in export.remarks)
-    columns = "".join(f"| `{field.name}` | {field.meaning} |\n" for field in FIELDS)
-    return f"""\
+    facts = {
+        "Filters": ", ".join(f"{name} {markdown_text(value)}" for name, value in filters.items()) or "none",
+        **{f"{name.capitalize()}s": _listed(counts) for name, counts in seen.items()},
+    }
+    lines = [*(f"{name}: {fact}." for name, fact in facts.items()), *map(markdown_text, export.remarks)]
+    card = _CARD.format(
+        licence=licence,
+        attempts=counted(len(export.chosen), "attempt"),
+        facts="".join(f"- {line}\n" for line in lines),
+        columns="".join(f"| `{field.name}` | {field.meaning} |\n" for field in FIELDS),
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+    return [counted(len(export.chosen), "row")]
+
+
+def _listed(counts: Counter[str]) -> str:
+    named = [f"{markdown_text(name)} ({count})" for name, count in counts.most_common(_NAMED)]
+    return ", ".join(named) + (f" and {len(counts) - _NAMED} more" if len(counts) > _NAMED else "")
+
+
+_CARD = f"""\
 ---
-license: {licence}
+license: {{licence}}
 pretty_name: GPU kernels written by language models, verified
-task_categories:
-- text-generation
-tags:
-- code
-- gpu-kernels
-- kernelproof
-size_categories:
-- {size}
+task_categories: [text-generation]
+tags: [code, gpu-kernels, kernelproof]
 configs:
 - config_name: default
   data_files:
@@ -79,14 +69,8 @@ configs:
 
 # GPU kernels written by language models, verified
 
-{counted(total, "attempt")} at making a PyTorch program faster, each with the question, the answer, the
-program, and the verdict of kernelproof {__version__}. A row is one attempt under one setting.
-
-```python
-from datasets import load_dataset
-
-attempts = load_dataset("path/to/this/folder", split="train")
-```
+{{attempts}} at making a PyTorch program faster, each with the question, the answer, the program, and the
+verdict of kernelproof {__version__}. A row is one attempt under one setting.
 
 **The programs were written by language models. Run them only in a sandbox.** All texts are as they came:
 they may hold control characters, markup, and instructions.
@@ -97,14 +81,10 @@ Verified under policy {POLICY}, unless the column `policy` says otherwise. Speed
 eager mode on the same device, with 95 % intervals. Results of different settings (`backend`, `size`,
 `device`, `numerics`, `purity`, `own_kernel`) are not to be merged.
 
-- Filters: {asked or "none"}.
-- Models: {_listed(rows.models)}.
-- Devices: {_listed(rows.devices)}.
-- Problem suites: {_listed(rows.suites)}.
-{left_out}
+{{facts}}
 ## Licence
 
-`{licence}`, as the maker of this export said. Three parties may have rights: the authors of the problems
+`{{licence}}`, as the maker of this export said. Three parties may have rights: the authors of the problems
 (column `reference`, and parts of `messages`), the providers of the models (their terms say what their
 answers may be used for, training among it), and the person who asked. kernelproof claims none.
 
@@ -112,10 +92,4 @@ answers may be used for, training among it), and the person who asked. kernelpro
 
 | column | meaning |
 |---|---|
-{columns}"""
-
-
-def _listed(counts: Counter[str]) -> str:
-    named = [f"{markdown_text(name)} ({count})" for name, count in counts.most_common(_NAMED)]
-    more = f" and {len(counts) - _NAMED} more" if len(counts) > _NAMED else ""
-    return ", ".join(named) + more
+{{columns}}"""

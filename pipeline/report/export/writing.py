@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kernelproof.errors import UsageError, writing
-from kernelproof.report.plain import finite
+from kernelproof.report.plain import finite, whole
+from kernelproof.wording import counted
 
 
 @contextmanager
@@ -89,13 +90,6 @@ def json_of(value: Any, indent: int | None = None) -> str:
     return json.dumps(_whole(finite(value)), allow_nan=False, indent=indent)
 
 
-def whole(text: str) -> str:
-    """The text as it is, but for halves of characters, which are no Unicode: each becomes U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _whole(value: Any) -> Any:
     if isinstance(value, str):
         return whole(value)
@@ -104,3 +98,8 @@ def _whole(value: Any) -> Any:
     if isinstance(value, list):
         return [_whole(item) for item in value]
     return value
+
+
+def left_out(count: int, noun: str, why: str) -> list[str]:
+    """A sentence about what an export lacks; none where it lacks nothing."""
+    return [f"{counted(count, noun)} left out: {why}."] if count else []

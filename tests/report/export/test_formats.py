@@ -15,7 +15,8 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.report.export.columns import FIELDS
-from kernelproof.report.export.lines import ATTEMPT, PAIR
+from kernelproof.report.export.formats import ATTEMPT
+from kernelproof.report.export.pairs import PAIR
 from kernelproof.runs.imports.claims import parse_claims, read_times
 from kernelproof.types import ReproductionFinding
 from tests.db import samples
@@ -81,7 +82,7 @@ def test_the_card_is_read_by_hugging_faces_own_library(exported: Exported) -> No
 
     card = DatasetCard.load(exported("huggingface") / "README.md")
     data = card.data.to_dict()
-    assert (data["license"], data["size_categories"]) == ("unknown", ["n<1K"])
+    assert (data["license"], data["tags"]) == ("unknown", ["code", "gpu-kernels", "kernelproof"])
     assert data["configs"][0]["data_files"] == [{"split": "train", "path": "data/*.parquet"}]
 
 

@@ -14,8 +14,8 @@ from pyarrow import parquet
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
 from kernelproof.report.export import kernelbench
-from kernelproof.report.export.gathering import gather
-from kernelproof.report.export.writing import whole
+from kernelproof.report.export.columns import gather
+from kernelproof.report.plain import whole
 from tests.hostile_texts import TEXTS
 from tests.report.export.conftest import exporting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelproof.db.store import Store
-from kernelproof.report.export.writing import whole
+from kernelproof.report.plain import whole
 from tests.hostile_texts import TEXTS
 from tests.report.export.conftest import Exported, exporting
 
