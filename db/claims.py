@@ -14,9 +14,8 @@ from kernelproof.db.reported import Reported
 from kernelproof.db.scores.asking import selected
 from kernelproof.db.scores.boards import kernel, natural, setting_order
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Setting
 from kernelproof.db.scores.selecting import Selected
-from kernelproof.types import Flag, FrozenRecord, Interval, Pace, Status
+from kernelproof.types import Flag, FrozenRecord, Interval, Pace, Setting, Status
 from kernelproof.types.measurement import resolved
 
 

@@ -41,6 +41,7 @@ from kernelproof.types import (
 )
 from kernelproof.types.backend_name import STORED
 from kernelproof.types.explain import explain
+from kernelproof.types.setting import RULES
 
 
 def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
@@ -324,7 +325,7 @@ def _verification(judged: _Judged, texts: Library) -> Verification:
     own = _columns(
         row,
         *("id", "attempt_id", "kind", "environment_id", "sandbox_tier", "details_sha256"),
-        *("backend", "size", "numerics", "purity", "own_kernel", "rigor", "screening"),  # `settings` has them
+        *(*RULES, "rigor", "screening"),  # `settings` has them
         *("policy", "reused_from"),  # `verifier` has the policy
     )
     parts = {

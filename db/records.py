@@ -26,7 +26,6 @@ from kernelproof.types import (
     RunSettings,
     Usage,
     Verification,
-    VerifySettings,
 )
 from kernelproof.version import policy_of
 
@@ -44,7 +43,7 @@ def run_row(session: Session, settings: RunSettings) -> int:
         created=utc_now(),
         strategy=settings.strategy_name if settings.kind == "generate" else None,
         **columns,
-        **_rules(settings.verify),
+        **settings.verify.setting.rules,
     )
 
 
@@ -178,7 +177,7 @@ def verification_rows(
                 *("findings", "builds", "checks", "measurement"),
             }
         ),
-        **_rules(v.settings),
+        **v.settings.setting.rules,
     )
     number = insert(session, row)
     _add_evidence(session, number, v)
@@ -201,11 +200,6 @@ def alike(session: Session, verification_id: int) -> list[int]:
     v = models.Verification
     made = session.scalars(select(func.coalesce(v.reused_from, v.id)).where(v.id == verification_id)).one()
     return list(session.scalars(select(v.id).where((v.id == made) | (v.reused_from == made)).order_by(v.id)))
-
-
-def _rules(settings: VerifySettings) -> dict[str, Any]:
-    """What the leaderboard keeps apart, as columns of its own."""
-    return settings.model_dump(include={"backend", "size", "numerics", "purity", "own_kernel"})
 
 
 def _add_evidence(session: Session, verification_id: int, v: Verification) -> None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-SETTING = ("backend", "size", "device", "numerics", "purity", "own_kernel")
+from kernelproof.types.setting import MEANINGS
+
+SETTING = tuple(MEANINGS)
 _NO_JUDGEMENT = "('provider_error', 'plans', 'infrastructure_error', 'built_not_run')"
 _BEFORE_BUILT = (
     "('provider_error', 'plans', 'refused', 'filtered', 'truncated', 'empty', 'no_code', 'syntax_error', "
@@ -51,12 +53,7 @@ _COUNTING_COLUMNS = {
     "verification_id": "The row of `verifications`.",
     "attempt_id": "The attempt judged.",
     "status": "The verdict.",
-    "backend": "The backend's name.",
-    "size": "Size preset.",
-    "device": "The GPU's name, else the CPU's; NULL where no device was reached.",
-    "numerics": "`fp32` or `tf32`.",
-    "purity": "`any` or `own-compute`.",
-    "own_kernel": "False when no kernel of the candidate's own was required.",
+    **MEANINGS,
     "rigor": "`quick`, `standard` or `publish`.",
     "policy": "The policy by which it was judged.",
     "stale": "1 where `policy` is not the policy of the newest verification: such rows do not rank.",
@@ -71,8 +68,8 @@ _COUNTING = View(
     "the candidate go first, then those that are no screening, then the newest.",
     _COUNTING_COLUMNS,
     f"SELECT {_names('x', _COUNTING_COLUMNS)} FROM "
-    "(SELECT y.*, ROW_NUMBER() OVER (PARTITION BY y.attempt_id, y.backend, y.size, y.device, y.numerics, "
-    "y.purity, y.own_kernel ORDER BY y.stale, y.unjudged, y.screening, y.verification_id DESC) AS place FROM "
+    f"(SELECT y.*, ROW_NUMBER() OVER (PARTITION BY y.attempt_id, {_names('y', SETTING)} "
+    "ORDER BY y.stale, y.unjudged, y.screening, y.verification_id DESC) AS place FROM "
     "(SELECT v.id AS verification_id, v.attempt_id, v.status, v.backend, v.size, e.device_name AS device, "
     "v.numerics, v.purity, v.own_kernel, v.rigor, v.policy, v.error_class, v.flags, "
     f"CASE WHEN v.policy = {_CURRENT} THEN 0 ELSE 1 END AS stale, "
@@ -114,12 +111,8 @@ _FLAT = View(
         "turn": "Turn within the sample, from 1.",
         "created": "When the attempt began (UTC, ISO 8601).",
         "status": "How the attempt ended; NULL while it is in progress.",
-        "backend": "The backend's name.",
-        "size": "Size preset.",
+        **MEANINGS,
         "device": "The device; for attempts that reached none, that of most attempts of the run.",
-        "numerics": "`fp32` or `tf32`.",
-        "purity": "`any` or `own-compute`.",
-        "own_kernel": "False when no kernel of the candidate's own was required.",
         "rigor": "`quick`, `standard` or `publish`; NULL without a verification.",
         "policy": "The policy by which it was judged; NULL without a verification.",
         "stale": "1 where `policy` is not the current one: such rows are left out of the scores.",
@@ -144,8 +137,8 @@ _FLAT = View(
         "cost_usd": "US dollars of its paid answers, as far as known.",
     },
     "SELECT y.attempt_id, y.run_id, y.run, y.kind, y.model, y.template, y.strategy, y.problem_id, "
-    "y.problem_sha256, y.suite, y.level, y.problem, y.sample, y.turn, y.created, y.status, y.backend, "
-    "y.size, y.device, y.numerics, y.purity, y.own_kernel, y.rigor, y.policy, y.stale, y.judged, y.built, "
+    "y.problem_sha256, y.suite, y.level, y.problem, y.sample, y.turn, y.created, y.status, "
+    f"{_names('y', SETTING)}, y.rigor, y.policy, y.stale, y.judged, y.built, "
     "y.correct, y.error_class, y.flags, y.screening, y.verification_id, m.speedup, m.speedup_low, "
     "m.speedup_high, m.pace, "
     "CASE WHEN m.pace = 'unresolved' AND m.speedup > 1 THEN 1.0 ELSE m.speedup END AS counted_speedup, "
@@ -161,10 +154,9 @@ _FLAT = View(
     "CASE WHEN x.status = 'correct' THEN 1 ELSE 0 END AS correct FROM "
     "(SELECT a.id AS attempt_id, a.run_id, r.name AS run, r.kind, r.model, r.template, r.strategy, "
     "p.problem_id, p.sha256 AS problem_sha256, p.suite, p.level, p.name AS problem, a.sample, a.turn, "
-    "a.created, COALESCE(c.status, a.status) AS status, COALESCE(c.backend, r.backend) AS backend, "
-    "COALESCE(c.size, r.size) AS size, COALESCE(c.device, d.device) AS device, "
-    "COALESCE(c.numerics, r.numerics) AS numerics, COALESCE(c.purity, r.purity) AS purity, "
-    "COALESCE(c.own_kernel, r.own_kernel) AS own_kernel, c.rigor, c.policy, "
+    "a.created, COALESCE(c.status, a.status) AS status, "
+    + "".join(f"COALESCE(c.{n}, {'d' if n == 'device' else 'r'}.{n}) AS {n}, " for n in SETTING)
+    + "c.rigor, c.policy, "
     "COALESCE(c.stale, 0) AS stale, COALESCE(c.screening, 0) AS screening, c.error_class, c.flags, "
     "c.verification_id "
     "FROM attempts a JOIN runs r ON r.id = a.run_id JOIN problems p ON p.id = a.problem "

@@ -16,12 +16,11 @@ from kernelproof.db.scores.records import (
     Mean,
     ProblemScores,
     Rate,
-    Setting,
     Source,
 )
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, wilson
-from kernelproof.types import ErrorClass, Flag, Interval, Pace
+from kernelproof.types import ErrorClass, Flag, Interval, Pace, Setting
 
 SOURCES: tuple[Source, ...] = ("model", "file", "tuner")
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from kernelproof.db.scores.asking import selected
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.layout import Ints, Truths
-from kernelproof.db.scores.records import Setting
+from kernelproof.types import Setting
 
 
 class ChosenAttempt(NamedTuple):

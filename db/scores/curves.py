@@ -10,9 +10,9 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.groups import Groups, by_model
 from kernelproof.db.scores.layout import Floats, Ints, Truths, steps
 from kernelproof.db.scores.reading import Book
-from kernelproof.db.scores.records import Setting, Source
+from kernelproof.db.scores.records import Source
 from kernelproof.db.scores.selecting import Selected, select
-from kernelproof.types import FrozenRecord
+from kernelproof.types import FrozenRecord, Setting
 
 MOST_TURNS = 12
 """Points of a curve over turns."""

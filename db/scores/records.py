@@ -5,27 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from kernelproof.db.scores.filters import Filters
-from kernelproof.types import ErrorClass, Flag, FrozenRecord, Interval, Pace, Status
+from kernelproof.types import ErrorClass, Flag, FrozenRecord, Interval, Pace, Setting, Status
 
 ViewName = Literal["model", "problem", "kernel", "run", "template", "strategy"]
 Source = Literal["model", "file", "tuner"]
 """Answers of models and programs that somebody published; candidates given as files; a tuner's trials. They
 are never in one table."""
-
-
-class Setting(FrozenRecord):
-    """The facts that must be equal before two results are compared."""
-
-    backend: str
-    size: str
-    device: str | None
-    """None when no attempt of the run reached a device."""
-    numerics: str
-    """`fp32` or `tf32`."""
-    purity: str
-    """`any` or `own-compute`."""
-    own_kernel: bool
-    """False when no kernel of the candidate's own was required."""
 
 
 class Rate(FrozenRecord):

@@ -23,8 +23,7 @@ from kernelproof.db.scores.filters import (
 )
 from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, dense, distinct, starts, steps
 from kernelproof.db.scores.reading import Book
-from kernelproof.db.scores.records import Setting
-from kernelproof.types import Pace, Status
+from kernelproof.types import Pace, Setting, Status
 
 NO_JUDGEMENT = frozenset(status.value for status in Status if not status.counts_against_model)
 CORRECT = Status.CORRECT.value

@@ -17,10 +17,10 @@ from kernelproof.db.scores.records import (
     Leaderboard,
     Mean,
     Rate,
-    Setting,
     ViewName,
 )
-from kernelproof.types import Interval
+from kernelproof.types import Interval, Setting
+from kernelproof.types.setting import MEANINGS
 from kernelproof.wording import counted
 
 Cell = str | int | float | bool | None
@@ -70,22 +70,14 @@ def _of(name: str, kind: type, meaning: str, get: Callable[[Any], Any] | None = 
 
 
 def _setting(get: Callable[[Any], Setting]) -> list[Field]:
-    meanings = {
-        "backend": "The backend's name.",
-        "size": "Size preset.",
-        "device": "The GPU's name, else the CPU's; empty where no attempt reached one.",
-        "numerics": "`fp32` or `tf32`.",
-        "purity": "`any` or `own-compute`.",
-        "own_kernel": "False when no kernel of the candidate's own was required.",
-    }
     return [
         Field(
             name,
             bool if name == "own_kernel" else str,
-            meaning,
+            meaning.replace("NULL", "empty"),
             partial(_attribute, name, get),
         )
-        for name, meaning in meanings.items()
+        for name, meaning in MEANINGS.items()
     ]
 
 

@@ -7,12 +7,11 @@ from rich.text import Text
 
 from kernelproof.db.claims import ClaimedResult, Claims, ClaimTotals
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Setting
 from kernelproof.report.layout import between
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import Column, csv_text, fitting, setting_line
-from kernelproof.types import Status
+from kernelproof.types import Setting, Status
 from kernelproof.wording import counted
 
 COLUMNS = (

@@ -16,13 +16,12 @@ from kernelproof.db.scores.records import (
     Leaderboard,
     ProblemScores,
     Scores,
-    Setting,
     Source,
 )
 from kernelproof.report.layout import between, percents_between, ratio, share
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import Column, fitting, setting_line
-from kernelproof.types import Pace
+from kernelproof.types import Pace, Setting
 from kernelproof.wording import counted
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}

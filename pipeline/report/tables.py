@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kernelproof.db.scores.records import Setting
 from kernelproof.report.plain import clean
+from kernelproof.types import Setting
 
 NAME_WIDTH = 20
 """Characters of a name for which a narrow screen gives up spare columns."""

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from kernelproof.backends import BACKENDS
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Kernel, Setting, Source, ViewName
+from kernelproof.db.scores.records import Kernel, Source, ViewName
 from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
 from kernelproof.devices.discovery import device_for
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import UsageError
 from kernelproof.runs.reproduction import reproduce
-from kernelproof.types import Reproduction, VerifySettings
+from kernelproof.types import Reproduction, Setting, VerifySettings
 
 _BY_PROBLEM: tuple[ViewName, ...] = ("problem",)
 

@@ -158,7 +158,7 @@ class _Work:
             lambda: self._judge(stored, settings), limiter=self._verifications, abandon_on_cancel=True
         )
         status = judged.status
-        own = _same_rules(settings, stored.run.verify)
+        own = settings.setting == stored.run.verify.setting
         finish = self._store.finish_attempt if own else None
         if finish is not None:
             await in_thread(finish, attempt_id, status, self.leases.owner)
@@ -210,9 +210,3 @@ def _since(store: Store, run_ids: list[int], config: dict[str, Any]) -> str:
         if list(batch.runs) == run_ids and told == config:
             return str(began) if began and batch.ended != "done" else utc_now()
     return utc_now()
-
-
-def _same_rules(one: VerifySettings, other: VerifySettings) -> bool:
-    """Whether two settings answer the same question: what the leaderboard keeps apart is equal."""
-    names = ("backend", "size", "numerics", "purity", "own_kernel")
-    return all(getattr(one, name) == getattr(other, name) for name in names)

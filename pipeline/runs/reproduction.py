@@ -18,8 +18,6 @@ from kernelproof.version import policy_of
 DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof", "policy")
 """Environment fields that must agree before two times are compared; on a CPU also these:"""
 DECISIVE_CPU = ("cpu", "cores")
-DECISIVE_SETTINGS = ("backend", "size", "numerics", "purity", "own_kernel")
-"""Settings that decide what a result means; how long and how narrowly was measured is none of them."""
 OTHER_GPU, OTHER_BOARD = 0.05, 0.08
 """The allowed difference of two GPUs of one model, as a log-ratio, and of two whose boards have other part
 numbers or are not known. The intervals know one GPU only. An argmin was 1.255 and 1.194 times as fast as
@@ -109,9 +107,9 @@ def _changed(store: Store, stored: StoredAttempt, then: Verification) -> tuple[s
 
 def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
     """What a new verification says about an old one of the same candidate, with the reason."""
-    other = [name for name in DECISIVE_SETTINGS if _setting(then, name) != _setting(now, name)]
-    if other:
-        said = [f"{name} {_setting(then, name)} then, {_setting(now, name)} now" for name in other]
+    rules = [(name, was, getattr(now.settings, name)) for name, was in then.settings.setting.rules.items()]
+    said = [f"{name} {was} then, {other} now" for name, was, other in rules if was != other]
+    if said:
         return Finding.NOT_COMPARABLE, f"judged by other rules: {'; '.join(said)}"
     if now.status is not then.status:
         said_both = f"{then.status} then, {now.status} now: {now.reason}"
@@ -133,10 +131,6 @@ def compare(then: Verification, now: Verification) -> tuple[Finding, str]:
             f"correct both times, but the times are not compared: other {', '.join(changed)}",
         )
     return _compare_times(then.measurement, now.measurement, *_elsewhere(then, now))
-
-
-def _setting(verification: Verification, name: str) -> object:
-    return getattr(verification.settings, name)
 
 
 def _elsewhere(then: Verification, now: Verification) -> tuple[float, str]:

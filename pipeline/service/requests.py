@@ -20,16 +20,14 @@ from kernelproof.problems.reading import parse_problem
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, VerifySettings
 from kernelproof.types.explain import explain
+from kernelproof.types.setting import RULES
 from kernelproof.version import VERIFIER
 
 TEXT_BYTES = 1_000_000
 """Most characters of a candidate or a reference."""
 BATCH = 1024
 """Most evaluations in one request."""
-CHOSEN = (
-    *("backend", "size", "trials", "measure", "measure_seconds", "rigor", "target_half_width"),
-    *("numerics", "purity", "baselines", "own_kernel"),
-)
+CHOSEN = (*(*RULES, "trials", "measure", "measure_seconds", "rigor", "target_half_width", "baselines"),)
 """The settings that callers may choose. The others bound what a candidate may use, and are the operator's."""
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]

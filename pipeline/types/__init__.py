@@ -22,6 +22,7 @@ from kernelproof.types.problem import Problem, Signature
 from kernelproof.types.reproduction import Reproduction, ReproductionFinding
 from kernelproof.types.roofline import Ceilings, Roofline
 from kernelproof.types.run import AttemptKey, RunSettings
+from kernelproof.types.setting import Setting
 from kernelproof.types.status import Stage, Status
 from kernelproof.types.verification import (
     Determinism,
@@ -73,6 +74,7 @@ __all__ = [
     "Route",
     "RunSettings",
     "SandboxReport",
+    "Setting",
     "Severity",
     "Signature",
     "Stage",

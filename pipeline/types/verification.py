@@ -18,6 +18,7 @@ from kernelproof.types.environment import Environment
 from kernelproof.types.finding import Finding
 from kernelproof.types.kernels import Kernels
 from kernelproof.types.measurement import Measurement
+from kernelproof.types.setting import RULES, Setting
 from kernelproof.types.status import Status
 from kernelproof.wording import counted
 
@@ -92,6 +93,11 @@ class VerifySettings(FrozenRecord):
         return self.model_copy(
             update={"rigor": Rigor.QUICK, "measure_seconds": seconds, "baselines": (), "bar": bar}
         )
+
+    @property
+    def setting(self) -> Setting:
+        """The rules among them, without a device."""
+        return Setting.model_validate({name: getattr(self, name) for name in RULES})
 
     @property
     def most_seconds(self) -> float:
@@ -220,6 +226,12 @@ class Verification(FrozenRecord):
     """Version of kernelproof, and hash of the tolerance policy."""
     created: str
     """UTC, ISO 8601."""
+
+    @property
+    def setting(self) -> Setting:
+        """The rules by which it was judged, and its device."""
+        device = self.environment and self.environment.device_name
+        return self.settings.setting.model_copy(update={"device": device})
 
     @property
     def device_seconds(self) -> float:

@@ -15,14 +15,13 @@ from kernelproof.db.audits import Found
 from kernelproof.db.portions import portions
 from kernelproof.db.scores.choosing import Chosen
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Setting
 from kernelproof.db.sql_views import VIEWS
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification
 from kernelproof.errors import UsageError
 from kernelproof.report.board_columns import Field
 from kernelproof.report.leaderboard import nothing, remarks
-from kernelproof.types import Measurement, Stage, Status
+from kernelproof.types import Measurement, Setting, Stage, Status
 from kernelproof.types.measurement import resolved
 from kernelproof.version import policy_of
 
@@ -186,8 +185,7 @@ FIELDS = [
     ),
     _row("built", bool, "Whether the candidate was built, or needed no build."),
     _row("correct", bool, "Whether it is correct.", lambda row: row.status is Status.CORRECT),
-    *(_setting(name, str) for name in ("backend", "size", "device", "numerics", "purity")),
-    _setting("own_kernel", bool),
+    *(_setting(name, bool if name == "own_kernel" else str) for name in Setting.model_fields),
     _verdict("rigor", str, get="settings.rigor"),
     _verdict("policy", str, get=lambda verdict: policy_of(verdict.verifier)),
     _verdict("error_class", str),

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernelproof.db.scores.records import Setting
 from kernelproof.hashing import sha256_json
 from kernelproof.report.export.columns import Columns, Export
 from kernelproof.report.export.writing import json_of, open_text
+from kernelproof.types import Setting
 from kernelproof.types.exchange import FILTERED, LIMITED
 from kernelproof.version import POLICY, __version__
 from kernelproof.wording import counted

@@ -11,6 +11,7 @@ from typing import Any
 from kernelproof.errors import UsageError
 from kernelproof.report.export.columns import Columns, Export
 from kernelproof.report.export.writing import json_of, left_out
+from kernelproof.report.tables import setting_line
 from kernelproof.wording import counted
 
 
@@ -19,10 +20,7 @@ def write(export: Export, folder: Path) -> list[str]:
     kept in memory. Raises UsageError for several runs or settings: KernelBench numbers samples of one."""
     kinds = dict.fromkeys((each.run_id, each.setting) for each in export.chosen.deciding())
     if len(kinds) > 1:
-        named = [
-            f"run {run} ({s.backend}, {s.size}, {s.device or 'no device'}, {s.numerics}, {s.purity})"
-            for run, s in [*kinds][:5]
-        ]
+        named = [f"run {run} ({setting_line(setting)})" for run, setting in [*kinds][:5]]
         more = f" and {len(kinds) - 5} more" if len(kinds) > 5 else ""
         raise UsageError(
             f"KernelBench's files hold one run under one setting, and there are: {', '.join(named)}{more}; "

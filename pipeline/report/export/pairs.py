@@ -9,13 +9,13 @@ from typing import NamedTuple
 from kernelproof.choices import RewardName
 from kernelproof.report.export.columns import FIELDS, Columns, Export
 from kernelproof.report.export.writing import json_of, left_out, open_text
+from kernelproof.types import Setting
 from kernelproof.wording import counted
 
 SHARE_OF_CORRECT = 0.3
 KEPT = (
     *("attempt_id", "verification_id", "run", "model", "problem_id", "problem_sha256", "sample", "turn"),
-    *("status", "correct", "backend", "size", "device", "numerics", "purity", "own_kernel", "policy"),
-    *("speedup", "speedup_low", "speedup_high", "pace"),
+    *("status", "correct", *Setting.model_fields, "policy", "speedup", "speedup_low", "speedup_high", "pace"),
 )
 """Columns that a pair has as well."""
 PAIR = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelproof.choices import RunKind
-from kernelproof.db.scores.records import Setting, Source
+from kernelproof.db.scores.records import Source
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.report.leaderboard import title_of
@@ -28,16 +28,7 @@ class AttemptPage:
     @property
     def title(self) -> str:
         """The source of its program, and the setting under which it was judged."""
-        judged = self.verification
-        rules = judged.settings if judged else self.attempt.run.verify
-        setting = Setting(
-            backend=rules.backend,
-            size=rules.size,
-            device=judged.environment.device_name if judged and judged.environment else None,
-            numerics=rules.numerics,
-            purity=rules.purity,
-            own_kernel=rules.own_kernel,
-        )
+        setting = (self.verification or self.attempt.run.verify).setting
         return title_of((_SOURCES.get(self.attempt.run.kind, "model"), setting))
 
 

@@ -134,7 +134,7 @@ def test_kernelbench_writes_what_import_reads(exported: Exported) -> None:
 
 
 def test_kernelbench_holds_one_run_under_one_setting(exported: Exported, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"run 1 \(cpp, small, Test CPU, fp32, any\), run 2"):
+    with pytest.raises(UsageError, match=r"run 1 \(cpp · small size · Test CPU\), run 2"):
         exported("kernelbench")
     assert list(tmp_path.iterdir()) == []
 
