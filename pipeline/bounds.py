@@ -126,8 +126,6 @@ WORKER_PLACES = Bounds(0, 10_000)
 WORKERS = Bounds(0, 10_000)
 CPUS = Bounds(1, 10_000)
 """For each worker."""
-JOB_MINUTES = Bounds(1, 525_600)
-"""Of a job in a cluster."""
 
 FIELDS = {
     "temperature": TEMPERATURE,

@@ -1,29 +1,24 @@
-"""The options of `kernelproof workers` that start workers elsewhere than in the command's own process."""
+"""The options of `kernelproof workers` that start workers in a cluster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.bounds import CPUS, JOB_MINUTES, WORKERS
+from kernelproof.bounds import CPUS, WORKERS
 from kernelproof.cli.options import nonempty_text, number, refuse_several
 
 if TYPE_CHECKING:
-    from kernelproof.service.launchers.model import Wanted
-    from kernelproof.service.launchers.operating import Action, Kind
-    from kernelproof.workspace import Workspace
+    from kernelproof.service.launchers.model import Launcher, WorkerCommand
 
 
 @dataclass(frozen=True)
 class LauncherOptions:
     """Where workers are started, and how many."""
 
-    local: Annotated[
-        bool,
-        typer.Option("--local", help="Keep a builder, and a judge for each GPU, running on this machine."),
-    ] = False
     ray: Annotated[
         str | None,
         typer.Option(
@@ -33,29 +28,16 @@ class LauncherOptions:
         ),
     ] = None
     slurm: Annotated[bool, typer.Option("--slurm", help="Submit workers as jobs of Slurm.")] = False
-    status: Annotated[
-        bool, typer.Option("--status", help="With one of these three: say how their workers stand.")
-    ] = False
-    stop: Annotated[bool, typer.Option("--stop", help="With one of these three: end their workers.")] = False
+    status: Annotated[bool, typer.Option("--status", help="Say how the cluster's workers stand.")] = False
+    stop: Annotated[bool, typer.Option("--stop", help="End the cluster's workers.")] = False
     judges: Annotated[
         int | None, number(WORKERS, "Workers that judge [default: one for each GPU; Slurm: one].")
     ] = None
     builders: Annotated[
-        int | None,
-        number(
-            WORKERS,
-            "Workers that only build; 0: judges build, too [default: 1; Ray: one for each node].",
-        ),
+        int | None, number(WORKERS, "Workers that only build; 0: judges build, too [default: 0].")
     ] = None
     cpus: Annotated[
-        int | None, number(CPUS, "CPUs to ask Ray or Slurm for, for each worker [default: 1].")
-    ] = None
-    partition: Annotated[
-        str | None, typer.Option(parser=nonempty_text, help="Slurm's partition [default: Slurm's own].")
-    ] = None
-    minutes: Annotated[
-        int | None,
-        number(JOB_MINUTES, "Longest time of a job of Slurm; then it is queued again [default: 240]."),
+        int | None, number(CPUS, "CPUs to ask the cluster for, for each worker [default: 1].")
     ] = None
 
     @property
@@ -63,41 +45,49 @@ class LauncherOptions:
         """Whether any of these options is given. Raises UsageError for those that do not fit together."""
         from kernelproof.errors import UsageError
 
-        places = [f"--{name}" for name in ("local", "ray", "slurm") if getattr(self, name)]
-        refuse_several(places)
+        clusters = [f"--{name}" for name in ("ray", "slurm") if getattr(self, name)]
+        refuse_several(clusters)
         refuse_several([f"--{name}" for name in ("status", "stop") if getattr(self, name)])
-        given = [name for name in ("status", "stop") if getattr(self, name)]
-        numbers = ("judges", "builders", "cpus", "partition", "minutes")
-        given += [name for name in numbers if getattr(self, name) is not None]
-        if given and not places:
-            raise UsageError(f"--{given[0]} belongs to --local, --ray or --slurm; give one of them")
-        unfit = {"cpus": self.local, "partition": not self.slurm, "minutes": not self.slurm}
-        for name in given:
-            if unfit.get(name):
-                raise UsageError(f"--{name} is not for {places[0]}; leave it out")
-        return bool(places)
+        for name in ("status", "stop", "judges", "builders", "cpus"):
+            value = getattr(self, name)
+            if not clusters and value is not None and value is not False:
+                raise UsageError(f"--{name} belongs to --ray or --slurm; give one of them")
+        return bool(clusters)
 
-    def launch(self, place: Workspace, *, places: int, unsafe: bool, artefacts: str | None = None) -> None:
-        """Does what is asked. Raises UsageError, MachineError."""
-        from kernelproof.service.launchers.operating import launcher, operate
+    def launch(self, command: WorkerCommand) -> None:
+        """Starts workers, says how they stand, or ends them. Raises UsageError, MachineError."""
+        from kernelproof.report.plain import say
+        from kernelproof.wording import counted
 
-        wanted = self._wanted(place, places, unsafe, artefacts)
-        kind: Kind = "local" if self.local else "slurm" if self.slurm else "ray"
-        action: Action = "status" if self.status else "stop" if self.stop else "start"
-        operate(launcher(kind, wanted, self.ray or "auto"), action)
+        launcher = self._launcher(command)
+        standing = launcher.status()
+        if self.stop:
+            launcher.stop()
+            say(f"ended {counted(len(standing), 'worker')}: {', '.join(standing)}".removesuffix(": "))
+            return
+        if not self.status:
+            judges = launcher.judges if self.judges is None else self.judges
+            for name, role in command.roles(judges, self.builders or 0).items():
+                if name not in standing:
+                    launcher.start(name, role)
+            standing = launcher.status()
+        for name, words in standing.items():
+            say(f"{name:<12} {words}")
+        if not standing:
+            say("no workers run here")
 
-    def _wanted(self, place: Workspace, places: int, unsafe: bool, artefacts: str | None) -> Wanted:
-        from kernelproof.service.artefact_places import artefacts_place
-        from kernelproof.service.launchers.model import Wanted
+    def _launcher(self, command: WorkerCommand) -> Launcher:
+        from kernelproof.errors import UsageError
 
-        return Wanted(
-            place=place,
-            builders=self.builders,
-            judges=self.judges,
-            places=places,
-            artefacts=artefacts_place(artefacts) if artefacts is not None else None,
-            unsafe=unsafe,
-            cpus=self.cpus or 1,
-            partition=self.partition,
-            minutes=self.minutes,
-        )
+        if isinstance(command.place.database, Path):
+            raise UsageError(
+                f"workers of other machines do not reach {command.place.database}: give a database on a "
+                "server, --db postgresql+psycopg://USER@HOST/NAME"
+            )
+        if self.slurm:
+            from kernelproof.service.launchers.slurm import Slurm
+
+            return Slurm(command)
+        from kernelproof.service.launchers.ray import Ray
+
+        return Ray(command, self.ray or "auto")

@@ -112,18 +112,21 @@ def workers(
 ) -> None:
     """Build and judge the queue of the evaluation service, until it is interrupted.
 
-    With --local, --ray or --slurm: start workers there.
+    With --ray or --slurm: start workers there, and end.
     """
-    if launcher.asked:
-        launcher.launch(storage.opened(), places=places, unsafe=unsafe, artefacts=artefacts)
-        return
+    from kernelproof.service.artefact_places import artefacts_place
+    from kernelproof.service.launchers.model import WorkerCommand
     from kernelproof.service.serving import work
 
-    work(
-        storage.opened(),
-        places,
-        role=role,
-        artefacts=artefacts,
+    asked = launcher.asked
+    command = WorkerCommand(
+        place=storage.opened(),
+        places=places,
+        artefacts=artefacts_place(artefacts) if artefacts is not None else None,
         unsafe=unsafe,
-        until_input_ends=until_input_ends,
+        cpus=launcher.cpus or 1,
     )
+    if asked:
+        launcher.launch(command)
+    else:
+        work(command, role=role, until_input_ends=until_input_ends)

@@ -9,8 +9,8 @@ from kernelproof.choices import Role
 from kernelproof.devices.discovery import VISIBLE, Gpu, gpus
 from kernelproof.report.plain import say
 from kernelproof.runs.stream import places as usual_places
-from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
-from kernelproof.service.launchers.model import Wanted
+from kernelproof.service.keeping import Keeper
+from kernelproof.service.launchers.model import WorkerCommand
 
 
 def judged_gpus() -> tuple[Gpu, ...]:
@@ -22,17 +22,17 @@ def judged_gpus() -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in gpus() if gpu.name == gpus()[0].name)
 
 
-def keep_judges(wanted: Wanted, role: Role, stop: threading.Event) -> None:
+def keep_judges(command: WorkerCommand, role: Role, stop: threading.Event) -> None:
     """Keeps a judge running for each GPU until `stop` is set; then all of them end.
 
-    `wanted.places`: of each; where they are 0, those that build as well share what the machine's cores serve.
+    `command.places`: of each; where they are 0, those that build as well share what the cores serve.
     """
     judged = judged_gpus()
-    if role is Role.ALL and not wanted.places:
-        wanted = replace(wanted, places=max(2, usual_places() // len(judged)))
-    options, environment = options_of(wanted, role), environment_of(wanted)
+    if role is Role.ALL and not command.places:
+        command = replace(command, places=max(2, usual_places() // len(judged)))
+    options, environment = command.options(role), command.environment
     keepers = [
-        Keeper(Child(f"judge-{number}", options, environment | {VISIBLE: gpu.uuid}), gpu.uuid)
+        Keeper(f"judge-{number}", options, environment | {VISIBLE: gpu.uuid})
         for number, gpu in enumerate(judged)
     ]
     try:

@@ -26,8 +26,8 @@ from kernelproof.service.builder import Building, buildable
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.held_gpu import HeldGpu
 from kernelproof.service.judging import judged_gpus, keep_judges
-from kernelproof.service.launchers.keeping import Child, Keeper, environment_of, options_of
-from kernelproof.service.launchers.model import Wanted
+from kernelproof.service.keeping import Keeper
+from kernelproof.service.launchers.model import WorkerCommand
 from kernelproof.service.worker import Judging, backends_here
 from kernelproof.types import VerifySettings
 from kernelproof.wording import counted
@@ -101,21 +101,13 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
                 server.run(sockets=[listening])
 
 
-def work(
-    place: Workspace,
-    places: int,
-    *,
-    role: Role = Role.ALL,
-    artefacts: str | None = None,
-    unsafe: bool,
-    until_input_ends: bool = False,
-) -> None:
+def work(command: WorkerCommand, *, role: Role = Role.ALL, until_input_ends: bool = False) -> None:
     """Is a worker, builder or judge until SIGINT or SIGTERM; on a machine with several GPUs, keeps one for
     each. Raises UsageError, MachineError, StoreError.
 
-    `artefacts`: where builders publish. `until_input_ends`: also until standard input ends, as it does when
-    the process that started it is gone.
+    `until_input_ends`: also until standard input ends, as it does when the process that started it is gone.
     """
+    place, artefacts = command.place, command.artefacts
     if artefacts is None and role is not Role.ALL:
         raise UsageError(
             f"--role {role} needs --artefacts: a directory that builders and judges share, or an address "
@@ -127,20 +119,17 @@ def work(
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    # Slurm tells every process of a job by this signal that its time ends; the job's own process answers it.
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     if role is not Role.BUILD and len(judged_gpus()) > 1:
         open_store(place.database).close()  # its trouble is told once
-        wanted = Wanted(place, places=places, artefacts=artefacts, unsafe=unsafe)
-        keep_judges(wanted, role, stop)
+        keep_judges(command, role, stop)
         return
     with open_store(place.database) as store:
         held_gpu = HeldGpu(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
         try:
             while not stop.is_set() and (held_gpu is None or held_gpu.enter(stop, say)):
-                with Engine(unsafe=unsafe, many=True) as engine:
+                with Engine(unsafe=command.unsafe, many=True) as engine:
                     task = _task(role, store, engine, published, stop, held_gpu)
-                    _daemon(task, store, places, stop, held_gpu).run()
+                    _daemon(task, store, command.places, stop, held_gpu).run()
         finally:
             if held_gpu is not None:
                 held_gpu.leave()
@@ -195,8 +184,8 @@ def _stop_with_input(stop: threading.Event) -> None:
 @contextmanager
 def _workers(serving: Serving) -> Iterator[None]:
     """A worker as a child process, started again when it ends before the block does."""
-    wanted = Wanted(serving.place, unsafe=serving.settings.unsafe)
-    keeper = Keeper(Child("the worker", options_of(wanted, Role.ALL), environment_of(wanted)))
+    command = WorkerCommand(serving.place, unsafe=serving.settings.unsafe)
+    keeper = Keeper("the worker", command.options(Role.ALL), command.environment)
     keeper.start()
     try:
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -166,6 +168,17 @@ def test_a_machine_with_two_gpus_has_a_judge_for_each(program: Program, gpus: Fa
             assert workers.returncode == 0
         assert program.left_after(30.0) == {}
         assert [state(program, uuid) for uuid in (A, B)] == ["free", "free"]
+
+
+def test_a_judge_that_is_killed_is_started_again(program: Program, gpus: FakeGpus) -> None:
+    workers = replace(program, extra=gpus.environment()).start("workers")
+    with ended(workers):
+        assert line(workers).startswith("a judge for each of ")
+        until(lambda: [state(program, uuid) for uuid in (A, B)] == ["held", "held"])
+        before = {uuid: gpu.owner or "" for uuid, gpu in known(program).items()}
+        os.kill(int(before[A].split(":")[1]), signal.SIGKILL)
+        until(lambda: known(program)[A].owner not in (None, before[A]) and state(program) == "held")
+        assert known(program)[B].owner == before[B]
 
 
 def stranger_on(service: Running, gpus: FakeGpus, pid: int, *ours: int) -> None:

@@ -1,25 +1,21 @@
-"""Launchers as a person uses them: real workers on this machine, in a Ray cluster, under Slurm."""
+"""The commands of launchers, and what workers elsewhere are told."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from kernelproof.choices import Role
-from kernelproof.client import Candidate, Client
+from kernelproof.errors import UsageError
 from kernelproof.service.artefact_places import artefacts_place
-from kernelproof.service.launchers.keeping import environment_of, options_of
-from kernelproof.service.launchers.model import Wanted
+from kernelproof.service.launchers.model import WorkerCommand
 from kernelproof.workspace import open_workspace
-from tests.cli import material
 from tests.cli.program import Program
-from tests.service.conftest import NO_PROGRAM, serving
 
 PATIENCE_S = 180.0
 """For what takes seconds on an idle machine."""
@@ -51,11 +47,10 @@ def process_of(words: list[str]) -> int | None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--local", "--slurm"), "--local and --slurm exclude each other"),
-        (("--local", "--status", "--stop"), "--status and --stop exclude each other"),
-        (("--status",), "--status belongs to --local, --ray or --slurm"),
-        (("--local", "--minutes", "5"), "--minutes is not for --local"),
-        (("--local", "--judges", "0", "--builders", "0"), "starts nothing"),
+        (("--ray", "auto", "--slurm"), "--ray and --slurm exclude each other"),
+        (("--slurm", "--status", "--stop"), "--status and --stop exclude each other"),
+        (("--status",), "--status belongs to --ray or --slurm"),
+        (("--judges", "0"), "--judges belongs to --ray or --slurm"),
         (("--ray", "auto"), "give a database on a server"),
         (("--slurm", "--status"), "give a database on a server"),
     ],
@@ -65,67 +60,25 @@ def test_mistakes_are_told_in_a_line(program: Program, words: tuple[str, ...], m
     assert message in said and said.count("\n") == 1
 
 
-@pytest.mark.ci
-def test_workers_of_this_machine_are_kept_running(program: Program, suite: Path) -> None:
-    keeping = program.start("workers", "--local", "--judges", 2, "--builders", 0)
-    try:
-        until(lambda: all(map(process_of, standing(program, "--local").values() or [[""]])), "no worker")
-        before = {name: process_of(words) for name, words in standing(program, "--local").items()}
-        assert sorted(before) == ["judge-0", "judge-1"]
-        again = program.run("workers", "--local", code=3).stderr
-        assert "workers of this workspace are running" in again
-        victim = before["judge-0"]
-        assert victim is not None
-        psutil.Process(victim).kill()
-
-        def restarted() -> bool:
-            now = process_of(standing(program, "--local")["judge-0"])
-            return now is not None and now != victim
-
-        until(restarted, "the worker that was killed is not started again")
-        assert "exit code -9, end 1" in " ".join(standing(program, "--local")["judge-0"])
-        with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
-            found = client.evaluate_many([Candidate(f"{NO_PROGRAM} {n}", "relu") for n in range(6)])
-        assert [each.status for each in found] == ["no_code"] * 6
-        assert "ended 2 workers: judge-0, judge-1" in program.run("workers", "--local", "--stop").stdout
-        assert keeping.wait(30) == 0
-    finally:
-        end(keeping)
-    assert standing(program, "--local") == {}
-    assert "no workers run here" in program.run("workers", "--local", "--stop").stdout
-    assert program.left_after() == {}
-
-
-@pytest.mark.ci
-def test_workers_end_with_a_launcher_that_is_killed(program: Program, suite: Path) -> None:
-    keeping = program.start("workers", "--local")
-    try:
-        until(lambda: all(map(process_of, standing(program, "--local").values() or [[""]])), "no worker")
-        assert sorted(standing(program, "--local")) == ["builder-0", "judge-0"]
-        with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
-            assert client.evaluate(Candidate(material.wrong(), "relu")).status == "wrong_output"
-    finally:
-        end(keeping)
-    assert standing(program, "--local") == {}
-    assert program.left_after(60) == {}
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """Kills a launcher that is still there."""
-    if process.poll() is None:
-        process.kill()
-    process.communicate(timeout=60)
-
-
 def test_workers_elsewhere_learn_where_artefacts_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
     monkeypatch.chdir(tmp_path)
     place = open_workspace(tmp_path, None)
     for artefacts in ("s3://builds/folder", "simplecache::s3://builds/folder"):
-        wanted = Wanted(place, artefacts=artefacts_place(artefacts))
-        assert options_of(wanted, Role.BUILD)[-2:] == ["--artefacts", artefacts]
-        assert environment_of(wanted)["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9000"
+        command = WorkerCommand(place, artefacts=artefacts_place(artefacts))
+        assert command.options(Role.BUILD) == ["--role", "build", "--artefacts", artefacts]
+        assert command.environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9000"
     for artefacts in ("builds", f"file://{tmp_path}/builds"):
-        wanted = Wanted(place, artefacts=artefacts_place(artefacts))
-        assert options_of(wanted, Role.BUILD)[-2:] == ["--artefacts", str(tmp_path / "builds")]
-        assert "AWS_ENDPOINT_URL" not in environment_of(wanted)
+        command = WorkerCommand(place, artefacts=artefacts_place(artefacts))
+        assert command.options(Role.JUDGE)[-2:] == ["--artefacts", str(tmp_path / "builds")]
+        assert "AWS_ENDPOINT_URL" not in command.environment
+
+
+def test_builders_and_judges_have_to_meet(tmp_path: Path) -> None:
+    alone = WorkerCommand(open_workspace(tmp_path, None))
+    assert alone.roles(1, 0) == {"judge-0": Role.ALL}
+    for judges, builders, message in ((1, 1, "builders need --artefacts"), (0, 0, "starts nothing")):
+        with pytest.raises(UsageError, match=message):
+            alone.roles(judges, builders)
+    shared = replace(alone, artefacts=str(tmp_path))
+    assert shared.roles(1, 1) == {"builder-0": Role.BUILD, "judge-0": Role.JUDGE}

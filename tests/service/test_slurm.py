@@ -22,7 +22,6 @@ from tests.service.test_launchers import standing, until
 @pytest.fixture
 def shared(program: Program, postgres: PostgresServer) -> Iterator[Program]:
     """The program with a database that other machines reach, on a machine that submits jobs."""
-    pytest.importorskip("submitit", reason="make test installs submitit")
     with slurm() as environment:
         url = postgres.loopback(postgres.made()).url
         yield replace(program, extra={**environment, "KERNELPROOF_DB": url})
@@ -45,7 +44,7 @@ def job_of(program: Program) -> str | None:
 @pytest.mark.ci
 @pytest.mark.timeout(900)
 def test_a_job_is_submitted_queued_again_and_cancelled(shared: Program, suite: Path) -> None:
-    started = ("--slurm", "--judges", 1, "--builders", 0, "--minutes", 30)
+    started = ("--slurm", "--judges", 1)
     shared.run("workers", *started)
     try:
         until(lambda: job_of(shared), f"the job does not run: {standing(shared, '--slurm')}")
@@ -56,7 +55,7 @@ def test_a_job_is_submitted_queued_again_and_cancelled(shared: Program, suite: P
         with serving(shared, suite, "--no-worker") as service, Client(service.url) as client:
             found = client.evaluate_many([Candidate(f"{NO_PROGRAM} {n}", "relu") for n in range(4)])
             assert [each.status for each in found] == ["no_code"] * 4
-            said(shared, "scancel", "--signal=USR2", job)  # as before its time ends
+            said(shared, "scancel", "--batch", "--signal=USR2", job)  # as before its time ends
             until(lambda: "Restarts=1" in said(shared, "scontrol", "show", "job", job), "not queued again")
             until(lambda: "PENDING" in said(shared, "scontrol", "show", "job", job), "it does not end")
             # A start in the second of its end is refused. By itself Slurm waits two minutes.

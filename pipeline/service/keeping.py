@@ -1,0 +1,102 @@
+"""A worker as a child process that is started again whenever it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PATIENCE_S = 10.0
+"""A worker that is told to end has so long before it is killed."""
+PAUSE_S, PAUSES_S = 1.0, 60.0
+"""Between a worker's unexpected end and the start of another one, at first; it doubles up to the second."""
+_LOOK_S = 0.2
+
+
+class Keeper:
+    """Keeps one worker running, from `start` to `end`."""
+
+    def __init__(self, name: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
+        """`options`: of `kernelproof workers`. `environment`: beside that of this process. It may hold the
+        database's password, so it is never on a command line."""
+        self._name, self._options, self._environment = name, options, environment
+        self._over = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failure = self._last = ""
+        self._thread = threading.Thread(target=self._keep, name=f"keeper of {name}")
+
+    def start(self) -> None:
+        """Starts the worker, and starts it again when it ends."""
+        self._thread.start()
+
+    def tell(self) -> None:
+        """Has the worker end, without waiting for it."""
+        self._over.set()
+
+    def end(self) -> None:
+        """Ends the worker: in order, and after PATIENCE_S by force."""
+        self.tell()
+        self._thread.join()
+
+    @property
+    def status(self) -> str:
+        """`running` with the process, or `waiting` with the last failure."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            return f"running  process {process.pid}"
+        return f"waiting  {self._failure}"
+
+    def _keep(self) -> None:
+        pause = PAUSE_S
+        while not self._over.is_set():
+            began = time.monotonic()
+            process = self._process = self._started()
+            reader = threading.Thread(target=self._pass_on, args=(process,), daemon=True)
+            reader.start()
+            while process.poll() is None and not self._over.wait(_LOOK_S):
+                pass
+            if self._over.is_set():
+                _end(process)
+                break
+            reader.join(PAUSE_S)
+            self._failure = f"it ended with {process.returncode}: {self._last}"
+            pause = PAUSE_S if time.monotonic() - began > PAUSES_S else min(PAUSES_S, pause * 2)
+            again = f"kernelproof: {self._name} ended with {process.returncode}; it starts again"
+            print(again, file=sys.stderr, flush=True)
+            self._over.wait(pause)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """A process that ends when its standard input ends, as it does when this process is gone."""
+        source = str(Path(__file__).parents[3])  # the copy that runs here: an actor of Ray has others
+        paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+        return subprocess.Popen(
+            [sys.executable, "-m", "kernelproof", "workers", "--until-input-ends", *self._options],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self._environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C reaches this process alone, which ends the worker in order
+        )
+
+    def _pass_on(self, process: subprocess.Popen[bytes]) -> None:
+        """Hands on the complaints of a worker, and remembers the last line."""
+        assert process.stderr is not None
+        for line in process.stderr:
+            text = line.decode(errors="replace").rstrip()
+            self._last = text or self._last
+            print(text, file=sys.stderr, flush=True)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a worker in order; after PATIENCE_S by force, with what it started."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
