@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from kernelproof.db.counting import follow_policy, is_policy_followed
 from kernelproof.db.home import ACCESS, PATIENCE_S, SAY_S, Access, Home, Listener, NotFree, say_waiting
 from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import NothingStored, StoreError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # a question about scores needs none of them, and they take t
     from alembic.config import Config
     from sqlalchemy.orm import Session
 
-HEAD = "0016_unresolved_because"
+HEAD = "0017_current_policy"
 """The newest migration: what this program reads and writes."""
 
 _MIGRATING = threading.Lock()  # alembic's context is one for the process
@@ -144,6 +145,8 @@ class Database:
         with self._home.explained():
             self._patiently(lambda: self._prepare_once(create))
             self._home.opened()
+        if not self.ask(is_policy_followed):
+            self.write_if_free(follow_policy)
 
     def _prepare_once(self, create: bool) -> None:
         with self._home.engine.connect() as connection:

@@ -51,9 +51,7 @@ VIEWS_INTRODUCTION = """\
 ## Views
 
 The views are for `sqlite3`, pandas, DuckDB, datasette and other programs that speak SQL. They follow
-[the rules of the leaderboard](../guide/leaderboard.md#attempts-that-count), with one difference. An attempt
-that reached no device counts on the device on which most attempts of its run were judged, even where other
-turns of its sample were judged on another device. The current policy is that of the newest verification. The
+[the rule of all readers](../rationale/counting.md); the current policy is that in `current_policy`. The
 views of scores need SQLite 3.35 or later with its mathematical functions. The `sqlite3` of Python and that
 of Debian have them.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, func, select, text
 from sqlalchemy.orm import Session, aliased
 
 from kernelproof.db import models
 from kernelproof.db.attempts import retracted
 from kernelproof.db.batches import is_alive
 from kernelproof.db.connection import Database
+from kernelproof.db.counting import order_in_sql
 from kernelproof.db.reported import Reported
 from kernelproof.db.retraction import Retraction
 from kernelproof.db.scores.filters import Filters, problem_passes, run_passes
@@ -26,7 +27,6 @@ _APPENDED = (
 """Tables whose new rows a page may show."""
 MOST_BATCHES = 20
 """Batches that a page shows, and whose processes are looked for: the newest."""
-_UNJUDGED = [status.value for status in Status if not status.counts_against_model]
 
 
 class State(NamedTuple):
@@ -138,11 +138,11 @@ def _passing(session: Session, filters: Filters) -> list[ColumnElement[bool]]:
 def _lines(asked: list[ColumnElement[bool]]) -> Select[Any]:
     """The columns of lines, of attempts that fulfil all conditions."""
     a, r, p, v, m = models.Attempt, models.Run, models.Problem, models.Verification, models.Measurement
-    w = aliased(v)
+    w = aliased(v, name="w")
     counting = (
         select(w.id)
         .where(w.attempt_id == a.id, w.kind != "reproduce", ~retracted(w.id))
-        .order_by(case((w.status.in_(_UNJUDGED), 1), else_=0), w.screening, w.id.desc())
+        .order_by(text(order_in_sql("w")))
         .limit(1)
         .scalar_subquery()
     )

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from kernelproof.db.counting import CURRENT_POLICY, NO_JUDGEMENT, order_in_sql, stale_in_sql
 from kernelproof.types.setting import MEANINGS
+from kernelproof.types.setting import RULES as _RULES
 
 SETTING = tuple(MEANINGS)
-_NO_JUDGEMENT = "('provider_error', 'plans', 'infrastructure_error', 'built_not_run')"
+_NO_JUDGEMENT = "(" + ", ".join(f"'{status}'" for status in sorted(NO_JUDGEMENT)) + ")"
 _BEFORE_BUILT = (
     "('provider_error', 'plans', 'refused', 'filtered', 'truncated', 'empty', 'no_code', 'syntax_error', "
     "'contract_error', 'policy_violation', 'build_error', 'build_timeout', 'infrastructure_error')"
@@ -23,10 +25,7 @@ _RETRACTED = (
     "EXISTS (SELECT 1 FROM retractions t WHERE t.verification_id = v.id AND NOT t.counts AND t.id = "
     "(SELECT MAX(u.id) FROM retractions u WHERE u.verification_id = v.id))"
 )
-_CURRENT = (
-    "(SELECT w.policy FROM verifications w WHERE w.policy IS NOT NULL AND w.kind <> 'reproduce' "
-    "ORDER BY w.id DESC LIMIT 1)"
-)
+_SAMPLE = ("run_id", "problem", "sample")
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,11 @@ class View:
         return f"CREATE VIEW {self.name} AS {self.query}"
 
 
+def _same(one: str, other: str, columns: Iterable[str]) -> str:
+    """The condition that some columns of two tables are equal."""
+    return " AND ".join(f"{one}.{column} = {other}.{column}" for column in columns)
+
+
 def _names(table: str, columns: Iterable[str]) -> str:
     return ", ".join(f"{table}.{column}" for column in columns)
 
@@ -56,38 +60,68 @@ _COUNTING_COLUMNS = {
     **MEANINGS,
     "rigor": "`quick`, `standard` or `publish`.",
     "policy": "The policy by which it was judged.",
-    "stale": "1 where `policy` is not the policy of the newest verification: such rows do not rank.",
+    "stale": "1 where `policy` is not the one in `current_policy`: such rows do not rank.",
     "screening": "1 for a search's quick look: its times do not count.",
     "error_class": "The arithmetic that the results could come from.",
     "flags": "The flags of a correct candidate, a JSON list.",
 }
-_COUNTING = View(
-    "counting_verifications",
-    "For each attempt and setting the verification that counts. Reproductions and retracted verifications "
-    "never count. Of the others, those under the current policy go first. Among equals, those that judged "
-    "the candidate go first, then those that are no screening, then the newest.",
-    _COUNTING_COLUMNS,
-    f"SELECT {_names('x', _COUNTING_COLUMNS)} FROM "
-    f"(SELECT y.*, ROW_NUMBER() OVER (PARTITION BY y.attempt_id, {_names('y', SETTING)} "
-    "ORDER BY y.stale, y.unjudged, y.screening, y.verification_id DESC) AS place FROM "
-    "(SELECT v.id AS verification_id, v.attempt_id, v.status, v.backend, v.size, e.device_name AS device, "
-    "v.numerics, v.purity, v.own_kernel, v.rigor, v.policy, v.error_class, v.flags, "
-    f"CASE WHEN v.policy = {_CURRENT} THEN 0 ELSE 1 END AS stale, "
-    "CASE WHEN v.screening THEN 1 ELSE 0 END AS screening, "
-    f"CASE WHEN v.status IN {_NO_JUDGEMENT} THEN 1 ELSE 0 END AS unjudged "
-    "FROM verifications v LEFT JOIN environments e ON e.id = v.environment_id "
-    f"WHERE v.kind <> 'reproduce' AND NOT {_RETRACTED}) AS y) AS x WHERE x.place = 1",
+_ELIGIBLE = View(
+    "eligible_verifications",
+    "The verifications that are neither reproductions nor retracted.",
+    {
+        **{name: meaning for name, meaning in _COUNTING_COLUMNS.items() if name != "device"},
+        "reached": "The GPU's name, else the CPU's; NULL where no device was reached.",
+        "run_id": "The attempt's run.",
+        "problem": "The row of `problems`.",
+        "sample": "Number of the attempt's sample.",
+        "place": "1 for the one that goes first among those of its attempt, 2 for the next ...",
+    },
+    "SELECT v.id AS verification_id, v.attempt_id, v.status, v.backend, v.size, v.numerics, v.purity, "
+    f"v.own_kernel, v.rigor, v.policy, {stale_in_sql('v', CURRENT_POLICY)} AS stale, "
+    "CASE WHEN v.screening THEN 1 ELSE 0 END AS screening, v.error_class, v.flags, "
+    "e.device_name AS reached, a.run_id, a.problem, a.sample, "
+    f"ROW_NUMBER() OVER (PARTITION BY v.attempt_id ORDER BY {order_in_sql('v', CURRENT_POLICY)}) AS place "
+    "FROM verifications v JOIN attempts a ON a.id = v.attempt_id "
+    "LEFT JOIN environments e ON e.id = v.environment_id "
+    f"WHERE v.kind <> 'reproduce' AND NOT {_RETRACTED}",
 )
 
 _DEVICES = View(
     "run_devices",
-    "For each run the device on which most of its attempts were judged. Attempts that reached no device "
-    "count there.",
+    "For each run the device on which most of its attempts were judged under the current policy.",
     {"run_id": "The run.", "device": "The GPU's name, else the CPU's."},
-    "SELECT x.run_id, x.device FROM (SELECT a.run_id, c.device, "
-    "ROW_NUMBER() OVER (PARTITION BY a.run_id ORDER BY COUNT(*) DESC, c.device) AS place "
-    "FROM counting_verifications c JOIN attempts a ON a.id = c.attempt_id WHERE c.device IS NOT NULL "
-    "GROUP BY a.run_id, c.device) AS x WHERE x.place = 1",
+    "SELECT x.run_id, x.device FROM (SELECT v.run_id, v.reached AS device, ROW_NUMBER() OVER "
+    "(PARTITION BY v.run_id ORDER BY COUNT(DISTINCT v.attempt_id) DESC, v.reached) AS place "
+    "FROM eligible_verifications v WHERE v.reached IS NOT NULL AND v.stale = 0 "
+    "GROUP BY v.run_id, v.reached) AS x WHERE x.place = 1",
+)
+
+_REACHED = View(
+    "sample_devices",
+    "For each sample and each set of rules the devices on which it was judged under the current policy.",
+    {
+        "run_id": "The run.",
+        "problem": "The row of `problems`.",
+        "sample": "Number of the sample.",
+        **{name: _COUNTING_COLUMNS[name] for name in _RULES},
+        "device": "The GPU's name, else the CPU's.",
+    },
+    f"SELECT DISTINCT {_names('v', (*_SAMPLE, *_RULES))}, v.reached AS device "
+    "FROM eligible_verifications v WHERE v.reached IS NOT NULL AND v.stale = 0",
+)
+
+_COUNTING = View(
+    "counting_verifications",
+    "For each attempt and setting the verification that counts. What reached no device counts on every "
+    "device on which its sample was judged, else on that of most attempts of its run. Among those of an "
+    "attempt and setting, verifications under the current policy go first, then those that judged the "
+    "candidate, then those that are no screening, then the newest.",
+    _COUNTING_COLUMNS,
+    f"SELECT {_names('x', _COUNTING_COLUMNS)} FROM (SELECT y.*, ROW_NUMBER() OVER "
+    f"(PARTITION BY y.attempt_id, {_names('y', _RULES)}, y.device ORDER BY y.place) AS first FROM "
+    "(SELECT v.*, COALESCE(v.reached, s.device, d.device) AS device FROM eligible_verifications v "
+    f"LEFT JOIN sample_devices s ON v.reached IS NULL AND {_same('v', 's', (*_SAMPLE, *_RULES))} "
+    "LEFT JOIN run_devices d ON d.run_id = v.run_id) AS y) AS x WHERE x.first = 1",
 )
 
 _FLAT = View(
@@ -112,7 +146,7 @@ _FLAT = View(
         "created": "When the attempt began (UTC, ISO 8601).",
         "status": "How the attempt ended; NULL while it is in progress.",
         **MEANINGS,
-        "device": "The device; for attempts that reached none, that of most attempts of the run.",
+        "device": "The device; for attempts that reached none, where the sample or the run was judged.",
         "rigor": "`quick`, `standard` or `publish`; NULL without a verification.",
         "policy": "The policy by which it was judged; NULL without a verification.",
         "stale": "1 where `policy` is not the current one: such rows are left out of the scores.",
@@ -154,13 +188,15 @@ _FLAT = View(
     "CASE WHEN x.status = 'correct' THEN 1 ELSE 0 END AS correct FROM "
     "(SELECT a.id AS attempt_id, a.run_id, r.name AS run, r.kind, r.model, r.template, r.strategy, "
     "p.problem_id, p.sha256 AS problem_sha256, p.suite, p.level, p.name AS problem, a.sample, a.turn, "
-    "a.created, COALESCE(c.status, a.status) AS status, "
-    + "".join(f"COALESCE(c.{n}, {'d' if n == 'device' else 'r'}.{n}) AS {n}, " for n in SETTING)
+    "a.created, COALESCE(c.status, a.status) AS status, COALESCE(c.device, s.device, d.device) AS device, "
+    + "".join(f"COALESCE(c.{n}, r.{n}) AS {n}, " for n in _RULES)
     + "c.rigor, c.policy, "
     "COALESCE(c.stale, 0) AS stale, COALESCE(c.screening, 0) AS screening, c.error_class, c.flags, "
     "c.verification_id "
     "FROM attempts a JOIN runs r ON r.id = a.run_id JOIN problems p ON p.id = a.problem "
     "LEFT JOIN counting_verifications c ON c.attempt_id = a.id "
+    "LEFT JOIN sample_devices s ON c.verification_id IS NULL AND s.run_id = a.run_id "
+    f"AND s.problem = a.problem AND s.sample = a.sample AND {_same('s', 'r', _RULES)} "
     "LEFT JOIN run_devices d ON d.run_id = a.run_id "
     "WHERE c.verification_id IS NOT NULL OR NOT EXISTS "
     "(SELECT 1 FROM verifications v WHERE v.attempt_id = a.id AND v.kind <> 'reproduce')) AS x) AS y "
@@ -177,13 +213,14 @@ _SAMPLES = View(
         **_FLAT.columns,
         "source": "`model` for answers and imported programs, `file` for candidates given as files.",
     },
-    f"SELECT {_names('x', _FLAT.columns)}, x.source FROM "
+    f"SELECT {_names('x', _FLAT.columns)}, x.source FROM (SELECT h.*, ROW_NUMBER() OVER "
+    f"(PARTITION BY {_SAMPLE_KEY}, {', '.join(SETTING)} ORDER BY h.correct DESC, "
+    "CASE WHEN h.ranking_speedup IS NULL THEN 0 ELSE h.ranking_speedup END DESC, h.turn DESC) AS place FROM "
+    f"(SELECT g.*, MAX(g.attempt_stale) OVER (PARTITION BY {_SAMPLE_KEY}) AS any_stale FROM "
     "(SELECT f.*, CASE WHEN f.kind = 'verify' THEN 'file' ELSE 'model' END AS source, "
-    f"MAX(f.stale) OVER (PARTITION BY {_SAMPLE_KEY}) AS any_stale, "
-    f"ROW_NUMBER() OVER (PARTITION BY {_SAMPLE_KEY}, {', '.join(SETTING)} ORDER BY f.correct DESC, "
-    "CASE WHEN f.ranking_speedup IS NULL THEN 0 ELSE f.ranking_speedup END DESC, f.turn DESC) AS place "
-    "FROM attempts_flat f WHERE f.kind <> 'tune' AND COALESCE(f.status, '') <> 'plans') AS x "
-    "WHERE x.place = 1 AND x.any_stale = 0 AND x.status IS NOT NULL",
+    "MIN(f.stale) OVER (PARTITION BY f.attempt_id) AS attempt_stale FROM attempts_flat f "
+    "WHERE f.kind <> 'tune' AND COALESCE(f.status, '') <> 'plans') AS g) AS h "
+    "WHERE h.any_stale = 0 AND h.stale = 0) AS x WHERE x.place = 1 AND x.status IS NOT NULL",
 )
 
 _BEST_COLUMNS = (
@@ -264,8 +301,10 @@ _MODEL = {"model": "The model's name; `file` for candidates given as files."}
 _STRATEGY = {"strategy": "The search strategy; NULL where no model was asked."}
 
 VIEWS = (
-    _COUNTING,
+    _ELIGIBLE,
     _DEVICES,
+    _REACHED,
+    _COUNTING,
     _FLAT,
     _SAMPLES,
     _BEST,

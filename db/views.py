@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
+from kernelproof.db.counting import Standing, standing
 from kernelproof.types import (
     AttemptKey,
     Extraction,
@@ -19,6 +20,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.types.reported import ReportedResult
+from kernelproof.version import policy_of
 
 VerificationKind = Literal["first", "again", "reproduce"]
 """`first` and `again` count for the leaderboard; `reproduce` checks a number and never does."""
@@ -192,9 +194,9 @@ class StoredAttempt(FrozenRecord):
 
     @property
     def verdict(self) -> StoredVerification | None:
-        """The verification that counts, as docs/guide/leaderboard.md defines it; None when there is none.
+        """The verification that counts by the rule of `kernelproof.db.counting`; None when there is none.
 
-        Of several settings, the newest one's; a screening counts where there is nothing else.
+        It is chosen among the verifications under all settings.
         """
         return _counting(self.verifications)
 
@@ -219,8 +221,9 @@ class StoredAttempt(FrozenRecord):
 
 def _counting(verifications: Iterable[StoredVerification]) -> StoredVerification | None:
     counting = [v for v in verifications if v.kind != "reproduce" and v.retracted is None]
-    judging = [v for v in counting if v.verification.status.counts_against_model]
-    chosen = judging or counting
-    confirmed = [v for v in chosen if v.verification.settings.bar is None]
-    newest = confirmed or chosen
-    return newest[-1] if newest else None
+    return max(counting, key=_standing, default=None)
+
+
+def _standing(stored: StoredVerification) -> Standing:
+    v = stored.verification
+    return standing(policy_of(v.verifier), v.status, v.settings.bar is not None, stored.id)

@@ -85,8 +85,8 @@ class Chosen:
 def chosen(connection: Connection, filters: Filters) -> Chosen:
     """The finished attempts that pass the filters."""
     turns = selected(connection, filters)
-    turns = turns.only(turns.facts.finished[turns.rows["facts"]])
     samples = turns.samples()
+    turns = turns.only(turns.facts.finished[turns.rows["facts"]])
     many = max(len(turns.settings), 1)
     key = turns.rows["attempt"].astype(np.int64) * many + turns.rule
     deciding = samples.rows["attempt"].astype(np.int64) * many + samples.rule

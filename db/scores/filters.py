@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pydantic import Field
 
 from kernelproof.choices import ErrorClass, Flag, Numerics, Purity, Rigor, RunKind
+from kernelproof.db import counting
 from kernelproof.types import FrozenRecord
-from kernelproof.version import POLICY
 
 ERROR_CLASSES = [found.value for found in ErrorClass]
 """Best first."""
@@ -51,8 +51,8 @@ class Filters(FrozenRecord):
     purity: Purity | None = None
     rigor: Rigor | None = None
     policy: str = CURRENT
-    """`current`: verifications under this program's policy; those of another are stale. `any`: all of them,
-    the newest of each attempt. Else one policy, as `kernelproof.version.POLICY` names it."""
+    """`current`: verifications under this program's policy; those of another are stale. `any`: all of them
+    alike. Else one policy, as `kernelproof.version.POLICY` names it."""
     without: tuple[Flag, ...] = ()
     """Correct candidates with one of these flags do not count as correct."""
     error_class: ErrorClass | None = None
@@ -140,4 +140,4 @@ def policy_passes(facts: Facts, filters: Filters) -> bool:
     """Whether a verification was made under the policy that is asked for. Without a verification: True."""
     if not facts.verified or filters.policy == ANY:
         return True
-    return facts.policy == (POLICY if filters.policy == CURRENT else filters.policy)
+    return facts.policy == (counting.POLICY if filters.policy == CURRENT else filters.policy)

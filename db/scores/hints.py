@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from kernelproof.db import counting
 from kernelproof.db.scores.boards import natural
 from kernelproof.db.scores.filters import (
     ANY,
@@ -19,7 +20,6 @@ from kernelproof.db.scores.filters import (
     run_passes,
 )
 from kernelproof.db.scores.reading import Book
-from kernelproof.version import POLICY
 
 MOST = 20
 """Values that are listed."""
@@ -49,7 +49,7 @@ def hints(filters: Filters, book: Book) -> tuple[str, ...]:
         lines.append(f"--{OPTIONS.get(name, name)} {value} {said}there are: {_listed(values)}")
     if filters.policy == CURRENT and _only_stale(book):
         there = _values("policy", runs, problems, book) or []
-        lines.append(f"--policy current is {POLICY}, and there are only: {_listed(there)}")
+        lines.append(f"--policy current is {counting.POLICY}, and there are only: {_listed(there)}")
     return tuple(lines)
 
 
@@ -57,7 +57,7 @@ def _only_stale(book: Book) -> bool:
     verified = [
         book.facts[code] for code in np.unique(book.rows["facts"]).tolist() if book.facts[code].verified
     ]
-    return bool(verified) and all(facts.policy != POLICY for facts in verified)
+    return bool(verified) and all(facts.policy != counting.POLICY for facts in verified)
 
 
 def _matches(

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kernelproof.db.counting import NO_JUDGEMENT, standing
 from kernelproof.db.scores.cells import RETRACTED
 from kernelproof.db.scores.filters import (
     ERROR_CLASSES,
@@ -25,7 +26,6 @@ from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, dense, dist
 from kernelproof.db.scores.reading import Book
 from kernelproof.types import Pace, Setting, Status
 
-NO_JUDGEMENT = frozenset(status.value for status in Status if not status.counts_against_model)
 CORRECT = Status.CORRECT.value
 
 
@@ -123,7 +123,9 @@ class _FactColumns:
         self.finished = column(lambda f: f.status is not None)
         self.plans = column(lambda f: f.status == Status.PLANS)
         self.judged = column(lambda f: f.status is not None and f.status not in NO_JUDGEMENT)
-        self.screening = column(lambda f: f.screening)
+        standings = [standing(None, f.status or "", f.screening) for f in facts]  # policies passed before
+        ordered = sorted(set(standings))
+        self.standing = np.array([ordered.index(each) for each in standings], np.int64)
         self.correct = column(lambda f: f.status == CORRECT)
         self.accepted = column(lambda f: f.status == CORRECT and _accepted(f, filters))
         self.unresolved = column(lambda f: f.pace == Pace.UNRESOLVED)
@@ -151,9 +153,11 @@ def select(book: Book, filters: Filters) -> Selected:
     rows = rows.only(facts.passes[rows["facts"]] & _in_time(rows, filters))
     gone = facts.retracted[rows["facts"]]
     retracted, rows = int(gone.sum()), rows.only(~gone)
+    usual, mixed = _usual(rows.only(facts.current[rows["facts"]]), facts)
     rows, stale, stale_samples = _without_stale(rows, facts)
-    rows = rows.only(_counting(rows, facts))
-    rows, device = _placed(rows, facts)
+    rows, device = _placed(rows, usual, mixed, facts)
+    counts = _counting(rows, device, facts)
+    rows, device = rows.only(counts), device[counts]
     rule, settings = _settings(facts.base[rows["facts"]], device, facts)
     wanted = (filters.device or "").casefold()
     passing = np.array([wanted in (s.device or "").casefold() for s in settings], bool)
@@ -194,50 +198,17 @@ def _without_stale(rows: Rows, facts: _FactColumns) -> tuple[Rows, int, int]:
     return kept, int((~fresh).sum()), int(stale_sample.sum())
 
 
-def _counting(rows: Rows, facts: _FactColumns) -> Truths:
-    """For each attempt, setting and device the newest verification that judged, else the newest one.
+def _placed(rows: Rows, usual: Ints, mixed: bool, facts: _FactColumns) -> tuple[Rows, Ints]:
+    """The rows with their device's number, -1 for none. `usual`, `mixed`: as `_usual` has them.
 
-    A screening gives way to any other that judged as well.
-
-    A verification that reached no device and one under the same rules that did: the heavier one stays.
-    """
-    keep = np.ones(len(rows), bool)
-    if rows.one_each:
-        return keep
-    attempt = steps(rows["attempt"])
-    several = np.flatnonzero(np.bincount(attempt)[attempt] > 1)
-    if len(several) == 0:
-        return keep
-    keep[several] = False
-    code = rows["facts"][several]
-    weight = rows["verification"][several] + np.where(facts.judged[code], 1 << 49, 0)
-    weight = weight + np.where(facts.screening[code], 0, 1 << 48)
-    order = np.lexsort((weight, facts.device[code], facts.base[code], attempt[several]))
-    several, code, weight = several[order], code[order], weight[order]
-    place = steps(attempt[several], facts.base[code], facts.device[code])
-    newest = np.append(place[1:] != place[:-1], True)
-    several, code, weight = several[newest], code[newest], weight[newest]
-    group = steps(attempt[several], facts.base[code])
-    nowhere = facts.device[code] < 0
-    first = starts(group)
-    bare = np.maximum.reduceat(np.where(nowhere, weight, -1), first)[group]
-    placed = np.maximum.reduceat(np.where(nowhere, -1, weight), first)[group]
-    keep[several] = np.where(nowhere, weight > placed, weight > bare)
-    return keep
-
-
-def _placed(rows: Rows, facts: _FactColumns) -> tuple[Rows, Ints]:
-    """The rows with their device's number, -1 for none.
-
-    A turn that reached no device belongs to wherever its sample's other turns under the same rules ran, on
-    each of them; else to the device of most attempts of its run.
+    What reached no device belongs to wherever its sample was judged under the same rules, on each of these
+    devices; else to the device on which most attempts of its run were judged.
     """
     code = rows["facts"]
     device = facts.device[code]
     nowhere = device < 0
     if not nowhere.any() or not facts.devices:
         return rows, device
-    usual, mixed = _usual(rows["run"], device, len(facts.devices))
     if rows.one_each or not mixed:
         return rows, np.where(nowhere, usual[rows["run"]], device)
     sample = rows.sample
@@ -262,14 +233,34 @@ def _placed(rows: Rows, facts: _FactColumns) -> tuple[Rows, Ints]:
     return (rows if len(several) == len(rows) else rows.only(several)), placed
 
 
-def _usual(run: Ints, device: Ints, devices: int) -> tuple[Ints, bool]:
-    """For each run the device of most rows, -1 where none reached one; and whether a run reached several."""
-    runs = int(run.max()) + 1
-    reached = device >= 0
-    counts = np.bincount(run[reached].astype(np.int64) * devices + device[reached], minlength=runs * devices)
+def _usual(rows: Rows, facts: _FactColumns) -> tuple[Ints, bool]:
+    """For each run the device of most attempts, -1 where none reached one; and whether a run reached
+    several."""
+    device, devices = facts.device[rows["facts"]], len(facts.devices)
+    if not len(rows) or not devices:
+        return np.zeros(0, np.int64), False
+    runs = int(rows["run"].max()) + 1
+    attempts = distinct((steps(rows["attempt"]) * devices + device)[device >= 0])
+    run = rows["run"][starts(rows["attempt"])].astype(np.int64)[attempts // devices]
+    counts = np.bincount(run * devices + attempts % devices, minlength=runs * devices)
     by_run = counts.reshape(runs, devices)
     usual = np.where(by_run.max(axis=1) > 0, by_run.argmax(axis=1), -1)
     return usual, bool((np.count_nonzero(by_run, axis=1) > 1).any())
+
+
+def _counting(rows: Rows, device: Ints, facts: _FactColumns) -> Truths:
+    """For each attempt, setting and device whether it is the verification that counts there."""
+    keep = np.ones(len(rows), bool)
+    if rows.one_each:
+        return keep
+    attempt = steps(rows["attempt"])
+    several = np.flatnonzero(np.bincount(attempt)[attempt] > 1)
+    code = rows["facts"][several]
+    keys = attempt[several], facts.base[code], device[several]
+    order = np.lexsort((rows["verification"][several], facts.standing[code], *reversed(keys)))
+    place = steps(*(key[order] for key in keys))
+    keep[several[order]] = np.append(place[1:] != place[:-1], True)[: len(order)]
+    return keep
 
 
 def _settings(base: Ints, device: Ints, facts: _FactColumns) -> tuple[Ints, list[Setting]]:

@@ -45,6 +45,16 @@ class ScoreCell(Base):
     )
 
 
+class CurrentPolicy(Base):
+    """The policy under which results rank: that of the newest program that opened the database. One row."""
+
+    __tablename__ = "current_policy"
+
+    policy: Mapped[str] = mapped_column(
+        Words, primary_key=True, comment="The policy, as verifications have it."
+    )
+
+
 class RunTag(Base):
     """Words that people put on runs, to find them together."""
 

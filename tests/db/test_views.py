@@ -87,9 +87,9 @@ def test_a_retracted_or_stale_result_is_in_no_score(filled: Store) -> None:
             0,
         )
         assert connection.execute("SELECT judged, correct FROM model_scores").fetchall() == [(2, 0)]
-    newer = samples.verification(samples.problem(2)).model_copy(update={"verifier": "9.0 policy:next"})
-    filled.record_verification(3, newer)
+    other = samples.verification(samples.problem(2)).model_copy(update={"verifier": "0.1 policy:1"})
+    filled.record_verification(3, other)
     with closing(sqlite3.connect(filled.path)) as connection:
         stale = connection.execute("SELECT attempt_id, stale FROM attempts_flat ORDER BY 1").fetchall()
-        assert stale == [(2, 1), (3, 0)]
-        assert connection.execute("SELECT judged, correct FROM model_scores").fetchall() == [(1, 1)]
+        assert stale == [(2, 0), (3, 1)]
+        assert connection.execute("SELECT judged, correct FROM model_scores").fetchall() == [(1, 0)]

@@ -50,7 +50,15 @@ def test_the_chart_has_the_tables_there_are() -> None:
         Lease.__tablename__,
         Batch.__tablename__,
         ServerBatch.__tablename__,
-        *("score_facts", "hash_chain", "callers", "workers", "gpus", "artefacts"),  # no foreign key
+        *(
+            "score_facts",
+            "hash_chain",
+            "callers",
+            "workers",
+            "gpus",
+            "artefacts",
+            "current_policy",
+        ),  # no foreign key
     }
 
 
