@@ -167,18 +167,20 @@ def _of_sample(
     for v in (v for a in turns for v in now[a.id]):
         if device(v.verification):
             reached[rules(v.verification.settings)].add(device(v.verification))
-    placed: defaultdict[tuple[object, ...], list[tuple[StoredAttempt, StoredVerification | None]]]
+    placed: defaultdict[
+        tuple[tuple[object, ...], str | None], list[tuple[StoredAttempt, StoredVerification | None]]
+    ]
     placed = defaultdict(list)
     for a in sorted(turns, key=lambda a: a.key.turn):
         if not any(v.kind != "reproduce" for v in a.verifications):
             for where in reached[rules(a.run.verify)] or {usual}:
                 placed[rules(a.run.verify), where].append((a, None))
-        here: defaultdict[tuple[object, ...], list[StoredVerification]] = defaultdict(list)
+        here: defaultdict[tuple[tuple[object, ...], str | None], list[StoredVerification]] = defaultdict(list)
         for v in now[a.id]:
-            of, own = rules(v.verification.settings), device(v.verification)
-            everywhere: set[str | None] = {own} if own else reached[of] or {usual}
-            for where in everywhere:
-                here[of, where].append(v)
+            under, own = rules(v.verification.settings), device(v.verification)
+            everywhere: set[str | None] = {own} if own else reached[under] or {usual}
+            for each in everywhere:
+                here[under, each].append(v)
         for key, some in here.items():
             placed[key].append((a, first(some, policy)))
     rows = set()
