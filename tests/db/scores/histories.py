@@ -10,10 +10,9 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from kernelproof.choices import Rigor
-from kernelproof.db.scores.records import Setting
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification, VerificationKind
-from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.types import Setting, Status, Verification, VerifySettings
 from kernelproof.version import policy_of
 from tests.db import samples
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from kernelproof.db import counting as rule
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Setting
 from kernelproof.db.store import Store, open_store
+from kernelproof.types import Setting
 from tests.db import sql
 from tests.db.scores.filling import fresh
 from tests.db.scores.histories import (
