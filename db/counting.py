@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 from kernelproof.types import Status
-from kernelproof.version import POLICY
+from kernelproof.version import POLICY as POLICY
 
 NO_JUDGEMENT = frozenset(status.value for status in Status if not status.counts_against_model)
 """Statuses that say nothing about the candidate."""
