@@ -1,6 +1,6 @@
 #!/bin/sh
 # What pip cannot bring: a C++ compiler, and bubblewrap for the strongest sandbox; with `test` also Chromium,
-# in which the report is tested, and PostgreSQL, on which the database is. Installed where this is Debian (or Ubuntu) and we are root; elsewhere it says
+# in which the report is tested, PostgreSQL, on which the database is, and OpenSSH, which signs bundles. Installed where this is Debian (or Ubuntu) and we are root; elsewhere it says
 # what to ask for, and kernelproof uses what is there.
 set -eu
 missing=""
@@ -12,6 +12,7 @@ if [ "${1:-}" = test ]; then
     # Debian's package starts a server of the machine's own, unless there is one already: the tests need none.
     command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ||
         missing="$missing postgresql"
+    command -v ssh-keygen >/dev/null || missing="$missing openssh-client"
 fi
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -9,7 +9,14 @@ import typer
 
 from kernelproof.cli.completion import attempts
 from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
-from kernelproof.cli.options import StorageOptions, given_options, given_path, nonempty_text, takes_options
+from kernelproof.cli.options import (
+    StorageOptions,
+    given_options,
+    given_path,
+    nonempty_text,
+    path_option,
+    takes_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +41,10 @@ def bundle(
         Path,
         typer.Option("--output", "-o", parser=given_path, metavar="<path>", help="The file that is written."),
     ],
+    sign: Annotated[
+        Path | None,
+        path_option("SSH key that signs it, for reproduce --signers: <output>.sig is written too."),
+    ] = None,
     all_ranked: AllRankedOption = False,
     options: FilterOptions,
     storage: StorageOptions,
@@ -42,6 +53,7 @@ def bundle(
     from kernelproof.db.store import open_store
     from kernelproof.errors import UsageError
     from kernelproof.report.plain import say
+    from kernelproof.runs.bundles.signing import signature_of
     from kernelproof.runs.bundles.writing import write_bundle
     from kernelproof.wording import counted
 
@@ -50,8 +62,10 @@ def bundle(
         raise UsageError("give one attempt, or filters as leaderboard takes them, or --all-ranked")
     with open_store(storage.database, only_read=True) as store:
         chosen = list(_chosen(store, attempt, options))
-        sha256, size = write_bundle(chosen, output)
+        sha256, size = write_bundle(chosen, output, sign)
     say(f"{output}: {counted(len(chosen), 'attempt')}, {size / 1000:,.0f} kB, sha256 {sha256}")
+    if sign is not None:
+        say(f"{signature_of(output)}: its signature")
 
 
 def _chosen(store: Store, attempt: str | None, options: FilterOptions) -> Iterator[Bundled]:

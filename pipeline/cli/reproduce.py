@@ -22,6 +22,7 @@ from kernelproof.cli.options import (
     given_path,
     nonempty_text,
     number,
+    path_option,
     refuse_several,
     takes_options,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kernelproof.runs.bundles.reading import Bundle, Taken
+    from kernelproof.runs.bundles.signing import Signers
     from kernelproof.types import Reproduction
     from kernelproof.types.bundle import Bundled
     from kernelproof.workspace import DatabasePlace
@@ -52,6 +54,15 @@ class BundleOptions:
         ),
     ] = False
     suite: SuiteOption = None
+    signers: Annotated[
+        Path | None,
+        path_option(
+            "Of a bundle: it must be signed by a key in this file of allowed signers (man ssh-keygen)."
+        ),
+    ] = None
+    revoked: Annotated[
+        Path | None, path_option("With --signers: SSH keys that it must not be signed by.")
+    ] = None
 
 
 @takes_options
@@ -141,13 +152,16 @@ def _reproduce_stored(
 def _reproduce_bundle(
     path: Path, options: BundleOptions, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
-    from kernelproof.report.plain import screen
+    from kernelproof.report.plain import say, screen
     from kernelproof.report.reproduction import print_bundle, print_reproduction, print_tampering
     from kernelproof.runs.bundles.reading import Bundle
 
+    signers = _signers(options)
     refuse_several([name for name, given in {"--list": options.list_, "--json": as_json}.items() if given])
     console = screen()
-    with Bundle(path) as bundle:
+    with Bundle(path, signers) as bundle:
+        if bundle.signer is not None and not as_json:
+            say(f"{path}: signed by {bundle.signer}")
         numbers = _chosen(bundle, options.attempt)
         found: list[Reproduction] = []
         if bundle.tampering:
@@ -165,6 +179,15 @@ def _reproduce_bundle(
         if as_json:
             _print_json(bundle, found)
         return 1 if bundle.tampering else exit_code(found)
+
+
+def _signers(options: BundleOptions) -> Signers | None:
+    from kernelproof.errors import UsageError
+    from kernelproof.runs.bundles.signing import Signers
+
+    if options.signers is None and options.revoked is not None:
+        raise UsageError("--revoked needs --signers")
+    return Signers(options.signers, options.revoked) if options.signers else None
 
 
 def _chosen(bundle: Bundle, wanted: Sequence[int] | None) -> list[int]:
@@ -214,6 +237,7 @@ def _print_json(bundle: Bundle, found: list[Reproduction]) -> None:
 
     value = {
         "bundle": bundle.sha256,
+        "signer": bundle.signer,
         "tampering": bundle.tampering,
         "reproductions": [one.model_dump(mode="json") for one in found],
     }

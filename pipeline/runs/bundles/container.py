@@ -26,6 +26,7 @@ from kernelproof.runs.bundles.layout import (
     MOST_MEMBERS,
     BadBundle,
 )
+from kernelproof.runs.bundles.signing import Signers, signer_of
 from kernelproof.wording import counted
 
 END = struct.Struct("<4s4H2LH")
@@ -46,12 +47,19 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 class Container:
     """An open bundle's zip file. Use it as a context manager."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises BadBundle, with a line that says why, for whatever is no zip file as bundles are."""
+    def __init__(self, path: Path, signers: Signers | None = None) -> None:
+        """Raises BadBundle, with a line that says why, for whatever is no zip file as bundles are.
+
+        With `signers` the signature is checked before anything is read: raises what `signer_of` raises.
+        """
         self.path = path
         self._file = _opened(path)
         try:
             self._size = os.fstat(self._file.fileno()).st_size
+            if self._size > MOST_FILE_BYTES:
+                raise self.bad(f"it is larger than a bundle may be ({MOST_FILE_BYTES >> 20} MiB)")
+            self.signer = signer_of(path, self._file, signers) if signers is not None else None
+            """Whose signature it bears; None where nobody asked."""
             count, start = self._hold_end()
             self._archive = self._read_directory()
             self._members = self._held(count, start)
@@ -104,8 +112,6 @@ class Container:
         """
         if self._size < END.size:
             raise self.bad("it is not a zip file")
-        if self._size > MOST_FILE_BYTES:
-            raise self.bad(f"it is larger than a bundle may be ({MOST_FILE_BYTES >> 20} MiB)")
         self._file.seek(self._size - END.size)
         signature, *disks, count, also, size, start, comment = END.unpack(self._file.read(END.size))
         if signature != END_SIGNATURE:

@@ -29,6 +29,7 @@ from kernelproof.runs.bundles.layout import (
     member,
     text_of,
 )
+from kernelproof.runs.bundles.signing import Signers
 from kernelproof.types import FrozenRecord
 from kernelproof.types.backend_name import STORED
 from kernelproof.types.bundle import Bundled
@@ -72,10 +73,13 @@ class Taken(NamedTuple):
 class Bundle:
     """An open bundle. Use it as a context manager."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises BadBundle for a file that is no bundle, or one that is not opened."""
+    def __init__(self, path: Path, signers: Signers | None = None) -> None:
+        """Raises BadBundle for a file that is no bundle, or one that is not opened.
+
+        With `signers`, also what `signer_of` raises, before anything in the file is read.
+        """
         self.path = path
-        self._container = Container(path)
+        self._container = Container(path, signers)
         try:
             self._manifest, own = self._read_manifest()
             self.tampering: tuple[str, ...] = (*own, *self._mismatches())
@@ -95,6 +99,11 @@ class Bundle:
     def sha256(self) -> str:
         """The hash that names the bundle: over its manifest, and so over every member."""
         return self._manifest.sha256
+
+    @property
+    def signer(self) -> str | None:
+        """The name by which the signers list the key that signed it; None where no list was given."""
+        return self._container.signer
 
     @property
     def numbers(self) -> list[int]:

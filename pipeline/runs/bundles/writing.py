@@ -28,6 +28,7 @@ from kernelproof.runs.bundles.layout import (
     manifest_sha256,
     member,
 )
+from kernelproof.runs.bundles.signing import sign, signature_of
 from kernelproof.types.bundle import Bundled
 from kernelproof.version import POLICY, __version__
 
@@ -141,10 +142,11 @@ def packed(manifest: dict[str, Any], members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def write_bundle(attempts: Iterable[Bundled], path: Path) -> tuple[str, int]:
+def write_bundle(attempts: Iterable[Bundled], path: Path, key: Path | None = None) -> tuple[str, int]:
     """Writes a bundle, whole or not at all; its hash and its size in bytes.
 
-    Raises UsageError for what no bundle takes, MachineError where the file cannot be written.
+    `key`: an SSH key, whose signature is written beside it. Raises UsageError for what no bundle takes and
+    for a file that is no key, MachineError where the bundle cannot be signed or written.
     """
     members: dict[str, bytes] = {}
     total = 0
@@ -167,7 +169,10 @@ def write_bundle(attempts: Iterable[Bundled], path: Path) -> tuple[str, int]:
         raise UsageError(
             f"the bundle would be larger than {MOST_FILE_BYTES >> 20} MiB; filter for fewer attempts"
         )
+    signature = sign(data, key) if key else None
     _write(path, data)
+    if signature is not None:
+        _write(signature_of(path), signature)
     return manifest["sha256"], len(data)
 
 
