@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import resource
 import socket
 import time
 from typing import Any
@@ -14,6 +13,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
+
+from kernelproof.open_files import allow_open_files
 
 HEAD_S = 10.0
 """Seconds until the head of a request is there."""
@@ -132,10 +133,6 @@ class _Seldom(logging.Filter):
 
 
 def _allowed_connections() -> int:
-    """Connections for which this process may open files. Raises its limit of open files as far as it goes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CONNECTIONS + SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else max(16, min(wanted, soft) - SPARE_FILES)
+    """Connections for which this process may open files."""
+    allowed = allow_open_files(MOST_CONNECTIONS + SPARE_FILES)
+    return min(MOST_CONNECTIONS, max(16, allowed - SPARE_FILES))

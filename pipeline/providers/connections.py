@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 import ssl
 import urllib.request
@@ -19,6 +18,7 @@ import anyio
 import anyio.to_thread
 
 from kernelproof.errors import ProviderFatal, UsageError
+from kernelproof.open_files import allow_open_files
 from kernelproof.providers.complaints import complaint_of_reply
 
 if TYPE_CHECKING:
@@ -142,23 +142,18 @@ def proxy_for(url: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def allow_open_files(connections: int) -> None:
+def allow_connections(most: int) -> None:
     """Lets this process have so many connections at once, beside its other files.
 
     Raises UsageError where the system does not allow it.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + _SPARE_FILES
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
+    needed = most + _SPARE_FILES
+    allowed = allow_open_files(needed, raise_to=_MANY_FILES)  # a run may have several models
+    if allowed < needed:
         raise UsageError(
-            f"--concurrency {connections} needs {needed} open files, and {hard} are allowed (ulimit -n); "
-            f"at most --concurrency {max(1, hard - _SPARE_FILES)} works here"
+            f"--concurrency {most} needs {needed} open files, and {allowed} are allowed (ulimit -n); "
+            f"at most --concurrency {max(1, allowed - _SPARE_FILES)} works here"
         )
-    several = max(needed, _MANY_FILES)  # a run may have several models
-    soft = several if hard == resource.RLIM_INFINITY else min(several, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def _raise_for_status(response: httpx2.Response) -> None:

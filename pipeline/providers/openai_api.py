@@ -22,7 +22,7 @@ from kernelproof.providers.attempts import PLACEHOLDER_KEY, TLS_ERRORS, Attempts
 from kernelproof.providers.base import AskEvent, BatchJournal, ProviderOptions, Question, messages
 from kernelproof.providers.batch_server import BatchServer
 from kernelproof.providers.body import response_from_body, with_limit
-from kernelproof.providers.connections import Connections, allow_open_files, checked_url
+from kernelproof.providers.connections import Connections, allow_connections, checked_url
 from kernelproof.providers.context import ContextLength
 from kernelproof.providers.endpoints import endpoint
 from kernelproof.providers.registry import provider
@@ -76,7 +76,7 @@ class OpenAIProvider:
         self._connections = Connections(self._key, url, options.timeout_s)
         self._stream = options.stream and not options.server_batch
         self._with_usage = bool(self._endpoint.usage_field)
-        allow_open_files(1 if options.server_batch else options.concurrency)
+        allow_connections(1 if options.server_batch else options.concurrency)
         self._limit = AdaptiveLimit(options.concurrency)
         self._door = anyio.Semaphore(STARTS)
         self._attempts = Attempts(self.name, self._key, options)
