@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from kernelproof.providers.complaints import AnswerError
 
@@ -12,29 +12,19 @@ _TEXT_FIELDS = ("text", "summary", "thinking")
 """Where a part of a content, or of the reasoning, holds its text."""
 
 
-class Assembler(Protocol):
+class Assembler:
     """Puts the events of an answer together."""
 
-    tokens: int
+    tokens = 0
     """Pieces of text that came so far."""
-    done: bool
+    done = False
     """The server said that this was all; what follows is not read."""
 
-    def add(self, event: Mapping[str, Any]) -> None:
-        """Takes the next event. Raises AnswerError where it says that the answer failed."""
-        ...
 
-    def body(self) -> dict[str, Any] | None:
-        """The whole body; None as long as the answer is not whole."""
-        ...
-
-
-class ChatAssembler:
+class ChatAssembler(Assembler):
     """The chunks of Chat Completions."""
 
     def __init__(self) -> None:
-        self.tokens = 0
-        self.done = False
         self._head: dict[str, Any] = {}
         self._message: dict[str, _Pieces] = {}
         self._first: object = None
@@ -43,7 +33,7 @@ class ChatAssembler:
         self._usage: dict[str, Any] | None = None
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Takes a chunk."""
+        """Takes the next chunk. Raises AnswerError where it says that the answer failed."""
         if event.get("error") or event.get("object") == "error":
             raise AnswerError(event, BROKE_OFF)
         for name, value in event.items():
@@ -75,7 +65,9 @@ class ChatAssembler:
         self.tokens += came
 
     def body(self) -> dict[str, Any] | None:
-        """As a `chat.completion`. Without a finish reason it is whole only if the server said so."""
+        """As a `chat.completion`; None as long as it is not whole: without a finish reason, until the server
+        said that this was all.
+        """
         if self._finish is None and not self.done:
             return None
         message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -86,17 +78,15 @@ class ChatAssembler:
         return body if self._usage is None else body | {"usage": self._usage}
 
 
-class ResponsesAssembler:
+class ResponsesAssembler(Assembler):
     """The events of Responses. The last one holds the whole response."""
 
     def __init__(self) -> None:
-        self.tokens = 0
-        self.done = False
         self._body: dict[str, Any] | None = None
         self._items: list[Any] = []
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Takes an event."""
+        """Takes the next event. Raises AnswerError where it says that the answer failed."""
         kind = event.get("type")
         if kind == "error" or (event.get("error") and not kind):
             raise AnswerError(event, BROKE_OFF)
@@ -113,7 +103,7 @@ class ResponsesAssembler:
             self.done = True
 
     def body(self) -> dict[str, Any] | None:
-        """The response."""
+        """The response; None as long as it is not whole."""
         return self._body
 
 

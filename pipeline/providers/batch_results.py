@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import IO, Any, NamedTuple
 
-from kernelproof.providers.sse import MAX_BODY_BYTES
+from kernelproof.providers.reply_bodies import MAX_BODY_BYTES
 
 
 class _Place(NamedTuple):

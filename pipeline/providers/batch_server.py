@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-import anyio
+import anyio.to_thread
 
 from kernelproof.errors import MachineError, ProviderError, ProviderFatal
-from kernelproof.providers.attempts import Attempts, Failure
 from kernelproof.providers.batch_results import BatchResults
-from kernelproof.providers.connections import Connections
-from kernelproof.providers.sse import json_object
-from kernelproof.providers.waiting import backoff
+from kernelproof.providers.reply_bodies import json_object
+from kernelproof.providers.server import Failure, ModelServer
+
+if TYPE_CHECKING:
+    import openai
 
 T = TypeVar("T")
 
@@ -22,6 +23,8 @@ LABEL = "kernelproof"
 """The name, in a batch's metadata, under which our own name of it stands."""
 PAGES, PAGE = 20, 100
 """Pages of the newest batches that are searched for one of ours, and batches on a page."""
+_ABSENT = frozenset({404, 405, 410, 501})
+"""Statuses by which a server says that it has no such thing."""
 
 
 class BatchServer:
@@ -30,146 +33,125 @@ class BatchServer:
     They raise ProviderFatal where no batch can be made, and ProviderError where the server failed too long.
     """
 
-    def __init__(self, name: str, retries: int, attempts: Attempts, connections: Connections) -> None:
-        self.attempts = attempts
-        """For the requests inside a batch: their errors mean what they would mean alone."""
-        self._name, self._retries, self._connections = name, retries, connections
+    def __init__(self, server: ModelServer, retries: int) -> None:
+        self.server, self._retries = server, retries
 
     async def upload(self, file: IO[bytes]) -> str:
         """The server's id of a file with questions."""
-        import openai
 
-        async def work() -> str:
+        async def work(client: openai.AsyncOpenAI) -> str:
             file.seek(0)
-            try:
-                with self._connections.client() as client:
-                    reply = await client.files.with_raw_response.create(
-                        file=("questions.jsonl", file, "application/jsonl"), purpose="batch"
-                    )
-            except openai.APIStatusError as error:
-                if error.status_code not in (404, 405, 501):
-                    raise
+            questions = ("questions.jsonl", file, "application/jsonl")
+            reply = await _present(client.files.with_raw_response.create(file=questions, purpose="batch"))
+            if reply is None:
                 raise ProviderFatal(
-                    f"{self._name}: the server takes no files (HTTP {error.status_code}), so it has no batch "
-                    "endpoint, or the base URL is wrong (most end in /v1); leave out --batch"
-                ) from error
-            return _id(reply.text)
+                    f"{self.server.name}: the server takes no files, so it has no batch endpoint, or the "
+                    "base URL is wrong (most end in /v1); leave out --batch"
+                )
+            return _id(_object(reply))
 
-        return await self._insist(work, "the file of a batch", self._retries, refusal=ProviderFatal)
+        return await self._made(work, "the file of a batch")
 
     async def create(self, file_id: str, path: str, label: str) -> str:
         """The server's id of a new batch. It is made once, though the server's reply may be lost."""
         tried = False
 
-        async def work() -> str:
+        async def work(client: openai.AsyncOpenAI) -> str:
             nonlocal tried
-            if tried and (found := await self._found(label)):
+            if tried and (found := await self._labelled(label, client)):
                 return found
             tried = True
             endpoint: Any = path
-            told = {LABEL: label}
-            with self._connections.client() as client:
-                reply = await client.batches.with_raw_response.create(
-                    input_file_id=file_id, endpoint=endpoint, completion_window="24h", metadata=told
-                )
-            return _id(reply.text)
+            reply = await client.batches.with_raw_response.create(
+                input_file_id=file_id, endpoint=endpoint, completion_window="24h", metadata={LABEL: label}
+            )
+            return _id(_object(reply))
 
-        return await self._insist(work, "a new batch", self._retries, refusal=ProviderFatal)
+        return await self._made(work, "a new batch")
 
     async def find(self, label: str) -> str | None:
         """The server's id of the batch with our name; None where there is none among the newest."""
-        return await self._insist(lambda: self._found(label), "the list of batches", self._retries)
 
-    async def look(self, batch_id: str, say: Callable[[str, float], None]) -> dict[str, Any] | None:
+        async def work(client: openai.AsyncOpenAI) -> str | None:
+            return await self._labelled(label, client)
+
+        return await self._call(work, "the list of batches", self._retries)
+
+    async def look(self, batch_id: str, say: Callable[[Failure, float], None]) -> dict[str, Any] | None:
         """A batch as the server describes it; None where it knows none of that id.
 
         `say` hears why the server could not be asked, and after how many seconds it is asked again.
         """
-        import openai
 
-        async def work() -> dict[str, Any] | None:
-            try:
-                with self._connections.client() as client:
-                    reply = await client.batches.with_raw_response.retrieve(batch_id)
-            except openai.APIStatusError as error:
-                if error.status_code != 404:
-                    raise
-                return None
-            return json_object(reply.text, "the server's answer")
+        async def work(client: openai.AsyncOpenAI) -> dict[str, Any] | None:
+            reply = await _present(client.batches.with_raw_response.retrieve(batch_id))
+            return None if reply is None else _object(reply)
 
-        return await self._insist(work, f"batch {batch_id}", PATIENT_TRIES, say=say)
+        return await self._call(work, f"batch {batch_id}", PATIENT_TRIES, say)
 
     async def download(self, file_id: str, results: BatchResults) -> None:
         """Adds the lines of a file to `results`; none where the server no longer has it.
 
         Raises MachineError where they cannot be kept: the disk is full, say.
         """
-        import openai
 
-        async def work() -> None:
+        async def fetch(client: openai.AsyncOpenAI) -> None:
             room = results.room()
-            try:
-                with self._connections.client() as client:
-                    async with client.files.with_streaming_response.content(file_id) as reply:
-                        async for piece in reply.iter_bytes():
-                            _keep(room, piece)
-            except openai.APIStatusError as error:
-                if error.status_code not in (404, 410):
-                    raise
-                return
+            async with client.files.with_streaming_response.content(file_id) as reply:
+                async for piece in reply.iter_bytes():
+                    _keep(room, piece)
             _keep(room, b"\n")  # also where the last line has no end
 
-        await self._insist(work, f"the answers in {file_id}", max(self._retries, 5))
+        async def work(client: openai.AsyncOpenAI) -> None:
+            await _present(fetch(client))
+
+        await self._call(work, f"the answers in {file_id}", max(self._retries, 5))
         await anyio.to_thread.run_sync(results.index)
 
-    async def _found(self, label: str) -> str | None:
-        import openai
-
+    async def _labelled(self, label: str, client: openai.AsyncOpenAI) -> str | None:
         after: Any = {}
         for _ in range(PAGES):
-            try:
-                with self._connections.client() as client:
-                    reply = await client.batches.with_raw_response.list(limit=PAGE, **after)
-            except openai.APIStatusError as error:
-                if error.status_code in (404, 405, 501):
-                    return None
-                raise
-            data = json_object(reply.text, "the server's answer").get("data")
+            reply = await _present(client.batches.with_raw_response.list(limit=PAGE, **after))
+            data = _object(reply).get("data") if reply is not None else None
             entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
             for entry in entries:
                 metadata = entry.get("metadata")
                 if isinstance(metadata, Mapping) and metadata.get(LABEL) == label:
-                    return _id_of(entry)
+                    return _id(entry)
             if len(entries) < PAGE:
                 return None
-            after = {"after": _id_of(entries[-1])}
+            after = {"after": _id(entries[-1])}
         return None
 
-    async def _insist(
+    async def _made(self, work: Callable[[openai.AsyncOpenAI], Awaitable[str]], what: str) -> str:
+        """The id of what `work` makes. Raises ProviderFatal where trying again cannot help."""
+        try:
+            return await self._call(work, what, self._retries)
+        except Failure as failure:
+            if failure.retriable:
+                raise
+            raise ProviderFatal(str(failure)) from failure
+
+    async def _call(
         self,
-        work: Callable[[], Awaitable[T]],
+        work: Callable[[openai.AsyncOpenAI], Awaitable[T]],
         what: str,
         retries: int,
-        refusal: type[ProviderError] | type[ProviderFatal] = ProviderError,
-        say: Callable[[str, float], None] = lambda _, __: None,
+        say: Callable[[Failure, float], None] = lambda _, __: None,
     ) -> T:
-        """What `work` returns at last. Raises `refusal` where trying again cannot help."""
-        failures = 0
-        while True:
-            outcome = await self.attempts.attempt(work, what, {})
-            if not isinstance(outcome, Failure):
-                return outcome
-            error, verdict = outcome.error, outcome.verdict
-            if verdict.fatal is not None:
-                raise ProviderFatal(f"{self._name}: {verdict.fatal}") from error
-            if not verdict.retry:
-                raise refusal(str(error)) from error
-            failures += 1
-            if failures > retries:
-                raise ProviderError(str(error)) from error
-            pause = outcome.after_s or backoff(failures - 1)
-            say(str(error), pause)
-            await anyio.sleep(pause)
+        return await self.server.insist(lambda: self.server.attempt(work, what), retries, say)
+
+
+async def _present(call: Awaitable[T]) -> T | None:
+    """What `call` returns; None where the server has no such thing."""
+    import openai
+
+    try:
+        return await call
+    except openai.APIStatusError as error:
+        if error.status_code not in _ABSENT:
+            raise
+        return None
 
 
 def _keep(room: IO[bytes], piece: bytes) -> None:
@@ -182,11 +164,11 @@ def _keep(room: IO[bytes], piece: bytes) -> None:
         ) from error
 
 
-def _id(text: str) -> str:
-    return _id_of(json_object(text, "the server's answer"))
+def _object(reply: Any) -> dict[str, Any]:
+    return json_object(reply.text, "the server's answer")
 
 
-def _id_of(found: Mapping[str, Any]) -> str:
+def _id(found: Mapping[str, Any]) -> str:
     """Raises ProviderError for an object without an id."""
     if not isinstance(found.get("id"), str) or not found["id"]:
         raise ProviderError(

@@ -20,7 +20,7 @@ class AnswerError(ProviderError):
 
     def __init__(self, error: object, context: str) -> None:
         """`error` is the server's value; `context` says where it stood, for the message."""
-        self.complaint = complaint(error)
+        self.complaint, self.context = complaint(error), context
         super().__init__(f"{context}: {self.complaint.message}")
 
 

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -35,12 +36,14 @@ _SPARE_FILES = 200
 _MANY_FILES = 65536
 _MAX_ERROR_BYTES = 1 << 20
 """Bytes of an error that are read."""
-_PROBES = ((socket.SO_KEEPALIVE, 1),)
-"""TCP's keep-alive. Routers forget a connection on which nothing is sent for some minutes, and a model may
-think for longer."""
-_PROBE_TIMES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 6))
-"""First probe after so many seconds of silence, the next ones after so many, as often. Where the system has
-them."""
+_KEEP_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6),
+)
+"""TCP probes a connection after 60 seconds of silence, then six times every 30. Routers forget a connection
+on which nothing is sent for some minutes, and a model may think for longer."""
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Connections:
         reader that is gone would have to wait."""
         async with self._importing:
             if not self._imported:
-                await anyio.to_thread.run_sync(_import_clients)
+                await anyio.to_thread.run_sync(import_module, "openai")
                 self._imported = True
 
     @contextmanager
@@ -97,7 +100,7 @@ class Connections:
                 verify=self._tls,
                 limits=httpx2.Limits(max_connections=EACH, max_keepalive_connections=EACH),
                 proxy=proxy,
-                socket_options=_socket_options(),
+                socket_options=_KEEP_ALIVE,
             )
             http_client = openai.DefaultAsyncHttpxClient(
                 transport=transport, event_hooks={"response": [_raise_for_status]}
@@ -112,12 +115,6 @@ class Connections:
         except (ImportError, ValueError, httpx2.InvalidURL) as error:
             where = f" through the proxy {proxy}" if proxy else ""
             raise ProviderFatal(f"{self._url} cannot be asked{where}: {error}") from error
-
-
-def _import_clients() -> None:
-    import openai
-    import openai.resources.chat
-    import openai.resources.responses  # noqa: F401
 
 
 def checked_url(url: str) -> str:
@@ -171,11 +168,3 @@ async def _raise_for_status(response: httpx2.Response) -> None:
                 break
     found = complaint_of_reply(response.status_code, response.reason_phrase, bytes(body))
     raise openai.APIStatusError(found.message, response=response, body=found)
-
-
-def _socket_options() -> list[tuple[int, int, int]]:
-    options = [(socket.SOL_SOCKET, name, value) for name, value in _PROBES]
-    for name, value in _PROBE_TIMES:
-        if hasattr(socket, name):
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
-    return options

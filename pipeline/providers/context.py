@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from kernelproof.errors import ProviderError
-from kernelproof.providers.attempts import Attempts, Failure
 from kernelproof.providers.base import Question, messages
-from kernelproof.providers.connections import Connections
-from kernelproof.providers.sse import bounded
+from kernelproof.providers.reply_bodies import text_of
+from kernelproof.providers.server import ModelServer
 from kernelproof.types import Prompt
+
+if TYPE_CHECKING:
+    import openai
 
 BYTES_A_TOKEN = 3.6
 """Assumed of prompts like ours: English and Python."""
@@ -34,12 +37,9 @@ _REPEATED = re.compile(r"(\W)\1+")
 class ContextLength:
     """The tokens that one model's context holds, as far as the user or the server says it."""
 
-    def __init__(
-        self, name: str, model: str, told: int | None, attempts: Attempts, connections: Connections
-    ) -> None:
+    def __init__(self, model: str, told: int | None, server: ModelServer) -> None:
         """`told`: what the user says, which goes before what the server says."""
-        self._name, self._model, self._told = name, model, told
-        self._attempts, self._connections = attempts, connections
+        self._model, self._told, self._server = model, told, server
         self._looking = anyio.Lock()
         self._looked = False
         self._server_says: int | None = None
@@ -58,9 +58,10 @@ class ContextLength:
         about = round(sum(len(text.encode()) for text in texts) / BYTES_A_TOKEN)
         who = "--context-length" if self._told else "the server's list of models"
         raise ProviderError(
-            f"{self._name}: the prompt of about {about:,} tokens is longer than the model's context of "
-            f"{limit:,} tokens ({who}), so it was not sent; use a model with a longer context or a shorter "
-            "template, or correct the limit with --context-length N and ask again with --again provider",
+            f"{self._server.name}: the prompt of about {about:,} tokens is longer than the model's context "
+            f"of {limit:,} tokens ({who}), so it was not sent; use a model with a longer context or a "
+            "shorter template, or correct the limit with --context-length N and ask again with "
+            "--again provider",
             retriable=False,
             of_question=True,
         )
@@ -69,19 +70,18 @@ class ContextLength:
         """Asks the server, once."""
         async with self._looking:
             if not self._looked:
-                with anyio.move_on_after(LOOK_S):
-                    found = await self._attempts.attempt(self._look, "the list of models", {})
-                    self._server_says = None if isinstance(found, Failure) else found
+                await self._server.connections.ready()
+                with anyio.move_on_after(LOOK_S), suppress(ProviderError):
+                    self._server_says = await self._server.attempt(self._look, "the list of models")
                 self._looked = True
         return self._server_says
 
-    async def _look(self) -> int | None:
-        body = bytearray()
-        with self._connections.client() as client:
-            async with client.models.with_streaming_response.list() as reply:
-                async for piece in bounded(reply.iter_bytes()):
-                    body += piece
-        return context_of(body.decode("utf-8", "replace"), self._model)
+    async def _look(self, client: openai.AsyncOpenAI) -> int | None:
+        import openai
+
+        answer = openai.AsyncStream[object]
+        async with await client.get("/models", cast_to=object, stream=True, stream_cls=answer) as stream:
+            return context_of(await text_of(stream.response.aiter_bytes()), self._model)
 
 
 def cannot_fit(prompt: Prompt, limit: int) -> bool:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from kernelproof.providers.assembling import Assembler, ChatAssembler, ResponsesAssembler
+from kernelproof.providers.assembling import ChatAssembler, ResponsesAssembler
 from kernelproof.providers.base import messages
 from kernelproof.types import Prompt
 
-if TYPE_CHECKING:
-    import openai
-    from openai._response import AsyncAPIResponse
 
-Sent: TypeAlias = "AbstractAsyncContextManager[AsyncAPIResponse[Any]]"
-"""A request on its way."""
-
-
-class Endpoint(Protocol):
+@dataclass(frozen=True)
+class Endpoint:
     """One of the two."""
 
     path: str
@@ -27,77 +21,48 @@ class Endpoint(Protocol):
     """Fields of the request that are not the user's to set: a sample is one call with one answer."""
     usage_field: Mapping[str, Any]
     """What asks a streaming server for its token counts."""
-
-    def request(self, model: str, prompt: Prompt, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of the request."""
-        ...
-
-    def send(self, client: openai.AsyncOpenAI, body: Mapping[str, Any], headers: Mapping[str, str]) -> Sent:
-        """The request on its way: a context that holds the reply while it is read."""
-        ...
-
-    def assembler(self) -> Assembler:
-        """Puts a streamed answer together."""
-        ...
+    request: Callable[[str, Prompt, Mapping[str, Any]], dict[str, Any]]
+    """The body of a request for a model's name, a prompt and sampling settings."""
+    assembler: type[ChatAssembler] | type[ResponsesAssembler]
+    """Puts a streamed answer together."""
 
 
-class Chat:
-    """Chat Completions."""
-
-    path = "/v1/chat/completions"
-    ours = frozenset({"model", "messages", "stream", "stream_options", "n"})
-    usage_field: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
-
-    def request(self, model: str, prompt: Prompt, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Model and messages, and what the user set."""
-        return {"model": model, "messages": messages(prompt), **sampling}
-
-    def send(self, client: openai.AsyncOpenAI, body: Mapping[str, Any], headers: Mapping[str, str]) -> Sent:
-        """By the package's method. Its types of questions and answers are not used: servers take and send
-        what they like, and walking through a long conversation by its types takes milliseconds.
-        """
-        create: Any = client.chat.completions.with_streaming_response.create
-        return cast(Sent, create(model=body["model"], messages=[], extra_body=body, extra_headers=headers))
-
-    def assembler(self) -> Assembler:
-        """Of chunks."""
-        return ChatAssembler()
+def _of_chat(model: str, prompt: Prompt, sampling: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": model, "messages": messages(prompt), **sampling}
 
 
-class Responses:
-    """Responses. Nothing is stored at the server."""
-
-    path = "/v1/responses"
-    ours = frozenset(
-        {"model", "input", "instructions", "stream", "store", "background", "previous_response_id"}
-    )
-    usage_field: Mapping[str, Any] = {}
-
-    def request(self, model: str, prompt: Prompt, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The system text as instructions, and sampling settings by the names they have here."""
-        settings = dict(sampling)
-        for name in ("max_completion_tokens", "max_tokens"):
-            if name in settings:
-                settings["max_output_tokens"] = settings.pop(name)
-        if "reasoning_effort" in settings:
-            reasoning = settings.get("reasoning")
-            effort = {"effort": settings.pop("reasoning_effort")}
-            settings["reasoning"] = {**reasoning, **effort} if isinstance(reasoning, Mapping) else effort
-        turns = [{"role": each["role"], "content": each["content"]} for each in messages(prompt)[1:]]
-        # `stream` is said in any case: the server of transformers streams where it is not.
-        ours = {"input": turns, "store": False, "stream": False}
-        return {"model": model, "instructions": prompt.system, **ours, **settings}
-
-    def send(self, client: openai.AsyncOpenAI, body: Mapping[str, Any], headers: Mapping[str, str]) -> Sent:
-        """By the package's method, as for Chat Completions."""
-        create: Any = client.responses.with_streaming_response.create
-        return cast(Sent, create(model=body["model"], input=[], extra_body=body, extra_headers=headers))
-
-    def assembler(self) -> Assembler:
-        """Of events."""
-        return ResponsesAssembler()
+def _of_responses(model: str, prompt: Prompt, sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """The system text as instructions, and sampling settings by the names they have here. Nothing is stored
+    at the server."""
+    settings = dict(sampling)
+    for name in ("max_completion_tokens", "max_tokens"):
+        if name in settings:
+            settings["max_output_tokens"] = settings.pop(name)
+    if "reasoning_effort" in settings:
+        reasoning = settings.get("reasoning")
+        effort = {"effort": settings.pop("reasoning_effort")}
+        settings["reasoning"] = {**reasoning, **effort} if isinstance(reasoning, Mapping) else effort
+    # `stream` is said in any case: the server of transformers streams where it is not.
+    ours = {"input": messages(prompt)[1:], "store": False, "stream": False}
+    return {"model": model, "instructions": prompt.system, **ours, **settings}
 
 
-def endpoint(name: Literal["chat", "responses"]) -> Endpoint:
-    """The interface of this name."""
-    return Chat() if name == "chat" else Responses()
+ENDPOINTS = {
+    "chat": Endpoint(
+        "/v1/chat/completions",
+        frozenset({"model", "messages", "stream", "stream_options", "n"}),
+        {"stream_options": {"include_usage": True}},
+        _of_chat,
+        ChatAssembler,
+    ),
+    "responses": Endpoint(
+        "/v1/responses",
+        frozenset(
+            {"model", "input", "instructions", "stream", "store", "background", "previous_response_id"}
+        ),
+        {},
+        _of_responses,
+        ResponsesAssembler,
+    ),
+}
+"""By the names that users choose from."""

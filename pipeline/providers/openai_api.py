@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,29 +16,26 @@ import anyio.lowlevel
 
 from kernelproof.errors import ProviderError, ProviderFatal, UsageError
 from kernelproof.providers.adaptive_limit import AdaptiveLimit
-from kernelproof.providers.assembling import Assembler
-from kernelproof.providers.attempts import PLACEHOLDER_KEY, TLS_ERRORS, Attempts, Failure
 from kernelproof.providers.base import AskEvent, BatchJournal, ProviderOptions, Question, messages
 from kernelproof.providers.batch_server import BatchServer
 from kernelproof.providers.body import response_from_body, with_limit
-from kernelproof.providers.connections import Connections, allow_connections, checked_url
+from kernelproof.providers.connections import allow_connections, checked_url
 from kernelproof.providers.context import ContextLength
-from kernelproof.providers.endpoints import endpoint
+from kernelproof.providers.endpoints import ENDPOINTS
 from kernelproof.providers.registry import provider
+from kernelproof.providers.reply_bodies import bounded, events, json_object, looks_streamed, text_of
+from kernelproof.providers.server import PLACEHOLDER_KEY, TLS_ERRORS, Failure, ModelServer
 from kernelproof.providers.server_batches import ServerBatches
-from kernelproof.providers.server_errors import Verdict
-from kernelproof.providers.sse import bounded, events, json_object, lines, looks_streamed
-from kernelproof.providers.waiting import backoff
 from kernelproof.types import Response
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from openai._response import AsyncAPIResponse
+    from collections.abc import AsyncIterator
+
+    import httpx2
+    import openai
 
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
-BUSY_TRIES = 20
-"""The number of times that a question is sent again because the server is busy (429), beside the other
-retries."""
 SILENCES = 20
 """An answer without a token for so many times the longest silence is given up, though bytes come."""
 TELL_S = 0.3
@@ -54,9 +50,8 @@ DRAIN_S = 2.0
 class OpenAIProvider:
     """A model behind an endpoint of OpenAI's kind.
 
-    It alone asks again: the client's own retries are off. An answer that breaks off, a connection that fails,
-    408, 409 and 5xx are tried `max_retries` times more, with growing waits. A server that is busy (429) is
-    asked less often from then on.
+    An answer that breaks off, a connection that fails, 408, 409 and 5xx are tried `max_retries` times more,
+    with growing waits. A server that is busy (429) is asked less often from then on.
     """
 
     def __init__(self, model: str, options: ProviderOptions) -> None:
@@ -64,7 +59,7 @@ class OpenAIProvider:
         connections than the system allows; ProviderFatal when a key is needed and none is there.
         """
         self._model, self._sampling, self._options = model, dict(options.sampling), options
-        self._endpoint = endpoint(options.endpoint)
+        self._endpoint = ENDPOINTS[options.endpoint]
         if taken := sorted(self._endpoint.ours & self._sampling.keys()):
             raise UsageError(f"sampling settings cannot hold {', '.join(taken)}; samples are separate calls")
         try:
@@ -72,21 +67,18 @@ class OpenAIProvider:
         except (ValueError, TypeError) as error:
             raise UsageError(f"a sampling setting cannot be sent as JSON: {error}") from error
         url = options.base_url or os.environ.get(BASE_URL_VARIABLE) or None
-        self._key = _key(model, options, None if url is None else checked_url(url))
-        self._connections = Connections(self._key, url, options.timeout_s)
+        key = _key(model, options, None if url is None else checked_url(url))
         self._stream = options.stream and not options.server_batch
         self._with_usage = bool(self._endpoint.usage_field)
         allow_connections(1 if options.server_batch else options.concurrency)
         self._limit = AdaptiveLimit(options.concurrency)
         self._door = anyio.Semaphore(STARTS)
-        self._attempts = Attempts(self.name, self._key, options)
-        self._context = ContextLength(
-            self.name, model, options.context_length, self._attempts, self._connections
-        )
+        self._server = ModelServer(self.name, key, url, options)
+        self._context = ContextLength(model, options.context_length, self._server)
         self._batches: ServerBatches | None = None
         if options.server_batch:
-            server = BatchServer(self.name, options.max_retries, self._attempts, self._connections)
-            self._batches = ServerBatches(self.name, url, options, server, self._request)
+            batches = BatchServer(self._server, options.max_retries)
+            self._batches = ServerBatches(options, batches, self._request)
 
     @property
     def name(self) -> str:
@@ -98,33 +90,30 @@ class OpenAIProvider:
         await self._context.refuse_too_long(question)
         if self._batches is not None:
             return await self._batches.ask(question)
-        await self._connections.ready()
-        tries = busy = 0
-        while True:
+        taken = 0.0
+
+        async def attempt() -> Response:
+            nonlocal taken
             if self._limit.is_full:
                 places = f"{self._limit.allowed} of {self._limit.most} questions at once"
                 question.tell(AskEvent("waiting", note=f"the server is busy: {places}"))
             async with self._limit.place() as taken:
                 await self._in_turn()
                 question.tell(AskEvent("sent"))
-                outcome = await self._try(question)
-                if isinstance(outcome, Response):
-                    self._limit.answered()
-                    return outcome
-                verdict = outcome.verdict
-                if verdict.mended:
-                    continue
-                if verdict.fatal is not None:
-                    raise ProviderFatal(f"{self.name}: {verdict.fatal}") from outcome.error
-                pause = outcome.after_s or backoff(busy if verdict.busy else tries)
-                if verdict.busy:
-                    self._limit.busy(taken, pause)
-            busy, tries = busy + verdict.busy, tries + (not verdict.busy)
-            if not verdict.retry or tries > self._options.max_retries or busy > BUSY_TRIES:
-                hint = _too_long_perhaps(question) if verdict.unexplained else ""
-                raise outcome.error.again(f"{outcome.error}{hint}") from outcome.error
-            question.tell(AskEvent("waiting", note=f"again in {pause:.1f} s: {outcome.error}"))
-            await anyio.sleep(pause)
+                answer = await self._answer(question)
+                self._limit.answered()
+                return answer
+
+        def wait(failure: Failure, pause_s: float) -> None:
+            if failure.verdict.busy:
+                self._limit.busy(taken, pause_s)
+            question.tell(AskEvent("waiting", note=f"again in {pause_s:.1f} s: {failure}"))
+
+        try:
+            return await self._server.insist(attempt, self._options.max_retries, wait)
+        except Failure as failure:
+            hint = _too_long_perhaps(question) if failure.verdict.unexplained else ""
+            raise failure.again(f"{failure}{hint}") from failure
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
         """No limit: a server answers as often as it is asked."""
@@ -139,7 +128,7 @@ class OpenAIProvider:
         """Close the connections."""
         if self._batches is not None:
             self._batches.close()
-        await self._connections.aclose()
+        await self._server.connections.aclose()
 
     async def _in_turn(self) -> None:
         """Few questions are sent in one turn of the event loop: to make a request takes milliseconds, and two
@@ -148,30 +137,21 @@ class OpenAIProvider:
         async with self._door:
             await anyio.lowlevel.checkpoint()
 
-    async def _try(self, question: Question) -> Response | Failure:
-        """The answer to one request; else what went wrong, and what to do about it."""
-        sent = self._request(question)
-        patience_s = SILENCES * self._options.timeout_s
-
-        async def work() -> Response | None:
-            with anyio.move_on_after(patience_s) as patience:
-                return await self._answer(question, sent, patience)
-            return None
-
-        outcome = await self._attempts.attempt(work, str(question), sent)
-        if outcome is None:
-            why = f"sent no token for {patience_s:g} s, though it kept the connection open"
-            return self._attempts.passing(why)
-        return self._mended(outcome, sent) if isinstance(outcome, Failure) else outcome
-
-    def _mended(self, failure: Failure, sent: dict[str, Any]) -> Failure:
-        """What this class adds to a request is left out from now on, where it is refused."""
-        refused = failure.verdict.parameter
-        if refused not in ("stream", "stream_options") or not sent[refused]:
-            return failure
-        self._stream = self._stream and refused != "stream"
-        self._with_usage = self._with_usage and refused != "stream_options"
-        return replace(failure, verdict=Verdict(retry=True, mended=True))
+    async def _answer(self, question: Question) -> Response:
+        """The answer to one request, or to a second one without what this class added and the server refuses;
+        it is left out from then on. Raises as `ModelServer.attempt` does.
+        """
+        while True:
+            sent = self._request(question)
+            try:
+                work = partial(self._sent, question, sent)
+                return await self._server.attempt(work, str(question), sent)
+            except Failure as failure:
+                refused = failure.verdict.parameter
+                if refused not in ("stream", "stream_options") or not sent[refused]:
+                    raise
+                self._stream = self._stream and refused != "stream"
+                self._with_usage = self._with_usage and refused != "stream_options"
 
     def _request(self, question: Question) -> dict[str, Any]:
         sent = self._endpoint.request(self._model, question.prompt, self._sampling)
@@ -181,47 +161,50 @@ class OpenAIProvider:
                 sent |= self._endpoint.usage_field
         return sent
 
-    async def _answer(
-        self, question: Question, sent: dict[str, Any], patience: anyio.CancelScope
-    ) -> Response:
+    async def _sent(self, question: Question, sent: dict[str, Any], client: openai.AsyncOpenAI) -> Response:
         """Sends the request and reads the reply, as it comes or whole."""
+        import openai
+
         headers = {"Idempotency-Key": question.key} if question.key else {}
         started = time.monotonic()
-        with self._connections.client() as client:
-            async with self._endpoint.send(client, sent, headers) as reply:
-                body = await self._body(question, reply, patience)
-                request_id = reply.headers.get("x-request-id")
-        found = response_from_body(body, request_id=request_id, latency=time.monotonic() - started)
-        return with_limit(found, sent)
+        patience_s = SILENCES * self._options.timeout_s
+        with anyio.move_on_after(patience_s) as patience:
+            # The package's types of questions and answers are not used: servers take and send what they like,
+            # and walking through a long conversation by its types takes milliseconds.
+            async with await client.post(
+                self._endpoint.path.removeprefix("/v1"),
+                body=sent,
+                options={"headers": headers},
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            ) as stream:
+                body = await self._body(question, stream.response, patience)
+                request_id = stream.response.headers.get("x-request-id")
+            found = response_from_body(body, request_id=request_id, latency=time.monotonic() - started)
+            return with_limit(found, sent)
+        raise ProviderError(f"sent no token for {patience_s:g} s, though it kept the connection open")
 
     async def _body(
-        self, question: Question, reply: AsyncAPIResponse[Any], patience: anyio.CancelScope
+        self, question: Question, reply: httpx2.Response, patience: anyio.CancelScope
     ) -> dict[str, Any]:
-        assembler = self._endpoint.assembler()
-        pieces = bounded(reply.iter_bytes())
         if "event-stream" in reply.headers.get("content-type", ""):
-            return await self._streamed(question, lines(pieces), assembler, patience)
-        whole = bytearray()
-        async for piece in pieces:
-            whole += piece
-        text = whole.decode("utf-8", "replace")
+            return await self._streamed(question, bounded(reply.aiter_bytes()), patience)
+        text = await text_of(reply.aiter_bytes())
         if looks_streamed(text):
-            return await self._streamed(question, lines(_one(whole)), assembler, patience)
+            return await self._streamed(question, _one(text), patience)
         return json_object(text, "the server's answer")
 
     async def _streamed(
-        self,
-        question: Question,
-        found: AsyncIterator[str],
-        assembler: Assembler,
-        patience: anyio.CancelScope,
+        self, question: Question, pieces: AsyncIterator[bytes], patience: anyio.CancelScope
     ) -> dict[str, Any]:
         """The whole body. Tells how far it is. Each token gives the server its whole time anew."""
         import httpx2
 
+        assembler = self._endpoint.assembler()
         told = 0.0
         try:
-            async for event in events(found):
+            async for event in events(pieces):
                 if event is None:
                     assembler.done = True
                 else:
@@ -235,7 +218,7 @@ class OpenAIProvider:
                 if assembler.done:
                     break
             with anyio.move_on_after(DRAIN_S):
-                async for _ in found:
+                async for _ in pieces:
                     pass
         except (httpx2.TransportError, *TLS_ERRORS):
             if assembler.body() is None:
@@ -253,8 +236,8 @@ def _too_long_perhaps(question: Question) -> str:
     return f"; perhaps the prompt of {size} characters is longer than the model's context"
 
 
-async def _one(piece: bytes | bytearray) -> AsyncIterator[bytes]:
-    yield bytes(piece)
+async def _one(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
 
 
 def _key(model: str, options: ProviderOptions, url: str | None) -> str:

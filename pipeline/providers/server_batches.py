@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import anyio
 import anyio.to_thread
@@ -24,10 +24,14 @@ from kernelproof.providers.batch_results import BatchResults, status_of
 from kernelproof.providers.batch_server import BatchServer
 from kernelproof.providers.body import response_from_body, with_limit
 from kernelproof.providers.complaints import complaint_of_reply
-from kernelproof.providers.endpoints import endpoint
+from kernelproof.providers.endpoints import ENDPOINTS
+from kernelproof.providers.server import Failure
 from kernelproof.providers.waiting import at
 from kernelproof.types import Response
 from kernelproof.wording import counted
+
+if TYPE_CHECKING:
+    import openai
 
 WINDOW_S = 2.0
 """A batch is handed over when no new question came for so long and no answer is being judged,"""
@@ -87,17 +91,13 @@ class ServerBatches:
     """All batches of one model in this process."""
 
     def __init__(
-        self,
-        name: str,
-        base_url: str | None,
-        options: ProviderOptions,
-        server: BatchServer,
-        request: Callable[[Question], dict[str, Any]],
+        self, options: ProviderOptions, batches: BatchServer, request: Callable[[Question], dict[str, Any]]
     ) -> None:
         """`request` makes the fields of a request."""
-        self._name, self._base_url, self._sampling = name, base_url, options.sampling
-        self._server, self._request = server, request
-        self._path = endpoint(options.endpoint).path
+        self._batches, self._server = batches, batches.server
+        self._name, self._base_url = self._server.name, self._server.url
+        self._sampling, self._request = options.sampling, request
+        self._path = ENDPOINTS[options.endpoint].path
         self._journal: BatchJournal | None = None
         self._collecting = _Batch()
         self._batch_of: dict[str, _Batch] = {}
@@ -122,7 +122,7 @@ class ServerBatches:
                     raise _anew(batch.failure)
                 if batch.results is not None:
                     await question.room()
-                    return self._answer(batch, batch.results, key)
+                    return await self._answer(batch, batch.results, key)
                 if batch.led:
                     await batch.changed.wait()
                 else:
@@ -213,7 +213,7 @@ class ServerBatches:
     async def _submit(self, batch: _Batch) -> None:
         """Hands the questions over, unless the server has them though we did not hear its reply."""
         if batch.id:
-            if found := await self._server.find(batch.id.removeprefix(UNHEARD)):
+            if found := await self._batches.find(batch.id.removeprefix(UNHEARD)):
                 await self._submitted(batch, found)
                 return
             await self._noted("closed", batch.id)
@@ -224,12 +224,12 @@ class ServerBatches:
         questions = dict(batch.waiting)
         with tempfile.TemporaryFile(prefix="kernelproof-batch-") as file:
             await anyio.to_thread.run_sync(self._write, file, questions)
-            file_id = await self._server.upload(file)
+            file_id = await self._batches.upload(file)
         label = uuid.uuid4().hex
         batch.keys, batch.id = tuple(questions), UNHEARD + label
         await self._noted("submitted", self._name, self._base_url, batch.id, list(questions))
         try:
-            batch_id = await self._server.create(file_id, self._path, label)
+            batch_id = await self._batches.create(file_id, self._path, label)
         except ProviderFatal:
             await self._noted("closed", batch.id)
             raise
@@ -257,11 +257,11 @@ class ServerBatches:
             note = f"{how_far}{times}, {more}: {batch.id}"
             question.tell(AskEvent("batched", note=note, batch=batch.id))
 
-        def failed(error: str, wait_s: float) -> None:
-            say("no look at the server", wait_s, error)
+        def failed(failure: Failure, wait_s: float) -> None:
+            say("no look at the server", wait_s, str(failure))
 
         while True:
-            state = await self._server.look(batch.id, failed)
+            state = await self._batches.look(batch.id, failed)
             if state is None:
                 await self._unknown(batch)
                 return
@@ -274,7 +274,7 @@ class ServerBatches:
         results = BatchResults()
         for name in ("output_file_id", "error_file_id"):
             if isinstance(state.get(name), str) and state[name]:
-                await self._server.download(state[name], results)
+                await self._batches.download(state[name], results)
         if unanswered := results.unanswered(batch.keys):
             await self._noted("closed", batch.id, unanswered)
         batch.ended = f"batch {batch.id} {_ended(state)}"
@@ -291,30 +291,26 @@ class ServerBatches:
         self._open.pop(batch.id, None)
         batch.id, batch.stage, batch.resumed = "", "submitting", False
 
-    def _answer(self, batch: _Batch, results: BatchResults, key: str) -> Response:
-        """What came of one question."""
-        entry = results.entry(key)
-        if entry is None:
-            raise ProviderError(f"{self._name}: {self._server.attempts.safe(batch.ended)}, without an answer")
-        response = entry.get("response")
-        if not isinstance(response, Mapping):
-            raise ProviderError(f"{self._name}: {self._server.attempts.safe(_message(entry.get('error')))}")
-        body, request_id = response.get("body"), response.get("request_id")
-        if entry.get("error") or status_of(entry) >= 300:
-            found = complaint_of_reply(status_of(entry), "", json.dumps(entry.get("error") or body).encode())
-            message = f"{self._name}: {self._server.attempts.safe(found.message)}"
-            failed = self._server.attempts.judged(found, message, self._sampling)
-            if failed.verdict.fatal is not None:
-                raise ProviderFatal(f"{self._name}: {failed.verdict.fatal}")
-            raise failed.error
-        if not isinstance(body, Mapping):
-            raise ProviderError(f"{self._name}: {batch.ended}, with an answer that is not JSON")
-        try:
+    async def _answer(self, batch: _Batch, results: BatchResults, key: str) -> Response:
+        """What came of one question. Raises as if it had been asked alone."""
+
+        async def read(_: openai.AsyncOpenAI) -> Response:
+            entry = results.entry(key)
+            if entry is None:
+                raise ProviderError(f"{batch.ended}, without an answer")
+            response = entry.get("response")
+            if not isinstance(response, Mapping):
+                raise ProviderError(_message(entry.get("error")))
+            body, request_id = response.get("body"), response.get("request_id")
+            if entry.get("error") or status_of(entry) >= 300:
+                said = json.dumps(entry.get("error") or body).encode()
+                raise self._server.failure(complaint_of_reply(status_of(entry), "", said), self._sampling)
+            if not isinstance(body, Mapping):
+                raise ProviderError(f"{batch.ended}, with an answer that is not JSON")
             answer = response_from_body(body, request_id=request_id if isinstance(request_id, str) else None)
-        except ProviderError as error:
-            raise error.again(f"{self._name}: {error}") from error
-        sent = self._request(batch.waiting[key])
-        return with_limit(answer, sent)
+            return with_limit(answer, self._request(batch.waiting[key]))
+
+        return await self._server.insist(lambda: self._server.attempt(read, batch.id), retries=0)
 
     def _write(self, file: IO[bytes], questions: Mapping[str, Question]) -> None:
         for key, question in questions.items():

@@ -312,6 +312,13 @@ async def wrong_type(writer: asyncio.StreamWriter, asked: Asked) -> None:
     writer.write(head + b"".join(map(chunk, events(asked, Answer(asked.text), 3))) + LAST_CHUNK)
 
 
+@fault
+async def pings(writer: asyncio.StreamWriter, asked: Asked) -> None:
+    """Events without data, and ids, between the pieces of the answer."""
+    ping = raw_chunk(b"id: 7\n\n: ping\n\nevent: ping\n\n")
+    writer.write(STREAM_HEAD + ping.join(map(chunk, events(asked, Answer(asked.text), 3))) + LAST_CHUNK)
+
+
 # It refuses: the same question, or all of them, will never be answered.
 
 

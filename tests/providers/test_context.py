@@ -93,7 +93,7 @@ def test_long_rows_of_one_sign_do_not_make_a_prompt_too_long() -> None:
 def test_a_length_that_nobody_says_leaves_all_to_the_server(
     monkeypatch: pytest.MonkeyPatch, models: Step | None
 ) -> None:
-    monkeypatch.setattr("kernelproof.providers.context.LOOK_S", 0.3)
+    monkeypatch.setattr("kernelproof.providers.context.LOOK_S", 2.0)
     with serve(Step(completion()), models=models) as server:
         assert all(isinstance(each, Response) for each in ask(server, *[of_length(1000)] * 3))
         assert len(server.requests) == 3 and len(server.listed) == 1

@@ -163,7 +163,7 @@ def test_a_busy_server_is_waited_for(
     stream: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kernelproof.providers.openai_api.BUSY_TRIES", 1)
+    monkeypatch.setattr("kernelproof.providers.server.BUSY_TRIES", 1)
     events: list[AskEvent] = []
     with pytest.raises(ProviderError, match="slow down") as caught:
         ask(server, fault, events, max_retries=0, endpoint=endpoint, stream=stream)
@@ -253,7 +253,7 @@ def test_an_answer_that_the_server_cut_off_is_told_apart_from_one_at_the_users_l
 
 
 @STREAMED
-@pytest.mark.parametrize("fault", ["unfinished_end", "open_end", "wrong_type"])
+@pytest.mark.parametrize("fault", ["unfinished_end", "open_end", "wrong_type", "pings"])
 def test_an_answer_that_came_whole_is_taken_however_its_stream_ends(
     server: FaultServer, fault: str, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

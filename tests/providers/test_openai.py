@@ -9,7 +9,7 @@ import pytest
 
 from kernelproof.errors import ProviderError, ProviderFatal, UsageError
 from kernelproof.providers import ProviderOptions, Question, open_provider
-from kernelproof.providers.endpoints import endpoint
+from kernelproof.providers.endpoints import ENDPOINTS
 from kernelproof.types import Response
 from tests.providers.questions import question
 from tests.providers.server import Server, Step, completion, failure, serve
@@ -263,7 +263,7 @@ def test_a_page_for_people_says_where_to_look() -> None:
 
 def test_settings_have_other_names_in_responses() -> None:
     settings = {"max_completion_tokens": 9, "reasoning_effort": "high", "top_p": 0.5}
-    sent = endpoint("responses").request("m", question().prompt, settings)
+    sent = ENDPOINTS["responses"].request("m", question().prompt, settings)
     turns = [("user", "first"), ("assistant", "answer"), ("user", "again")]
     assert sent == {
         "model": "m",
@@ -275,7 +275,7 @@ def test_settings_have_other_names_in_responses() -> None:
         "reasoning": {"effort": "high"},
         "top_p": 0.5,
     }
-    both = endpoint("responses").request(
+    both = ENDPOINTS["responses"].request(
         "m", question().prompt, {"reasoning": {"summary": "auto"}, "reasoning_effort": "low"}
     )
     assert both["reasoning"] == {"summary": "auto", "effort": "low"}

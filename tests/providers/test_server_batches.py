@@ -218,7 +218,7 @@ def test_a_batch_that_was_never_made_or_is_gone_is_made_anew(tmp_path: Path) -> 
 
 
 def test_a_server_that_is_down_for_a_while_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelproof.providers.batch_server.backoff", lambda _: 0.05)
+    monkeypatch.setattr("kernelproof.providers.server.backoff", lambda _: 0.05)
     with serve(seconds=0.5) as server:
 
         def down(event: AskEvent) -> None:

@@ -1,7 +1,4 @@
-"""Server-sent events, as models' servers stream their answers.
-
-https://html.spec.whatwg.org/multipage/server-sent-events.html
-"""
+"""Bodies of replies: bounded, as JSON, or as the events of a stream."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from kernelproof.errors import ProviderError
 MAX_BODY_BYTES = 64 << 20
 """A longer answer is refused."""
 _FIRST = ("data:", "event:", "id:", "retry:", ": ")
+_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 
 
 async def bounded(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -28,33 +26,35 @@ async def bounded(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """The lines of a stream, without their ends. Only a line feed ends one: JSON may hold others."""
-    rest = bytearray()
-    async for piece in pieces:
-        first, *more = piece.split(b"\n")
-        rest += first
-        for following in more:
-            yield _text(rest)
-            rest = bytearray(following)
-    if rest:
-        yield _text(rest)
+async def text_of(pieces: AsyncIterator[bytes]) -> str:
+    """The whole body. Raises ProviderError as `bounded` does."""
+    whole = bytearray()
+    async for piece in bounded(pieces):
+        whole += piece
+    return whole.decode("utf-8", "replace")
 
 
-async def events(found: AsyncIterator[str]) -> AsyncIterator[dict[str, Any] | None]:
-    """The data of each event: a JSON object; None for `[DONE]`. Comments and empty events are left out.
+async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any] | None]:
+    """The data of each event: a JSON object; None for `[DONE]`. Events without data are left out.
 
+    Read by httpx2. The openai package ends the stream, and loses the answer, at an event without data, at a
+    comment after an `id` and at a byte that is no UTF-8, and does not tell `[DONE]` from the end of a body.
     Raises ProviderError for data that is no JSON object.
     """
-    data: list[str] = []
-    async for line in found:
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-        elif not line and any(data):
-            yield _event("\n".join(data))
-            data = []
-    if any(data):
-        yield _event("\n".join(data))
+    import httpx2
+
+    async def ended() -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            yield piece
+        yield b"\n\n"  # servers leave it out after the last event
+
+    request = httpx2.Request("POST", "http://server")  # named in errors alone
+    reply = httpx2.Response(200, headers=_STREAM, content=ended(), request=request)
+    async for event in httpx2.EventSource(reply, max_event_size=None):
+        if event.data.strip() == "[DONE]":
+            yield None
+        elif event.data:
+            yield json_object(event.data, "a piece of the server's answer")
 
 
 def looks_streamed(body: str) -> bool:
@@ -77,11 +77,3 @@ def json_object(text: str, what: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ProviderError(f"{what} is not a JSON object: {text[:200]!r}")
     return found
-
-
-def _event(text: str) -> dict[str, Any] | None:
-    return None if text.strip() == "[DONE]" else json_object(text, "a piece of the server's answer")
-
-
-def _text(line: bytearray) -> str:
-    return line.removesuffix(b"\r").decode("utf-8", "replace")
