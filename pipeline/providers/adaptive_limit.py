@@ -17,7 +17,8 @@ class AdaptiveLimit:
     """Places at a server. For one event loop.
 
     Questions stand in line, and only the first in line looks for a place. So none is told of a place and
-    then lost: whenever the first one takes its place or gives up, the next one looks for itself.
+    then lost: whenever the first one takes its place or gives up, the next one looks for itself. One starts
+    in each turn of the event loop: two thousand requests made in one would stop everything else for seconds.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:

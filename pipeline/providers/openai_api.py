@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.lowlevel
 
 from kernelproof.errors import ProviderError, ProviderFatal, UsageError
 from kernelproof.providers.adaptive_limit import AdaptiveLimit
@@ -40,8 +39,6 @@ SILENCES = 20
 """An answer without a token for so many times the longest silence is given up, though bytes come."""
 TELL_S = 0.3
 """The fewest seconds between two reports of tokens to a listener."""
-STARTS = 8
-"""The number of questions that are sent in one turn of the event loop."""
 DRAIN_S = 2.0
 """The seconds in which a connection must end after its last event, to be used again."""
 
@@ -72,7 +69,6 @@ class OpenAIProvider:
         self._with_usage = bool(self._endpoint.usage_field)
         allow_connections(1 if options.server_batch else options.concurrency)
         self._limit = AdaptiveLimit(options.concurrency)
-        self._door = anyio.Semaphore(STARTS)
         self._server = ModelServer(self.name, key, url, options)
         self._context = ContextLength(model, options.context_length, self._server)
         self._batches: ServerBatches | None = None
@@ -98,7 +94,6 @@ class OpenAIProvider:
                 places = f"{self._limit.allowed} of {self._limit.most} questions at once"
                 question.tell(AskEvent("waiting", note=f"the server is busy: {places}"))
             async with self._limit.place() as taken:
-                await self._in_turn()
                 question.tell(AskEvent("sent"))
                 answer = await self._answer(question)
                 self._limit.answered()
@@ -129,13 +124,6 @@ class OpenAIProvider:
         if self._batches is not None:
             self._batches.close()
         await self._server.connections.aclose()
-
-    async def _in_turn(self) -> None:
-        """Few questions are sent in one turn of the event loop: to make a request takes milliseconds, and two
-        thousand in one turn would stop everything else for seconds.
-        """
-        async with self._door:
-            await anyio.lowlevel.checkpoint()
 
     async def _answer(self, question: Question) -> Response:
         """The answer to one request, or to a second one without what this class added and the server refuses;

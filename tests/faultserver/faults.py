@@ -368,9 +368,7 @@ async def no_temperature(writer: asyncio.StreamWriter, asked: Asked) -> None:
 @fault
 async def too_long(writer: asyncio.StreamWriter, asked: Asked) -> None:
     """400: the prompt is longer than the model's context."""
-    said = (
-        "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens."
-    )
+    said = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."
     reply(writer, "400 Bad Request", error(said, param="messages", code="context_length_exceeded"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import TaskGroup
 from hypothesis import given, settings
@@ -134,6 +135,33 @@ def test_one_answer_lets_one_in_and_does_not_wake_all() -> None:
             group.cancel_scope.cancel()
 
     anyio.run(all_of_them)
+
+
+def test_one_starts_in_each_turn_of_the_event_loop() -> None:
+    starts: list[int] = []
+    turn = 0
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await anyio.lowlevel.checkpoint()
+
+    async def one(limit: AdaptiveLimit) -> None:
+        async with limit.place():
+            starts.append(turn)
+
+    async def all_of_them() -> None:
+        limit = AdaptiveLimit(200)
+        async with anyio.create_task_group() as group:
+            group.start_soon(count_turns)
+            async with anyio.create_task_group() as asking:
+                for _ in range(200):
+                    asking.start_soon(one, limit)
+            group.cancel_scope.cancel()
+
+    anyio.run(all_of_them)
+    assert len(set(starts)) == 200
 
 
 def test_one_that_gives_up_in_a_pause_leaves_the_place_to_another() -> None:
