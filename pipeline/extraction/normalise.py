@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from re import Pattern
 
 from kernelproof.extraction.remarks import remark
-
-
-@dataclass(frozen=True)
-class _Step:
-    kind: str
-    pattern: Pattern[str]
-    replacement: str
-
 
 # ECMA-48 control sequences (CSI) and operating-system commands (OSC); the bounds keep matching linear.
 _ANSI = r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"
 
 _STEPS = (
-    _Step("surrogates", re.compile("[\ud800-\udfff]"), "\N{REPLACEMENT CHARACTER}"),
-    _Step("ansi", re.compile(_ANSI), ""),
-    _Step("nul", re.compile("\x00"), ""),
-    _Step("line_endings", re.compile(r"\r\n?"), "\n"),
-    _Step("zero_width", re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"), ""),
-    _Step("spaces", re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"), " "),
+    ("surrogates", re.compile("[\ud800-\udfff]"), "\N{REPLACEMENT CHARACTER}"),
+    ("ansi", re.compile(_ANSI), ""),
+    ("nul", re.compile("\x00"), ""),
+    ("line_endings", re.compile(r"\r\n?"), "\n"),
+    ("zero_width", re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"), ""),
+    ("spaces", re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"), " "),
 )
 
 
 def normalise(text: str) -> tuple[str, tuple[str, ...]]:
     """The text without what no program needs, and a warning that names the kinds found, if any were."""
     kinds: list[str] = []
-    for step in _STEPS:
-        text, count = step.pattern.subn(step.replacement, text)
+    for kind, pattern, replacement in _STEPS:
+        text, count = pattern.subn(replacement, text)
         if count:
-            kinds.append(step.kind)
+            kinds.append(kind)
     return text, (remark("normalised", ", ".join(kinds)),) if kinds else ()
 
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from kernelproof.providers.reply_bodies import MAX_BODY_BYTES
-
-
-class _Place(NamedTuple):
-    start: int
-    size: int
-    answer: bool
-    """An answer, not an error."""
 
 
 class BatchResults:
@@ -22,7 +15,9 @@ class BatchResults:
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="kernelproof-batch-")  # noqa: SIM115
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, tuple[int, int]] = {}
+        """Start and size of each question's line."""
+        self._answered: set[str] = set()
         self._end = 0
 
     def room(self) -> IO[bytes]:
@@ -39,24 +34,25 @@ class BatchResults:
         while line := self._file.readline(MAX_BODY_BYTES):
             start, self._end = self._end, self._end + len(line)
             found = _entry(line)
-            if found is None:
+            if found is None or (key := found["custom_id"]) in self._answered:
                 continue
-            key, place = found["custom_id"], _Place(start, len(line), _is_answer(found))
-            before = self._places.get(key)
-            if before is None or (place.answer and not before.answer):
-                self._places[key] = place
+            answered = not found.get("error") and status_of(found) < 300
+            if answered or key not in self._places:
+                self._places[key] = start, len(line)
+            if answered:
+                self._answered.add(key)
 
     def entry(self, key: str) -> dict[str, Any] | None:
         """The line of a question, as JSON; None where there is none."""
-        place = self._places.get(key)
-        if place is None:
+        if key not in self._places:
             return None
-        self._file.seek(place.start)
-        return _entry(self._file.read(place.size))
+        start, size = self._places[key]
+        self._file.seek(start)
+        return _entry(self._file.read(size))
 
     def unanswered(self, keys: Iterable[str]) -> list[str]:
         """Which of these questions have no answer here."""
-        return [key for key in keys if key not in self._places or not self._places[key].answer]
+        return [key for key in keys if key not in self._answered]
 
     def close(self) -> None:
         """Gives the disk's space back."""
@@ -76,7 +72,3 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("custom_id"), str) else None
-
-
-def _is_answer(entry: dict[str, Any]) -> bool:
-    return not entry.get("error") and status_of(entry) < 300
