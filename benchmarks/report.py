@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.measuring import Timing, kernelproof, print_timings, time_process, write_result
 from benchmarks.synthetic_attempts import ORIGINALS, fill, multiply
 from kernelproof.db.connection import open_database
-from tests.report.html import browser
+from tests.report.web import browser
 
 SHOWN = "performance.getEntriesByType('navigation')[0].loadEventEnd"
 """Milliseconds from the request for a page until it is loaded and its script has run."""

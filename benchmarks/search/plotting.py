@@ -1,21 +1,30 @@
-"""Plots of a comparison, drawn as the report's charts are. In light and in dark, without a script."""
+"""Plots of a comparison, drawn by Vega-Lite in the report's colours: light and dark, without a script."""
 
 from __future__ import annotations
 
 import re
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks.search.comparing import Ratio, Table, marks
-from kernelproof.errors import MachineError
-from kernelproof.report.html import drawing
+from kernelproof.report import web
 
 Spec = dict[str, Any]
-_STYLE = Path(drawing.__file__).parent / "templates" / "style.css"
+_STYLE = Path(web.__file__).parent / "templates" / "style.css"
 _COLOURS = re.compile(r"^:root \{.*?^\}\n@media.*?^\}\n", re.DOTALL | re.MULTILINE)
-_DRAWN = re.compile(r"^svg .*\n", re.MULTILINE)
+_INK, _FAINT = "#111111", "#dddddd"
+_SERIES = ("#4477aa", "#cc6677", "#228833", "#aa7700", "#66aacc", "#aa4499", "#777777", "#882255")
+_VARIABLES = {_INK: "ink", _FAINT: "line"} | {colour: f"s{number}" for number, colour in enumerate(_SERIES)}
+"""Colours of a plot, and the variables of style.css that replace them, in light and dark."""
+_AXIS = {"labelColor": _INK, "titleColor": _INK, "domainColor": _INK, "tickColor": _INK, "gridColor": _FAINT}
+_AXIS |= {"titleFontWeight": "normal", "labelSeparation": 6, "labelOverlap": "greedy", "labelLimit": 180}
+_AXIS |= {"labelFontSize": 12, "titleFontSize": 12}
+_LEGEND = {"title": None, "labelFontSize": 12, "symbolOpacity": 1}
+_CONFIG: Spec = {"font": "sans-serif", "view": {"stroke": None}, "axis": _AXIS, "legend": _LEGEND}
 _SPEEDUPS = (0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.6, 2, 3, 4)
 
 
@@ -63,7 +72,7 @@ def by_landscape(found: Table, against: str) -> Spec:
     axis = {"values": list(_SPEEDUPS), "format": "~g"}
     along = {"type": "quantitative", "scale": {"type": "log", "nice": False, "zero": False}, "axis": axis}
     x = {**along, "title": f"gain over that of {against}"}
-    no_gain = {"data": {"values": [{"at": 1}]}, "mark": {"type": "rule", "color": drawing.INK}}
+    no_gain = {"data": {"values": [{"at": 1}]}, "mark": {"type": "rule", "color": _INK}}
     return {
         "data": {"values": values},
         "height": 34 * len(names),
@@ -106,26 +115,31 @@ def seconds(rows: Iterable[tuple[str, str, str, float]]) -> Spec:
 
 
 def require(parser: ArgumentParser) -> None:
-    """Ends the command where the packages of the extra `report` are missing."""
-    try:
-        drawing.require()
-    except MachineError as error:
-        parser.exit(3, f"{error}\n")
+    """Ends the command where the package that draws is missing."""
+    if find_spec("vl_convert") is None:
+        parser.exit(3, "the package vl-convert-python is missing; pip install vl-convert-python\n")
 
 
 def write(folder: Path, name: str, spec: Spec, title: str) -> Path:
     """Writes `name`.svg."""
-    config = {**drawing.CONFIG, "legend": {"title": None, "labelFontSize": 12, "symbolOpacity": 1}}
-    text = str(drawing.draw({**spec, "config": config}, title))
-    style = _STYLE.read_text()
-    colours = _COLOURS.search(style)
+    import vl_convert
+
+    colours = _COLOURS.search(_STYLE.read_text())
     assert colours is not None
-    rules = colours[0] + "svg { background: var(--page); }\n" + "".join(_DRAWN.findall(style))
+    rules = "".join(
+        f'svg [{part}="{colour}"] {{ {part}: var(--{variable}); }}\n'
+        for colour, variable in _VARIABLES.items()
+        for part in ("fill", "stroke")
+    )
+    whole = {"width": 340, "height": 200, "background": "transparent", "config": _CONFIG, **spec}
+    text = vl_convert.vegalite_to_svg(whole, allowed_base_urls=[])
     head, rest = text.split(">", 1)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.svg"
-    named = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    file.write_text(f"{named}>\n<style>\n{rules}</style>\n{rest}\n")
+    file.write_text(
+        f'{head} role="img" aria-label="{escape(title)}">\n<style>\n{colours[0]}'
+        f"svg {{ background: var(--page); }}\nsvg text {{ fill: var(--ink); }}\n{rules}</style>\n{rest}\n"
+    )
     return file
 
 
@@ -141,5 +155,5 @@ def _linear(field: str) -> Spec:
 def _coloured(every: Sequence[str], shown: Sequence[str] | None = None) -> Spec:
     """Each strategy has the same colour in all plots of a comparison; the legend has those that are shown."""
     chosen = [name for name in every if shown is None or name in shown]
-    colours = [drawing.SERIES[every.index(name) % len(drawing.SERIES)] for name in chosen]
+    colours = [_SERIES[every.index(name) % len(_SERIES)] for name in chosen]
     return {"field": "strategy", "type": "nominal", "scale": {"domain": chosen, "range": colours}}

@@ -23,22 +23,11 @@ def report(
     options: FilterOptions,
     storage: StorageOptions,
 ) -> None:
-    """Write the results as one HTML file that needs no network: tables, charts, kernels with their evidence.
-
-    It needs pip install 'kernelproof[report]'.
-    """
-    from kernelproof.report.html.drawing import require
-
-    require()
-    from datetime import UTC, datetime
-
+    """Write the results as one HTML file that needs no network: tables, charts, kernels with evidence."""
     from kernelproof.db.store import open_store
-    from kernelproof.report.html.gathering import gather
-    from kernelproof.report.html.page import page
-    from kernelproof.report.html.writing import write
     from kernelproof.report.plain import say
+    from kernelproof.report.web.pages import board, write
 
     with open_store(storage.database, only_read=True) as store:
-        found = gather(store, options.filters(), kernels)
-    size = write(page(found, datetime.now(UTC).date().isoformat()), output)
-    say(f"{output}: {size / 1000:,.0f} kB")
+        content = board(store, options.filters(), kernels=kernels)
+    say(f"{output}: {write(content, output) / 1000:,.0f} kB")

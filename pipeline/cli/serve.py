@@ -29,11 +29,11 @@ def serve(
     It shows what kernelproof report writes, and a page for every attempt. It only reads.
     It needs pip install 'kernelproof[serve]'.
     """
-    from kernelproof.report.serving import require
+    from kernelproof.report.web import require
 
     require()
     from kernelproof.report.plain import say
-    from kernelproof.report.serving.running import serve as run
+    from kernelproof.report.web.server import serve as run
 
     database = storage.database
 

@@ -43,8 +43,7 @@ class PartOptions:
         bool,
         typer.Option(
             "--html",
-            help="Write it all into one HTML file, with a chart of the times. "
-            "Needs pip install 'kernelproof[report]'.",
+            help="Write it all into one HTML file, with a chart of the times.",
         ),
     ] = False
 
@@ -110,18 +109,10 @@ def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str 
 
 
 def _write_html(store: Store, number: int, output: Path) -> None:
-    from datetime import UTC, datetime
-
-    from kernelproof.report.html.drawing import require
-
-    require()
-    from kernelproof.report.html.attempts import attempt_page
-    from kernelproof.report.html.page import attempt_file
-    from kernelproof.report.html.writing import write
     from kernelproof.report.plain import say
+    from kernelproof.report.web.pages import attempt, write
 
-    text = attempt_file(attempt_page(store, number), datetime.now(UTC).date().isoformat())
-    say(f"{output}: {write(text, output) / 1000:,.0f} kB")
+    say(f"{output}: {write(attempt(store, number), output) / 1000:,.0f} kB")
 
 
 def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -15,16 +16,18 @@ from starlette.exceptions import HTTPException
 from kernelproof.errors import StoreError
 from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
 from kernelproof.service.guard import LIVE, REFUSALS, Bounded, Door, Named, Refused, away, refused, told
-from kernelproof.service.live import LivePages
 from kernelproof.service.state import Service, described
 from kernelproof.version import __version__
+
+if TYPE_CHECKING:
+    from kernelproof.report.web.server import WebPages
 
 THREADS = 8
 """Requests at which the process works at once. More would take turns on one core, and all would end late."""
 
 
 def make_app(
-    service: Service, *, hosts: list[str], open_to_all: bool, live: LivePages | None = None
+    service: Service, *, hosts: list[str], open_to_all: bool, live: WebPages | None = None
 ) -> FastAPI:
     """The application. `hosts`: names by which it may be called; `*` for all.
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import socket
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
 from kernelproof.http_server import HttpServer
-from kernelproof.service.live import LivePages
 from kernelproof.service.waiting import Watch
+
+if TYPE_CHECKING:
+    from kernelproof.report.web.server import WebPages
 
 GRACE_S = 2
 """Seconds that answers which are under way have when the server ends."""
@@ -18,7 +21,7 @@ GRACE_S = 2
 class Server(HttpServer):
     """Answers all who wait, with what is known by then, before it waits for the ends of answers."""
 
-    def __init__(self, app: FastAPI, watch: Watch, live: LivePages | None) -> None:
+    def __init__(self, app: FastAPI, watch: Watch, live: WebPages | None) -> None:
         super().__init__(app, log_level="warning", timeout_graceful_shutdown=GRACE_S)
         self._watch, self._live = watch, live
 

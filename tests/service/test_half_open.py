@@ -20,7 +20,7 @@ from kernelproof.client import Client
 from kernelproof.service import guard
 from tests.cli import prestarted
 from tests.cli.program import Program
-from tests.report.serving.server import serving as serving_results
+from tests.report.web.serving.server import serving as serving_results
 from tests.service.conftest import Running, serving
 
 HALVES = 1_100

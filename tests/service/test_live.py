@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Program
-from tests.report.html import browser
+from tests.report.web import browser
 from tests.service.conftest import NO_PROGRAM, serving
 
 pytestmark = [

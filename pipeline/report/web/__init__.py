@@ -1,0 +1,26 @@
+"""The results as web pages: `kernelproof report` and `show --html` write them to files, `kernelproof serve`
+and the evaluation service answer with them.
+
+`facts` asks the store, `pages` makes pages of the answers, `rendering` fills templates; `pictures` says which
+charts there are, `charts` draws them, `code` colours programs, `summary` writes the sentences. `site` keeps
+the pages of a database, `server` has their addresses, `query` reads filters from an address, `events` tells
+browsers that something is new.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from kernelproof.errors import MachineError
+
+
+def require() -> None:
+    """Raises MachineError when a package of the extra `serve` is missing."""
+    for package in ("starlette", "uvicorn"):
+        try:
+            import_module(package)
+        except ImportError:
+            raise MachineError(
+                f"the package {package} is missing; install what serving needs: "
+                "pip install 'kernelproof[serve]'"
+            ) from None

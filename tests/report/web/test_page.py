@@ -1,0 +1,139 @@
+"""The report as text: what it says, and that nothing a candidate wrote is more than text in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernelproof.db.scores.filters import Filters
+from kernelproof.db.store import Store, open_store
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.report.plain import clean, visible
+from kernelproof.report.web.pages import board, in_file, write
+from kernelproof.types import Status
+from tests.db import samples
+from tests.hostile_texts import HARMFUL, RUN, TEXTS
+from tests.report.web.parsed import Parsed
+
+
+def test_figures_stand_in_words_and_tables(good: str) -> None:
+    text = Parsed(good).text
+    assert "2 models, 6 problems, 11 finished attempts." in text
+    assert "vendor:good is correct in 5 of 5 samples (100.0 %, 95 % interval 57 to 100 %)" in text
+    assert "The highest claim is on level1/3: 10.50 times as fast (10.39 to 10.61), by vendor:good" in text
+    assert "10.395 to 10.605" in text
+
+
+def test_kernels_come_by_their_claims_and_differ_from_their_parents(good: str) -> None:
+    kernels = re.findall(r'<details class="kernel" id="kernel-(\d+)">\n<summary><h3>(level1/\d+)', good)
+    assert [problem for _, problem in kernels] == [f"level1/{n}" for n in (3, 1, 5, 10, 2)]
+    text = Parsed(good).text
+    assert "Difference to its parent, attempt #10" in text
+    assert "+class ModelNew: mended = True" in text
+    assert text.count("Difference to the reference") == len(kernels)
+    assert f"kernelproof reproduce {kernels[0][0]}" in text
+
+
+def test_fewer_kernels_are_said(filled: Store) -> None:
+    found = in_file(board(filled, Filters(), kernels=2))
+    assert found.count('class="kernel"') == 2
+    assert "3 more kernels left out" in Parsed(found).text
+
+
+def test_dots_of_kernels_without_a_page_have_words_but_no_link(filled: Store) -> None:
+    found = in_file(board(filled, Filters()))
+    assert '<g role="img" aria-label="level1/5 ' in found
+    assert '<a href="#kernel' not in found
+
+
+def test_an_audit_is_said(empty_database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "attempts.sqlite"
+    shutil.copy(empty_database, path)
+    with open_store(path, create=False) as store:
+        attempt, judged = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+        store.audits.record("2026-01-01T00:00:00.000+00:00", None, judged, samples.reproduction(attempt))
+        text = Parsed(in_file(board(store, Filters()))).text
+    assert re.search(r"Audited on \d{4}-\d\d-\d\d: 1 of 1 ranked result held\.", text)
+
+
+def test_filters_are_the_leaderboards(filled: Store) -> None:
+    found = Parsed(in_file(board(filled, Filters(model="poor")))).text
+    assert "model poor" in found
+    assert "vendor:good" not in found
+    with pytest.raises(UsageError, match="there are: vendor:good, vendor:poor"):
+        board(filled, Filters(model="nobody"))
+
+
+@pytest.mark.parametrize("which", ["good", "hostile"])
+def test_the_policy_lets_nothing_but_our_own_texts_in(which: str, request: pytest.FixtureRequest) -> None:
+    parsed = Parsed(request.getfixturevalue(which))
+    (policy,) = (a["content"] or "" for t, a in parsed.elements if t == "meta" and "http-equiv" in a)
+    hashes = {
+        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for name, text in parsed.within.items()
+    }
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    names = [tag for tag, _ in parsed.elements]
+    assert (names.count("script"), names.count("style"), names.count("meta")) == (1, 1, 5)
+    assert not {"iframe", "img", "base", "object", "embed", "image", "use"} & set(names)
+    for _, attributes in parsed.elements:
+        assert not [name for name in attributes if name.startswith("on") or name in ("style", "src")]
+        assert re.match("#|data:,$", attributes.get("href") or "#")
+
+
+def test_hostile_texts_are_seen_and_are_text(hostile: str) -> None:
+    assert HARMFUL.search(hostile) is None
+    parsed = Parsed(hostile)
+    for text in TEXTS:
+        shown = visible(text)
+        assert parsed.text.count(shown) >= 7, shown
+    assert "␛]0;owned␇" in parsed.text
+    assert "⟨U+202E⟩gnirts⟨U+202C⟩" in parsed.text
+    assert all(RUN not in text for text in parsed.within.values())
+
+
+def test_visible_characters_are_those_that_clean_takes_out() -> None:
+    for number in (*range(0x3000), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0080)):
+        character = chr(number)
+        if character != "\x1b" and not 0xD800 <= number < 0xE000:
+            assert (clean(character) == character) is (visible(character) == character), hex(number)
+    assert visible("a\r\nb\tc\n") == "a\nb\tc\n"
+
+
+def test_charts_name_their_axes_and_colours_follow_the_page(good: str) -> None:
+    charts = re.findall(r'<svg class="chart".*?</svg>', good, re.DOTALL)
+    assert len(charts) == 12, "seven of the board, and one of each kernel"
+    assert all(re.search(r'aria-label="[^"]{20,}"', chart) for chart in charts)
+    assert "p (speedup)" in charts[0]
+    style = Parsed(good).within["style"]
+    for chart in charts:
+        looks = {look for said in re.findall(r'<path class="([^"]+)"', chart) for look in said.split()}
+        assert looks and all(f".{look}" in style for look in looks), looks
+        assert "fill=" not in chart and "stroke=" not in chart
+
+
+def test_a_place_that_cannot_be_written_is_said(filled: Store, tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="cannot be written: No such file"):
+        write(board(filled, Filters()), tmp_path / "none" / "report.html")
+
+
+def test_dollars_have_a_chart_where_they_are_known(store: Store) -> None:
+    problem, run = samples.problem(), samples.settings()
+    for sample, cost in enumerate((0.25, 0.5)):
+        attempt = samples.begin(store, problem, run, sample)
+        store.record_response(attempt, samples.response().model_copy(update={"cost_usd": cost}))
+        store.record_extraction(attempt, samples.extraction())
+        store.record_verification(attempt, samples.verification(problem, speedup=2.0 + sample))
+        store.finish_attempt(attempt, Status.CORRECT)
+    found = in_file(board(store, Filters()))
+    assert "Dollars for each correct sample against speedup" in found
+    assert "Speedup over the tokens that each problem may cost" in found
+    assert "Roofline plot" not in found, "no kernel has a roofline"
