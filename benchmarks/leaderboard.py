@@ -3,7 +3,7 @@
 
 Fills a database with synthetic attempts (models named `synthetic-N`, invented times), as wide as real
 ones: response, source, build log, checks, raw samples. Those after the first 2,000 are copies of these with
-other times; they share texts, have no links in the chain of hashes, and with `--narrow` no raw samples.
+other times; they share texts, and with `--narrow` have no raw samples.
 `--turns` gives each sample so many turns, and each model's run a strategy. Then measures packing, each
 question within a process, and whole processes. Measures; asserts nothing.
 

@@ -72,10 +72,10 @@ class Database:
         `work` runs again from its start when another process held the lock, or the server was lost before it
         was asked to commit.
         """
-        from kernelproof.db.chain.linking import ChainedSession
+        from sqlalchemy.orm import Session
 
         def once() -> T:
-            with ChainedSession(self._writer, expire_on_commit=False) as session, session.begin():
+            with Session(self._writer, expire_on_commit=False) as session, session.begin():
                 return work(session)
 
         with self._home.explained(), self._turn:
@@ -90,13 +90,13 @@ class Database:
     def change(self, work: Callable[[Session], T]) -> T:
         """`work` within one transaction that changes rows which its own locks or unique keys protect.
 
-        On a server others change and write at the same time; `take_turn` ends that, and comes before rows are
-        added to tables whose rows are chained. On a file it is a `write`.
+        On a server others change and write at the same time; `take_turn` ends that, and comes before evidence
+        is stored. On a file it is a `write`.
         """
-        from kernelproof.db.chain.linking import ChainedSession
+        from sqlalchemy.orm import Session
 
         def once() -> T:
-            with ChainedSession(self._changer, expire_on_commit=False) as session, session.begin():
+            with Session(self._changer, expire_on_commit=False) as session, session.begin():
                 return work(session)
 
         if isinstance(self.place, Path):

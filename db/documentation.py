@@ -32,8 +32,6 @@ lies beside it, its rows are read too, or the command says why that cannot be do
   When an attempt is read, the hashes are computed again, and each altered text is named.
 - **Evidence is only ever added.** Triggers refuse UPDATE and DELETE on
   {append_only}. A result that should not count is retracted by a row in `retractions`.
-- **An edited row is found.** Each row of evidence has a link in `hash_chain`, and `kernelproof db check`
-  walks along it ([what that proves](../rationale/chain.md)).
 - **Stored before parsed.** The reply of a model's server is in `responses` before anything looks at it.
 - **Migrations are append-only**, and each has a name. This page describes the tables after `{head}`.
   `alembic_version` (one row, `version_num`) names the newest migration that a file has. When a file is

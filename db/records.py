@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import models
 from kernelproof.db.base import Base
-from kernelproof.db.chain.linking import note
 from kernelproof.db.texts import keep, keep_optional
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import VerificationKind
@@ -52,11 +51,8 @@ def _row(session: Session, table: Any, key: dict[str, Any], /, **columns: Any) -
     known = session.connection().execute(_number(table, *key), key).scalar()
     if known is not None:
         return int(known)
-    made = add_missing(session, table, **key, **columns)
-    number = int(session.connection().execute(_number(table, *key), key).scalar_one())
-    if made:
-        note(session, table.__tablename__, number)
-    return number
+    add_missing(session, table, **key, **columns)
+    return int(session.connection().execute(_number(table, *key), key).scalar_one())
 
 
 @cache

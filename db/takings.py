@@ -124,7 +124,7 @@ class Takings:
                 row.late_verdicts += 1
                 return False
             if isinstance(result, Finished):
-                self._database.take_turn(session)  # attempts are chained in their order
+                self._database.take_turn(session)
                 row.state, row.attempt_id = "done", add_finished(session, result)
             else:
                 row.state, row.error, row.infrastructure = "failed", result.why, result.infrastructure

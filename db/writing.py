@@ -10,7 +10,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from kernelproof.db.base import Base
-from kernelproof.db.chain.linking import note_if_chained
 
 
 def add_missing(session: Session, table: type[Base], **values: Any) -> bool:
@@ -24,15 +23,13 @@ def add_missing(session: Session, table: type[Base], **values: Any) -> bool:
 
 
 def insert(session: Session, row: Base) -> int:
-    """Adds a row at once, without the session's memory of it, and has it chained; returns its first key."""
+    """Adds a row at once, without the session's memory of it; returns its first key."""
     table = cast(Table, row.__table__)
     values = {column.name: vars(row)[column.name] for column in table.columns if column.name in vars(row)}
     done = cast(CursorResult[Any], session.connection().execute(_inserting(type(row)), values))
     keys = done.inserted_primary_key
     assert keys is not None, "one row was added"
-    number = int(keys[0])
-    note_if_chained(session, row, number)
-    return number
+    return int(keys[0])
 
 
 @cache

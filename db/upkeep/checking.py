@@ -1,4 +1,4 @@
-"""`kernelproof db check`: is the file sound, and is what is stored as it was stored?"""
+"""`kernelproof db check`: is the file sound, does it protect its evidence, and does it hold every text?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.exc import DatabaseError
 
-from kernelproof.db.chain.walking import walk
 from kernelproof.db.connection import HEAD, open_as_it_is, steps_from
 from kernelproof.db.ddl import DEEDS, refusing
 from kernelproof.db.models import APPEND_ONLY
@@ -32,32 +31,16 @@ class Trouble(FrozenRecord):
     """Something that is wrong."""
 
     where: str
-    """The row, link, text or trigger: `verification 12 of attempt 7`."""
+    """The row, text or trigger: `trigger checks_no_update`."""
     what: str
     """The trouble with it, in words."""
 
 
-class Checked(FrozenRecord):
-    """The findings of a check."""
+def check(place: DatabasePlace, tell: Tell) -> int:
+    """Looks at all of it, in one state, while others may go on writing; the number of troubles.
 
-    troubles: int
-    links: int
-    """Links of the chain of hashes."""
-    anchor: str
-    """The hash of the last link, in hex; empty where nothing is stored."""
-    from_migration: int
-    """Links that were made when the chain was introduced: of changes before that, they tell nothing."""
-    migrated: str | None
-    """When that was (UTC, ISO 8601)."""
-    anchor_at: int | None = None
-    """The link that an anchor kept elsewhere was found at."""
-
-
-def check(place: DatabasePlace, tell: Tell, anchor: str | None = None) -> Checked:
-    """Looks at all of it, in one state, while others may go on writing.
-
-    `tell` gets each trouble as soon as it is seen. `anchor`: the hash that an earlier check printed. Raises
-    UsageError where the file is missing or its schema is an older one, StoreError where it is a newer one.
+    `tell` gets each trouble as soon as it is seen. Raises UsageError where the file is missing or its schema
+    is an older one, StoreError where it is a newer one.
     """
     database = open_as_it_is(place, any_text=True)
     try:
@@ -67,46 +50,31 @@ def check(place: DatabasePlace, tell: Tell, anchor: str | None = None) -> Checke
                 f"database {place} has schema {found or 'none'}, and a check needs {HEAD}: run "
                 "kernelproof db upgrade first"
             )
-        return database.read(lambda session: _Checking(session.connection(), tell, anchor).done())
+        return database.read(lambda session: _Checking(session.connection(), tell).done())
     finally:
         database.close()
 
 
 class _Checking:
-    def __init__(self, connection: Connection, tell: Tell, anchor: str | None) -> None:
-        self._connection, self._tell_of, self._anchor = connection, tell, anchor
+    def __init__(self, connection: Connection, tell: Tell) -> None:
+        self._connection, self._tell_of = connection, tell
         self._troubles = 0
 
     def _tell(self, where: str, what: str) -> None:
         self._troubles += 1
         self._tell_of(Trouble(where=where, what=what))
 
-    def done(self) -> Checked:
+    def done(self) -> int:
         """Everything, unless the file is so damaged that its rows cannot be read."""
         sqlite = self._connection.dialect.name == "sqlite"
         if sqlite and not self._sound():
-            return Checked(troubles=self._troubles, links=0, anchor="", from_migration=0, migrated=None)
+            return self._troubles
         if sqlite:
             self._references()
         self._triggers(sqlite)
         self._texts(sqlite)
         self._scores()
-        walked = walk(self._connection, self._tell, self._anchor)
-        if self._anchor and walked.anchor_at is None:
-            self._tell(
-                f"anchor {self._anchor}",
-                "no link has this hash: the chain was cut off or computed anew since, or it is another "
-                "database's",
-            )
-        links, migrated = walked.migrated or (0, None)
-        return Checked(
-            troubles=self._troubles,
-            links=walked.links,
-            anchor=walked.last,
-            from_migration=links,
-            migrated=migrated,
-            anchor_at=walked.anchor_at,
-        )
+        return self._troubles
 
     def _sound(self) -> bool:
         """SQLite's own check of the file's structure."""
@@ -169,7 +137,7 @@ class _Checking:
             self._tell(f"text {key}" + (f" ({users})" if users else ""), "edited after it was stored")
 
     def _scores(self) -> None:
-        """The leaderboard's packed copy of the rows that are chained."""
+        """The leaderboard's packed copy of the tables of evidence."""
         from kernelproof.db.scores.cells import altered
 
         try:

@@ -16,48 +16,32 @@ if TYPE_CHECKING:
 db_app = CommandLine(help="Look after the database: check, backup, vacuum, upgrade.")
 
 
-def _anchor(text: str) -> str:
-    anchor = text.strip().lower()
-    if len(anchor) != 64 or set(anchor) - set("0123456789abcdef"):
-        raise typer.BadParameter("an anchor is the 64 hex digits that kernelproof db check printed.")
-    return anchor
-
-
 @db_app.command("check")
 @takes_options
 def check(
     *,
-    anchor: Annotated[
-        str | None,
-        typer.Option(
-            parser=_anchor,
-            metavar="<hash>",
-            help="An anchor of an earlier check, kept elsewhere: still there?",
-        ),
-    ] = None,
     as_json: JsonOption = False,
     storage: StorageOptions,
 ) -> None:
-    """Look for damage, missing texts, and rows that were edited, deleted or inserted by others.
+    """Look for damage, edited or missing texts, missing triggers, and figures that differ from the rows.
 
-    Each is named. Exit code 1 when something is wrong. At the end stands the anchor: keep it elsewhere.
+    Each is named. Exit code 1 when something is wrong.
     """
     from kernelproof.db.upkeep.checking import check as check_database
     from kernelproof.report.plain import json_line, say
-    from kernelproof.report.upkeep import checked_lines, trouble_line
+    from kernelproof.wording import counted
 
     found: list[Trouble] = []
 
     def tell(trouble: Trouble) -> None:
-        found.append(trouble) if as_json else say(trouble_line(trouble))
+        found.append(trouble) if as_json else say(f"{trouble.where}: {trouble.what}")
 
-    done = check_database(storage.database, tell, anchor)
+    troubles = check_database(storage.database, tell)
     if as_json:
-        print(json_line({**done.model_dump(), "troubles": [one.model_dump() for one in found]}))
+        print(json_line({"troubles": [one.model_dump() for one in found]}))
     else:
-        for line in checked_lines(done):
-            say(line)
-    if done.troubles:
+        say(counted(troubles, "trouble") if troubles else "nothing wrong")
+    if troubles:
         raise typer.Exit(1)
 
 

@@ -15,19 +15,15 @@ def edit(path: Path, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_check_names_an_edit_and_knows_an_anchor(stored: Program) -> None:
-    lines = stored.run("db", "check").stdout.splitlines()
-    assert lines[0].startswith("nothing wrong; ")
-    anchor = next(line for line in lines if line.startswith("anchor: ")).removeprefix("anchor: ")
-    assert "the anchor is link" in stored.run("db", "check", "--anchor", anchor).stdout
-    database = stored.workspace / "db" / "attempts.sqlite"
-    edit(database, "UPDATE attempts SET status = 'correct'")
+def test_check_names_a_trigger_that_is_gone(stored: Program) -> None:
+    assert stored.run("db", "check").stdout == "nothing wrong\n"
+    assert json.loads(stored.run("db", "check", "--json").stdout) == {"troubles": []}
+    edit(stored.workspace / "db" / "attempts.sqlite", "DROP TRIGGER checks_no_update")
+    what = "gone: rows of checks could be changed"
     done = stored.run("db", "check", code=1)
-    assert done.stdout.startswith("attempt 1: it was edited after it was stored (link ")
+    assert done.stdout == f"trigger checks_no_update: {what}\n1 trouble\n"
     told = json.loads(stored.run("db", "check", "--json", code=1).stdout)
-    assert told["troubles"][0]["where"] == "attempt 1" and told["anchor"] == anchor
-    assert "no link has this hash" in stored.run("db", "check", "--anchor", "0" * 64, code=1).stdout
-    assert "64 hex digits" in stored.run("db", "check", "--anchor", "0x1", code=2).stderr
+    assert told == {"troubles": [{"where": "trigger checks_no_update", "what": what}]}
 
 
 def test_backup_vacuum_and_upgrade(stored: Program) -> None:

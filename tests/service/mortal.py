@@ -29,7 +29,6 @@ PRELOADED = (
     "kernelproof.cli.serve_api",
     "kernelproof.service.app",
     "kernelproof.service.serving",
-    "kernelproof.db.chain.linking",
     "sqlalchemy.dialects.sqlite",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.auto",
