@@ -25,9 +25,10 @@ from kernelproof import backends
 from kernelproof.devices.discovery import default_backend
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
+from kernelproof.jobs import Job, Judge
+from kernelproof.jobs.judge import places
 from kernelproof.problems import open_suite
 from kernelproof.runs.sizes import choose_size
-from kernelproof.runs.stream import places, verify_persistently
 from kernelproof.types import Rigor, Status, Verification, VerifySettings
 
 IN_FLIGHT = 6
@@ -83,7 +84,7 @@ def verified(work: list[Work], settings: VerifySettings, seconds: float | None) 
     def one(each: Work) -> Verification | None:
         if seconds is not None and time.monotonic() - began > seconds:
             return None
-        return verify_persistently(engine, each.source, each.problem, settings)
+        return Judge(engine).judge(Job.of_text(each.source, each.problem, settings)).verification
 
     with (
         tempfile.TemporaryDirectory(prefix="kernelproof-apart-") as folder,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from benchmarks.candidates import Work
 from kernelproof.engine.engine import Engine
-from kernelproof.runs.stream import places
+from kernelproof.jobs.judge import places
 from kernelproof.types import Verification, VerifySettings
 
 WAITING = "waiting for "

@@ -35,8 +35,9 @@ from benchmarks.stages import Watched, watched_batch
 from kernelproof import backends
 from kernelproof.devices.discovery import default_backend, device_for, gpus
 from kernelproof.engine.engine import Engine
+from kernelproof.jobs import Job, Judge
+from kernelproof.jobs.job import without_program
 from kernelproof.runs.sizes import choose_size
-from kernelproof.runs.stream import verify_persistently
 from kernelproof.types import Rigor, Verification, VerifySettings
 
 ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines", "canary")
@@ -147,7 +148,8 @@ def once_more(
     with Engine(folder, many=True) as engine, ThreadPoolExecutor(judges(settings)) as pool:
 
         def by_itself(number: int) -> Verification:
-            return verify_persistently(engine, work[number].source, work[number].problem, settings)
+            job = Job.of_text(work[number].source, work[number].problem, settings)
+            return Judge(engine).judge(job).verification or without_program(job)
 
         alone = list(pool.map(by_itself, chosen))
     both = zip(chosen, alone, strict=True)

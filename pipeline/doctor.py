@@ -17,6 +17,7 @@ from kernelproof.devices.discovery import Gpu, default_backend, environment_for,
 from kernelproof.engine.core_sharing import shares
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError, MachineError
+from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
 from kernelproof.sandbox import bwrap, probe
 from kernelproof.sandbox.container import container
@@ -298,9 +299,10 @@ def _noise(unsafe: bool) -> Diagnosis:
     source = f"{problem.source}\n\nModelNew = Model\n"
     try:
         with Engine(unsafe=unsafe) as engine:
-            verdict = engine.verify(source, problem, settings)
+            verdict = Judge(engine).judge(Job.of_text(source, problem, settings)).verification
     except MachineError as error:
         return Diagnosis(name="noise", ok=False, seen=str(error))
+    assert verdict is not None
     measured = verdict.measurement
     if verdict.status is not Status.CORRECT or measured is None:
         return Diagnosis(name="noise", ok=False, seen=f"{verdict.status}: {verdict.reason}")

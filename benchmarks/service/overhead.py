@@ -35,8 +35,8 @@ from benchmarks.service.parts import parts_of, percentile
 from benchmarks.service.running import cpu_seconds, service, working
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
+from kernelproof.jobs import Job, Judge
 from kernelproof.runs.sizes import choose_size
-from kernelproof.runs.stream import verify_persistently
 from kernelproof.types import Rigor, Verification, VerifySettings
 
 ARRIVAL_S = 0.05
@@ -143,7 +143,7 @@ def directly(
                     return
                 number, each = drawn
                 sent = time.time()
-                verify_persistently(noted, each.source, each.problem, settings)
+                Judge(noted).judge(Job.of_text(each.source, each.problem, settings))
                 found.append(Answered(number, sent, time.time(), {}))
 
         began = time.monotonic()

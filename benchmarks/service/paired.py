@@ -23,8 +23,9 @@ from benchmarks.evidence import table
 from benchmarks.service.running import service, working
 from kernelproof.client import Candidate, Client
 from kernelproof.engine.engine import Engine
+from kernelproof.jobs import Job, Judge
+from kernelproof.jobs.judge import places
 from kernelproof.runs.sizes import choose_size
-from kernelproof.runs.stream import places, verify_persistently
 from kernelproof.types import Rigor, VerifySettings
 
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
@@ -57,7 +58,7 @@ def _locally(part: Sequence[Work], backend: str, size: str, folder: Path) -> tup
     with Engine(folder, many=True) as engine, ThreadPoolExecutor(places()) as pool:
 
         def one(each: Work) -> str:
-            return str(verify_persistently(engine, each.source, each.problem, settings).status)
+            return str(Judge(engine).judge(Job.of_text(each.source, each.problem, settings)).status)
 
         one(part[0])
         began = time.monotonic()

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.service.engines import Noted, StandIn
 from kernelproof.engine.engine import Engine
-from kernelproof.runs.stream import places as usual_places
+from kernelproof.jobs.judge import places as usual_places
 from kernelproof.service import serving
 from kernelproof.types import Verification
 from kernelproof.workspace import Workspace

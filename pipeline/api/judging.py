@@ -5,19 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from kernelproof.api.results import CandidateLike
 from kernelproof.api.rules import Rules, text_of
 from kernelproof.db.store import Store, open_store
 from kernelproof.engine.engine import Engine, require_device
-from kernelproof.engine.referee_process import OnStage
 from kernelproof.engine.stop import Stop
+from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
+from kernelproof.jobs.job import files_run, without_program
 from kernelproof.runs.candidates import given_text
-from kernelproof.runs.single import verify_given, without_program
-from kernelproof.runs.stream import verify_persistently
-from kernelproof.types import Problem, Verification, VerifySettings
+from kernelproof.types import Verification
 from kernelproof.workspace import DatabasePlace
 
 CLOSING_SECONDS = 10.0
@@ -35,6 +33,7 @@ class Judging:
         self._rules, self._label = rules, label
         self._store: Store | None = open_store(place) if place is not None else None
         self._engine = Engine(cache, unsafe=rules.settings.unsafe, many=True)
+        self._judge = Judge(self._engine, self._store)
         self._changed = threading.Condition()
         self._at_work = 0
 
@@ -46,16 +45,10 @@ class Judging:
             problem = self._rules.problem(candidate.problem)
             settings = self._rules.settings_for(problem)
             given = given_text("", text_of(candidate.source), problem)
-            done = verify_given(
-                given,
-                settings,
-                self._engine,
-                store=self._store,
-                label=self._label,
-                verify=partial(_wanted, stop=stop),
-            )
-            verification = done.verification or without_program(done.extraction, problem, settings)
-            return verification, done.attempt_id
+            keep = NewAttempt(files_run(settings, self._label), given.response) if self._store else None
+            job = Job(problem, given.extraction, settings, keep, Purpose.MEASUREMENT)
+            verdict = self._judge.judge(job, stop=stop)
+            return verdict.verification or without_program(job), verdict.attempt_id
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -75,11 +68,3 @@ class Judging:
             self._changed.wait_for(lambda: not self._at_work, CLOSING_SECONDS)
         if self._store is not None:
             self._store.close()
-
-
-def _wanted(
-    engine: Engine, source: str, problem: Problem, settings: VerifySettings, on_stage: OnStage, *, stop: Stop
-) -> Verification:
-    verdict = verify_persistently(engine, source, problem, settings, on_stage, stop)
-    stop.check()
-    return verdict

@@ -16,12 +16,11 @@ from kernelproof.db.store import Store, open_store
 from kernelproof.devices.discovery import interprets
 from kernelproof.engine.engine import Engine, require_device
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
+from kernelproof.jobs.job import files_run
 from kernelproof.runs.candidates import given_text
 from kernelproof.runs.feedback import feedback_text, template_of_searches
-from kernelproof.runs.many import kept_before
 from kernelproof.runs.prompts import first_question
-from kernelproof.runs.single import Verified, verify_given
-from kernelproof.runs.stream import verify_persistently
 from kernelproof.types import Problem, Prompt, Status, Verification
 from kernelproof.workspace import open_workspace
 
@@ -104,21 +103,14 @@ class Scorer:
         text = text_of(source)
         given = given_text(self._run or "score", text, self.problem)
         opened = self._opened()
-        before = kept_before(opened.store, given, self.settings, self._run)
-        done = before or verify_given(
-            given,
-            self.settings,
-            opened.engine,
-            store=opened.store,
-            label=self._run,
-            verify=verify_persistently,
-        )
+        keep = NewAttempt(files_run(self.settings, self._run), given.response)
+        done = opened.judge.judge(Job(self.problem, given.extraction, self.settings, keep))
         if not done.status.counts_against_model:
             why = done.verification.reason if done.verification else done.status.meaning
             raise MachineError(f"this machine failed, and the program has no score: {why}")
-        return self._scored(done, kept=before is not None)
+        return self._scored(done)
 
-    def _scored(self, done: Verified, *, kept: bool) -> Score:
+    def _scored(self, done: Verdict) -> Score:
         assert done.attempt_id is not None
         measured = done.verification.measurement if done.verification else None
         value = measured.claimed if measured is not None and done.status is Status.CORRECT else 0.0
@@ -128,7 +120,7 @@ class Scorer:
             status=done.status,
             verification=done.verification,
             attempt_id=done.attempt_id,
-            kept=kept,
+            kept=done.reused,
         )
 
     def _opened(self) -> _Open:
@@ -137,7 +129,7 @@ class Scorer:
             if self._open is None or self._open.process != os.getpid():
                 store = open_store(self._workspace.database)
                 engine = Engine(self._cache, unsafe=self.settings.unsafe, many=True)
-                self._open = _Open(os.getpid(), engine, store)
+                self._open = _Open(os.getpid(), engine, store, Judge(engine, store))
                 atexit.register(self.close)
             return self._open
 
@@ -166,3 +158,4 @@ class _Open:
     process: int
     engine: Engine
     store: Store
+    judge: Judge

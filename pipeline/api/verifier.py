@@ -20,8 +20,10 @@ from kernelproof.api.ticket import Ticket
 from kernelproof.engine.engine import Engine, require_device
 from kernelproof.engine.stop import Stop
 from kernelproof.errors import UsageError
-from kernelproof.runs.single import verdict_on
-from kernelproof.runs.stream import Stream, places
+from kernelproof.jobs import Job, Judge
+from kernelproof.jobs.job import without_program
+from kernelproof.jobs.judge import places
+from kernelproof.runs.stream import Stream
 from kernelproof.types import Problem, Verification
 from kernelproof.workspace import database_place
 
@@ -174,7 +176,8 @@ def verify(
     chosen = rules.settings_for(found)
     require_device(chosen.backend)
     with Engine(Path(cache) if cache is not None else None, unsafe=unsafe) as engine:
-        return verdict_on(text, found, chosen, engine)
+        job = Job.of_text(text, found, chosen)
+        return Judge(engine).judge(job).verification or without_program(job)
 
 
 async def _closed(judging: Judging) -> None:

@@ -145,7 +145,7 @@ def _run(plans: Sequence[Plan], terms: Terms, place: Workspace, form: Form) -> O
 
 def _end(outcome: Outcome) -> None:
     """The exit code: 130 interrupted, 3 where a server or the machine left something undone, else 0."""
-    from kernelproof.runs.stages import RETRIED
+    from kernelproof.jobs import RETRIED
 
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)

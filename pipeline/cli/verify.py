@@ -111,23 +111,20 @@ def _one(
 
     from kernelproof.db.store import open_store
     from kernelproof.engine.engine import Engine
+    from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
+    from kernelproof.jobs.job import files_run
     from kernelproof.report.plain import screen
     from kernelproof.report.verification import json_verified, print_verified
-    from kernelproof.runs.single import verify_given
 
     with ExitStack() as stack:
         engine = stack.enter_context(Engine(unsafe=settings.unsafe))
         kept = stack.enter_context(open_store(database)) if database else None
         console = screen()
         with console.status("starting") if not as_json and console.is_terminal else ExitStack() as status:
-            done = verify_given(
-                given,
-                settings,
-                engine,
-                store=kept,
-                label=run,
-                on_stage=lambda stage: status.update(stage) if hasattr(status, "update") else None,
-            )
+            keep = NewAttempt(files_run(settings, run), given.response)
+            job = Job(given.problem, given.extraction, settings, keep, Purpose.MEASUREMENT)
+            on_stage = status.update if hasattr(status, "update") else None
+            done = Judge(engine, kept).judge(job, on_stage) if on_stage else Judge(engine, kept).judge(job)
     if as_json:
         print(json_verified(done.extraction, done.status, done.verification, done.attempt_id))
     else:
@@ -163,15 +160,15 @@ def _many(
         _summary(outcome, database)
     if outcome.missing:
         raise typer.Exit(INTERRUPTED)
-    return [done.verified.status for done in outcome.done]
+    return [done.verdict.status for done in outcome.done]
 
 
 def _say(display: Display, done: Done) -> None:
     from kernelproof.report.verification import json_line
 
-    given, v = done.given, done.verified
+    given, v = done.given, done.verdict
     facts = (v.extraction, v.status, v.verification, v.attempt_id)
-    display.ended(given.id, v.status.value, json_line(given.id, given.problem.id, done.kept, *facts))
+    display.ended(given.id, v.status.value, json_line(given.id, given.problem.id, v.reused, *facts))
 
 
 def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
@@ -181,15 +178,15 @@ def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
     from kernelproof.types import Status
 
     console = screen()
-    kept = sum(done.kept for done in outcome.done)
+    kept = sum(done.verdict.reused for done in outcome.done)
     where = f" in {database}" if database else ""
     taken = f"; {kept} of them were kept before (--again verifies them anew)" if kept else ""
     console.print(f"{counted(len(outcome.done), 'candidate')}{where}{taken}", soft_wrap=True)
-    print_counts(console, [done.verified.status for done in outcome.done])
+    print_counts(console, [done.verdict.status for done in outcome.done])
     timed = [
         Timed(done.given.id, done.given.problem.id, v.verification.measurement, v.attempt_id)
         for done in outcome.done
-        if (v := done.verified).status is Status.CORRECT and v.verification and v.verification.measurement
+        if (v := done.verdict).status is Status.CORRECT and v.verification and v.verification.measurement
     ]
     print_fastest(timed, console)
     if outcome.missing:

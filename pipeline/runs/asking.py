@@ -12,10 +12,10 @@ import anyio
 from kernelproof.db.store import Store
 from kernelproof.db.views import Claim
 from kernelproof.errors import MachineError, ProviderError, ProviderFatal, StoreError
+from kernelproof.jobs.leases import in_thread
 from kernelproof.providers import AskEvent, Provider, Question
 from kernelproof.providers.recording import RecordKey, append_record
 from kernelproof.runs.events import Event, OnEvent, Phase
-from kernelproof.runs.leases import in_thread
 from kernelproof.runs.limits import Budget, EqualErrors
 from kernelproof.runs.prices import Price, with_cost
 from kernelproof.types import AttemptKey, Problem, Prompt, Response, RunSettings, Status

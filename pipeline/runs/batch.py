@@ -15,18 +15,19 @@ from anyio.abc import TaskGroup
 from kernelproof.db.store import Store
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import ProviderFatal, StoreError
+from kernelproof.jobs import RETRIED, Judge
+from kernelproof.jobs.judge import places
+from kernelproof.jobs.leases import LeaseKeeper, in_thread
 from kernelproof.providers import KeepsBatches, Provider
 from kernelproof.runs.asking import Asking
 from kernelproof.runs.conversation import Conversation
 from kernelproof.runs.dividing import Division
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.events import OnEvent
-from kernelproof.runs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
 from kernelproof.runs.prices import Price
-from kernelproof.runs.stages import RETRIED, Stages
+from kernelproof.runs.stages import Stages
 from kernelproof.runs.strategies import find_strategy
-from kernelproof.runs.stream import places
 from kernelproof.types import AttemptKey, Problem, RunSettings, Status
 
 AHEAD = 2
@@ -154,21 +155,21 @@ class _Batch:
         for problem in {id(p): p for plan in plans for p in plan.problems}.values():
             store.add_problem(problem)
         self._budget = Budget(terms.limits, lambda: store.spent(self._runs))
-        verifications, room = anyio.CapacityLimiter(places()), anyio.CapacityLimiter(AHEAD * places())
+        judge = Judge(engine, store, self._leases, anyio.CapacityLimiter(places()))
+        room = anyio.CapacityLimiter(AHEAD * places())
         self._asking = [self._asked(plan, terms, on_event, room) for plan in plans]
         places_at_once = sum(plan.questions for plan in plans)
         self._division = Division(places_at_once) if terms.divides else None
         self._stages = [
             Stages(
                 store=store,
-                engine=engine,
+                judge=judge,
                 asking=asking,
                 leases=self._leases,
                 run_id=run_id,
                 settings=plan.settings,
                 strategy=strategy,
                 generated=terms.generated,
-                verifications=verifications,
                 room=room,
                 on_event=on_event,
                 division=self._division,

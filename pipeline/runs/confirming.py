@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import anyio.to_thread
-
 from kernelproof.db.views import StoredAttempt
+from kernelproof.jobs import RETRIED, AppendTo, Job
+from kernelproof.jobs.leases import in_thread
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
-from kernelproof.runs.leases import in_thread
-from kernelproof.runs.stages import RETRIED, Judged, Stages
+from kernelproof.runs.stages import Judged, Stages
 from kernelproof.runs.strategies import Result
-from kernelproof.runs.stream import verify_persistently
 from kernelproof.types import Status, Verification
 
 MOST = 3
@@ -40,8 +38,6 @@ class Confirming:
 
     def __init__(self, stages: Stages) -> None:
         self._stages = stages
-        self._redone: set[int] = set()
-        """Attempts that were verified again because `again` asks for it."""
 
     async def best(self, judged: Iterable[Judged], *, wait: bool) -> bool:
         """Confirms the best attempt, or the next one where it turns out not to be correct.
@@ -82,57 +78,24 @@ class Confirming:
     async def confirm(self, attempt_id: int, *, wait: bool) -> Verification | None:
         """The second verification of an attempt, made where there is none; None when another command is at
         work on the attempt, and is not waited for."""
-        store, owner = self._stages.store, self._stages.leases.owner
-        while True:
-            if verdict := await self._kept(attempt_id):
-                return verdict
-            claim = await in_thread(store.claim_stored, attempt_id, owner)
-            if claim.granted:
-                break
-            if not wait:
-                return None
-            await self._stages.leases.freed(claim.key)
-        if verdict := await self._kept(attempt_id):  # whoever held the lease before may have made it
-            await in_thread(store.leases.give_back, owner, claim.key)
-            return verdict
-        return await self._made(await in_thread(store.load_attempt, attempt_id))
-
-    async def _kept(self, attempt_id: int) -> Verification | None:
-        """The one that is stored."""
-        stored = await in_thread(self._stages.store.load_attempt, attempt_id)
-        found = stored.verdict_for(self._stages.settings.verify)
-        if found is None or found.verification.status in RETRIED:
-            return None
-        verdict = found.verification
-        if verdict.status in self._stages.again and attempt_id not in self._redone:
-            return None
-        if stored.status is not verdict.status:  # it was killed in between
-            await in_thread(self._stages.store.finish_attempt, attempt_id, verdict.status)
-        self._tell_end(stored, verdict, kept=True)
-        return verdict
-
-    async def _made(self, stored: StoredAttempt) -> Verification:
-        stages, source = self._stages, stored.source
-        assert source is not None
-        self._redone.add(stored.id)
+        stages = self._stages
+        stored = await in_thread(stages.store.load_attempt, attempt_id)
+        assert stored.extraction is not None
+        keep = AppendTo(attempt_id, finish=True)
+        settings = stages.settings.verify
+        job = Job(stored.problem, stored.extraction, settings, keep, since=stages.began, again=stages.again)
 
         def on_stage(stage: str) -> None:
             self._tell(stored, Phase.JUDGING, note=stage)
 
-        def work() -> Verification:
-            settings = stages.settings.verify
-            verdict = verify_persistently(stages.engine, source, stored.problem, settings, on_stage)
-            stages.store.record_verification(stored.id, verdict, "again")
-            return verdict
-
-        on_stage("queued")
-        verdict = await anyio.to_thread.run_sync(work, limiter=stages.verifications, abandon_on_cancel=True)
-        if stages.generated is not None:
-            facts = (stored.response, stored.extraction, verdict)
+        verdict = await stages.judge.submit(job, on_stage, wait=wait)
+        if verdict is None or verdict.verification is None:
+            return None
+        if stages.generated is not None and not verdict.reused:
+            facts = (stored.response, stored.extraction, verdict.verification)
             await in_thread(write_attempt, stages.generated, stored.id, stored.key, *facts)
-        await in_thread(stages.store.finish_attempt, stored.id, verdict.status, stages.leases.owner)
-        self._tell_end(stored, verdict)
-        return verdict
+        self._tell_end(stored, verdict.verification, kept=verdict.reused)
+        return verdict.verification
 
     def _tell_end(self, stored: StoredAttempt, verdict: Verification, *, kept: bool = False) -> None:
         facts = {"status": verdict.status, "verification": verdict, "kept": kept, "confirmed": True}

@@ -15,17 +15,18 @@ import anyio.to_thread
 from kernelproof.db.views import Claim, StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.extraction import extract, extract_plans, read_plans
+from kernelproof.jobs import RETRIED, AppendTo, Job
+from kernelproof.jobs.leases import in_thread
 from kernelproof.prompting import Failure
 from kernelproof.providers import cut_hint
 from kernelproof.runs.confirming import Confirming, bar
 from kernelproof.runs.dividing import gain_of
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
-from kernelproof.runs.leases import in_thread
 from kernelproof.runs.prompts import prompt_of, shown_program
 from kernelproof.runs.questions import question_key
 from kernelproof.runs.repeats import Verdicts, repeated
-from kernelproof.runs.stages import RETRIED, Answered, Judged, Room, Stages
+from kernelproof.runs.stages import Answered, Judged, Room, Stages
 from kernelproof.runs.strategies import Proposal, Result, Rounds, Task
 from kernelproof.types import AttemptKey, Extraction, Problem, Prompt, Response, Status, Verification
 from kernelproof.wording import counted
@@ -313,7 +314,7 @@ class Conversation:
         source = extraction.candidate.source
         same = await in_thread(repeated, source, self._judged.values())
         async with self._verdicts.alone(source):
-            verdict = await self._verdict(attempt_id, key, source, before)
+            verdict = await self._verdict(attempt_id, key, extraction, source, before)
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
         if verdict.status in RETRIED:
             return None
@@ -321,7 +322,12 @@ class Conversation:
         return Judged(attempt_id, prompt, response, failure, verdict, source, *origin)
 
     async def _verdict(
-        self, attempt_id: int, key: AttemptKey, source: str, before: StoredAttempt | None
+        self,
+        attempt_id: int,
+        key: AttemptKey,
+        extraction: Extraction,
+        source: str,
+        before: StoredAttempt | None,
     ) -> Verification:
         """The stored verification of an attempt, else that of the same program, else a new one."""
         stored = before.verdict_for(self._settings) if before else None
@@ -330,12 +336,14 @@ class Conversation:
             other_id, verdict = same
             await in_thread(self._stages.store.record_verification, attempt_id, verdict, "first", other_id)
         elif verdict is None or verdict.status in self._stages.again:
-            verdict = await self._verify(attempt_id, key, source, again=stored is not None)
+            verdict = await self._verify(attempt_id, key, extraction, again=stored is not None)
         if verdict.status not in RETRIED:
             self._verdicts.keep(source, attempt_id, verdict)
         return verdict
 
-    async def _verify(self, attempt_id: int, key: AttemptKey, source: str, *, again: bool) -> Verification:
+    async def _verify(
+        self, attempt_id: int, key: AttemptKey, extraction: Extraction, *, again: bool
+    ) -> Verification:
         def on_stage(stage: str) -> None:
             self._tell(key, Phase.JUDGING, note=stage, attempt_id=attempt_id)
 
@@ -343,15 +351,11 @@ class Conversation:
         if self._stages.settings.race:
             settings = settings.as_screening(bar(self._judged.values()))
 
-        def work() -> Verification:
-            verdict = self._stages.engine.verify(source, self._problem, settings, on_stage)
-            self._stages.store.record_verification(attempt_id, verdict, "again" if again else "first")
-            return verdict
-
         self._tell(key, Phase.JUDGING, note="queued", attempt_id=attempt_id)
-        return await anyio.to_thread.run_sync(
-            work, limiter=self._stages.verifications, abandon_on_cancel=True
-        )
+        keep = AppendTo(attempt_id, "again" if again else "first")
+        verdict = await self._stages.judge.in_place(Job(self._problem, extraction, settings, keep), on_stage)
+        assert verdict.verification is not None
+        return verdict.verification
 
     async def _finish(
         self,

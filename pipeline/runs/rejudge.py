@@ -9,21 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
-import anyio.to_thread
 
 from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import StoredAttempt
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import StoreError
+from kernelproof.jobs import AppendTo, Job, Judge, Purpose
+from kernelproof.jobs.judge import places
+from kernelproof.jobs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.batch import REPORT_S
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.events import Event, OnEvent, Phase
-from kernelproof.runs.leases import LeaseKeeper, in_thread
-from kernelproof.runs.stages import RETRIED
-from kernelproof.runs.stream import places, verify_persistently
 from kernelproof.types import RunSettings, Status, Verification, VerifySettings
-from kernelproof.version import POLICY, __version__, policy_of
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,10 @@ class _Work:
         config: dict[str, Any],
         on_event: OnEvent,
     ) -> None:
-        self._settings, self._store, self._engine = settings, store, engine
-        self._again, self._on_event = again, on_event
+        self._settings, self._store, self._on_event = settings, store, on_event
+        self._purpose = Purpose.MEASUREMENT if again else Purpose.CURRENT
         self.leases = LeaseKeeper(store)
+        self._judge = Judge(engine, store, self.leases, anyio.CapacityLimiter(places()))
         config = {"rejudge": {**config, "again": again}}
         self._since = _since(store, list(run_ids), config)
         self.batch = store.batches.begin(
@@ -130,7 +129,6 @@ class _Work:
         self._statuses: dict[int, Status] = {}
         self._changed: dict[int, tuple[Status, Status]] = {}
         self._kept = 0
-        self._verifications = anyio.CapacityLimiter(places())
 
     async def run(self) -> None:
         """Takes attempts until none is left."""
@@ -138,51 +136,27 @@ class _Work:
             await self._one(self.todo.popleft())
 
     async def _one(self, attempt_id: int) -> None:
-        while True:
-            claim = await in_thread(self._store.claim_stored, attempt_id, self.leases.owner)
-            if claim.granted:
-                break
-            await self.leases.freed(claim.key)
         stored = await in_thread(self._store.load_attempt, attempt_id)
-        settings = self._settings(stored.run, stored)
-        before = stored.verdict
-        verdict = stored.verdict_for(settings)
-        if verdict is not None and self._is_done(verdict.verification.verifier, verdict.created):
-            status = verdict.verification.status
-            if status not in RETRIED:
-                await in_thread(self._store.leases.give_back, self.leases.owner, claim.key)
-                self._kept += 1
-                self._ended(stored, verdict.verification, kept=True)
-                return
-        judged = await anyio.to_thread.run_sync(
-            lambda: self._judge(stored, settings), limiter=self._verifications, abandon_on_cancel=True
+        assert stored.extraction is not None
+        settings, before = self._settings(stored.run, stored), stored.verdict
+        keep = AppendTo(
+            attempt_id,
+            "again" if stored.verifications else "first",
+            finish=settings.setting == stored.run.verify.setting,
         )
-        status = judged.status
-        own = settings.setting == stored.run.verify.setting
-        finish = self._store.finish_attempt if own else None
-        if finish is not None:
-            await in_thread(finish, attempt_id, status, self.leases.owner)
-        else:
-            await in_thread(self._store.leases.give_back, self.leases.owner, claim.key)
-        if before is not None and before.verification.status is not status:
-            self._changed[attempt_id] = before.verification.status, status
-        self._ended(stored, judged)
+        job = Job(stored.problem, stored.extraction, settings, keep, self._purpose, self._since)
 
-    def _judge(self, stored: StoredAttempt, settings: VerifySettings) -> Verification:
         def on_stage(stage: str) -> None:
             event = Event(stored.run.model, stored.key, Phase.JUDGING, note=stage, attempt_id=stored.id)
             self._on_event(event)
 
-        assert stored.source is not None
-        verdict = verify_persistently(self._engine, stored.source, stored.problem, settings, on_stage)
-        self._store.record_verification(stored.id, verdict, "again" if stored.verifications else "first")
-        return verdict
-
-    def _is_done(self, verifier: str, created: str) -> bool:
-        if created >= self._since:
-            return True
-        same = verifier.split(" ")[0] == __version__ and policy_of(verifier) == POLICY
-        return same and not self._again
+        verdict = await self._judge.submit(job, on_stage)
+        assert verdict is not None and verdict.verification is not None
+        if verdict.reused:
+            self._kept += 1
+        elif before is not None and before.verification.status is not verdict.status:
+            self._changed[attempt_id] = before.verification.status, verdict.status
+        self._ended(stored, verdict.verification, kept=verdict.reused)
 
     def _ended(self, stored: StoredAttempt, verdict: Verification, *, kept: bool = False) -> None:
         self._statuses[stored.id] = verdict.status

@@ -9,6 +9,7 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.referee_process import OnStage
+from kernelproof.jobs import AppendTo, Job, Judge, Purpose
 from kernelproof.runs.bundles.contradictions import program_changed
 from kernelproof.runs.bundles.writing import claim_of, shown_program
 from kernelproof.types import Measurement, Reproduction, Rigor, Status, Verification, VerifySettings
@@ -46,9 +47,12 @@ def reproduce(
     if alterations:
         reason = "what is stored is not what was judged"
         return not_run(attempt_id, then, Finding.TAMPERED, reason, alterations)
-    assert stored.source is not None
-    now = engine.verify(stored.source, stored.problem, settings_again(then.settings, rigor), on_stage)
-    return compared(attempt_id, then, now, store.record_verification(attempt_id, now, kind="reproduce"))
+    assert stored.extraction is not None
+    settings, keep = settings_again(then.settings, rigor), AppendTo(attempt_id, "reproduce")
+    job = Job(stored.problem, stored.extraction, settings, keep, Purpose.MEASUREMENT)
+    verdict = Judge(engine, store).judge(job, on_stage)
+    assert verdict.verification is not None
+    return compared(attempt_id, then, verdict.verification, verdict.verification_id)
 
 
 def settings_again(settings: VerifySettings, rigor: Rigor | None) -> VerifySettings:

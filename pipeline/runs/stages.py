@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import anyio
 
 from kernelproof.db.store import Store
+from kernelproof.db.types import utc_now
 from kernelproof.db.views import AttemptState, Claim, StoredAttempt
-from kernelproof.engine.engine import Engine
+from kernelproof.jobs import Judge
+from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.prompting import Failure
 from kernelproof.runs.asking import Asking
 from kernelproof.runs.events import OnEvent
-from kernelproof.runs.leases import LeaseKeeper
 from kernelproof.runs.likeness import likeness
 from kernelproof.runs.strategies import StrategyClass
 from kernelproof.types import (
@@ -32,23 +33,19 @@ from kernelproof.types import (
 if TYPE_CHECKING:
     from kernelproof.runs.dividing import Division
 
-RETRIED = (Status.PROVIDER_ERROR, Status.INFRASTRUCTURE_ERROR)
-"""Attempts that ended so are taken up again when the same command is run again."""
-
 
 @dataclass
 class Stages:
     """What the conversations of a run share, and how many may be in each stage at once."""
 
     store: Store
-    engine: Engine
+    judge: Judge
     asking: Asking
     leases: LeaseKeeper
     run_id: int
     settings: RunSettings
     strategy: StrategyClass
     generated: Path | None
-    verifications: anyio.CapacityLimiter
     room: anyio.CapacityLimiter
     """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
     on_event: OnEvent
@@ -56,6 +53,8 @@ class Stages:
     """Decides which sample asks next, where questions are divided by expected gain; None: none waits."""
     again: frozenset[Status] = frozenset()
     """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""
+    began: str = field(default_factory=utc_now)
+    """When the command began."""
     known: dict[AttemptKey, AttemptState] = field(default_factory=dict)
     first_prompts: dict[str, Prompt] = field(default_factory=dict)
     """By the problem's SHA-256: all samples of a problem begin with the same question."""

@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import Prebuilt
-from kernelproof.engine.referee_process import OnStage
-from kernelproof.engine.stop import Stop
 from kernelproof.errors import UsageError
-from kernelproof.types import Problem, Status, Verification, VerifySettings
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-RETRIES = 2
-"""How often a candidate that was lost to our side is verified again."""
-_FEWEST, _FOR_EACH_CORE = 16, 3
-
-
-def places() -> int:
-    """Candidates between build and verdict: enough that neither a referee nor the compilers wait.
-
-    A slow kernel may have the GPU for a minute. The compilers go on meanwhile, and what they made waits.
-    """
-    return _FEWEST + _FOR_EACH_CORE * len(os.sched_getaffinity(0))
-
-
-def verify_persistently(
-    engine: Engine,
-    source: str,
-    problem: Problem,
-    settings: VerifySettings,
-    on_stage: OnStage = lambda _: None,
-    stop: Stop | None = None,
-    prebuilt: Prebuilt | None = None,
-) -> Verification:
-    """`engine.verify`, up to RETRIES times again while the status is infrastructure_error."""
-    more: dict[str, Any] = {} if prebuilt is None else {"prebuilt": prebuilt}
-    verdict = engine.verify(source, problem, settings, on_stage, stop, **more)
-    for _ in range(RETRIES):
-        if verdict.status is not Status.INFRASTRUCTURE_ERROR:
-            break
-        verdict = engine.verify(source, problem, settings, on_stage, stop, **more)
-    return verdict
 
 
 def in_threads(work: Callable[[T], R], count: int) -> Callable[[T], Awaitable[R]]:

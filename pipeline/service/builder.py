@@ -21,8 +21,8 @@ from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.engine.referee_process import RefereeLost
 from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError
+from kernelproof.jobs.judge import RETRIES
 from kernelproof.runs.candidates import given_text
-from kernelproof.runs.stream import RETRIES
 from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore
 from kernelproof.service.artefacts import TooLarge, build_key, publish
 from kernelproof.types import BuildState

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kernelproof.choices import Role
 from kernelproof.devices.discovery import VISIBLE, Gpu, gpus
+from kernelproof.jobs.judge import places as usual_places
 from kernelproof.report.plain import say
-from kernelproof.runs.stream import places as usual_places
 from kernelproof.service.keeping import Keeper
 from kernelproof.service.launchers.model import WorkerCommand
 

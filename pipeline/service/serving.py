@@ -16,10 +16,10 @@ from kernelproof.devices.discovery import gpus
 from kernelproof.engine.core_sharing import builds_at_once
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.jobs.judge import places as usual_places
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
-from kernelproof.runs.stream import places as usual_places
 from kernelproof.service.artefact_places import open_artefacts
 from kernelproof.service.artefact_store import ArtefactStore
 from kernelproof.service.builder import Building, buildable

@@ -5,7 +5,6 @@ A worker builds and judges. A judge takes what builders have built, or what has 
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
@@ -22,9 +21,9 @@ from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.jobs import Job, Judge
+from kernelproof.jobs.job import files_run
 from kernelproof.runs.candidates import given_text
-from kernelproof.runs.single import run_of, verify_given
-from kernelproof.runs.stream import verify_persistently
 from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore, StoreAway
 from kernelproof.service.artefacts import fetch
 from kernelproof.service.held_gpu import HeldGpu
@@ -148,9 +147,9 @@ class Judging:
     def _result(self, taken: Taken, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
         """None where it was stopped, or the GPU was lost, before there was a verdict."""
         given = given_text(taken.id, taken.text, taken.problem)
-        verify = functools.partial(verify_persistently, stop=stop, prebuilt=prebuilt)
+        job = Job(given.problem, given.extraction, taken.settings)
         try:
-            done = verify_given(given, taken.settings, self.engine, verify=verify)
+            done = Judge(self.engine).judge(job, stop=stop, prebuilt=prebuilt)
         except UsageError as error:
             return NoResult(str(error), infrastructure=False)
         except MachineError as error:
@@ -163,7 +162,7 @@ class Judging:
             raise
         if done.status is Status.INFRASTRUCTURE_ERROR and self._is_over:
             return None
-        run = run_of(taken.settings, taken.label)
+        run = files_run(taken.settings, taken.label)
         return Finished(run, given.problem, given.response, done.extraction, done.verification, done.status)
 
     def _trouble(self, error: MachineError) -> NoResult | None:

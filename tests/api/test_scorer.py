@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import Any
 import pytest
 
 from kernelproof import Scorer
-from kernelproof.api import scorer as module
 from kernelproof.db.store import open_store
+from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.jobs.job import files_run
 from kernelproof.runs.candidates import given_text
-from kernelproof.runs.single import run_of
 from kernelproof.types import Status
 from kernelproof.workspace import open_workspace
 from tests.cli import material
@@ -59,7 +60,7 @@ def test_what_is_kept_is_not_verified_again_in_a_forked_process_either(
 ) -> None:
     given = given_text("a", material.right("kept"), scorer.problem)
     verdict = samples.verification(scorer.problem, speedup=2.0, verify=scorer.settings)
-    run = run_of(scorer.settings, place["run"])
+    run = files_run(scorer.settings, place["run"])
     with open_store(open_workspace(place["workspace"]).database) as store:
         number = store.add_finished(
             run, given.problem, given.response, given.extraction, verdict, Status.CORRECT
@@ -115,14 +116,14 @@ def test_a_failure_of_the_machine_is_no_score_and_is_not_kept(
     scorer: Scorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = material.wrong("unlucky")
-    ours = module.verify_persistently
+    ours = functools.cache(Engine.verify)
 
     def lost(*given: Any) -> Any:
         full = {"status": Status.INFRASTRUCTURE_ERROR, "reason": "the disk is full"}
         return ours(*given).model_copy(update=full)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "verify_persistently", lost)
+        patch.setattr(Engine, "verify", lost)
         with pytest.raises(MachineError, match="has no score: the disk is full"):
             scorer.score(text)
     found = scorer.score(text)

@@ -15,8 +15,8 @@ import pytest
 
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import prebuild
+from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
-from kernelproof.runs.stream import verify_persistently
 from kernelproof.sandbox import Group
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
 from tests.cli import material
@@ -76,7 +76,7 @@ def test_a_candidate_that_is_killed_once_is_judged_as_if_never(problem: Problem,
         assert (first.status, first.exit) == (Status.INFRASTRUCTURE_ERROR, "signal SIGKILL")
         assert first.reason.startswith("its process was lost: killed from outside by SIGKILL")
         with killer(1) as count:
-            found = verify_persistently(engine, waits_in_forward("killed_twice"), problem, SETTINGS)
+            found = Judge(engine).judge(Job.of_text(waits_in_forward("killed_twice"), problem, SETTINGS))
         assert (count(), found.status) == (1, Status.CORRECT)
 
 
@@ -92,7 +92,7 @@ def test_one_killed_at_its_import_in_the_build_stage_ends_neither_it_nor_the_com
             found = prebuild(engine.builds.builder, cache, source, SETTINGS, Group(), problem)
         assert count() == 1 and [each.state for each in found.builds] == [BuildState.INFRASTRUCTURE]
         with killer(1) as count:
-            verdict = verify_persistently(engine, source, problem, SETTINGS)
+            verdict = Judge(engine).judge(Job.of_text(source, problem, SETTINGS))
     assert (count(), verdict.status) == (1, Status.CORRECT)
 
 

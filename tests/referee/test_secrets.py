@@ -22,12 +22,13 @@ import torch
 from kernelproof.contestant.encoding import tensors
 from kernelproof.db.store import open_store
 from kernelproof.engine.engine import Engine
+from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
+from kernelproof.jobs.job import files_run
 from kernelproof.problems import read_problem
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.ledger import derived
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import Given, given_text
 from kernelproof.runs.files import write_attempt
-from kernelproof.runs.single import Verified, verify_given
 from kernelproof.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
 from kernelproof.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from kernelproof.workspace import Workspace, open_workspace
@@ -201,7 +202,13 @@ def trace(
         )
         unmeasured = settings.model_copy(update={"measure": False})
         given = given_text("other", OTHER_SOURCE, problem)
-        other = verify_given(given, unmeasured, engine, store=store)
+        judge = Judge(engine, store)
+
+        def job(given: Given, settings: VerifySettings) -> Job:
+            keep = NewAttempt(files_run(settings, None), given.response)
+            return Job(problem, given.extraction, settings, keep)
+
+        other = judge.judge(job(given, unmeasured))
         assert other.verification is not None and other.verification.status is Status.CORRECT
         key = AttemptKey(problem_id=problem.id, problem_sha256=problem.sha256, sample=0, turn=1)
         response = Response(text=OTHER_SOURCE)
@@ -211,13 +218,10 @@ def trace(
         follower = Follower(made, tmp_path_factory.mktemp("snapshots"), time.time() - 3600)
         timing = follower.ask_for_holds
         with ThreadPoolExecutor(1) as pool:
-            done: Future[Verified] = pool.submit(
-                verify_given,
-                given_text("mine", source, problem),
-                settings,
-                engine,
-                store=store,
-                on_stage=lambda stage: timing() if stage == "timing" else None,
+            done: Future[Verdict] = pool.submit(
+                judge.judge,
+                job(given_text("mine", source, problem), settings),
+                lambda stage: timing() if stage == "timing" else None,
             )
             try:
                 _follow(follower, made)

@@ -71,6 +71,7 @@ class Machine(Engine):
         settings: VerifySettings,
         on_stage: object = None,
         stop: object = None,
+        prebuilt: object = None,
     ) -> Verification:
         if self._dies_at == len(self.verified) + 1:
             raise MachineError("killed")

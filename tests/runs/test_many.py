@@ -34,6 +34,7 @@ class Machine(Engine):
         settings: VerifySettings,
         on_stage: object = None,
         stop: object = None,
+        prebuilt: object = None,
     ) -> Verification:
         status = self.verdicts.pop(0)
         if status is None:
@@ -73,7 +74,7 @@ LOST = Status.INFRASTRUCTURE_ERROR
 def test_lost_twice_it_is_verified_a_third_time(tmp_path: Path, problem: Problem) -> None:
     outcome, rest = verified(tmp_path, problem, LOST, LOST, Status.CORRECT, LOST)
     (done,) = outcome.done
-    assert (done.verified.status, rest) == (Status.CORRECT, [LOST])
+    assert (done.verdict.status, rest) == (Status.CORRECT, [LOST])
 
 
 def test_lost_for_good_it_is_taken_up_by_the_next_command(tmp_path: Path, problem: Problem) -> None:
@@ -82,7 +83,7 @@ def test_lost_for_good_it_is_taken_up_by_the_next_command(tmp_path: Path, proble
         outcome, rest = verified(tmp_path, problem, *verdicts)
         (done,) = outcome.done
         assert rest == [] and outcome.missing == 0
-        ends.append((done.verified.status, done.verified.attempt_id, done.kept))
+        ends.append((done.verdict.status, done.verdict.attempt_id, done.verdict.reused))
     assert ends == [(LOST, 1, False), (Status.WRONG_OUTPUT, 2, False), (Status.WRONG_OUTPUT, 2, True)]
 
 

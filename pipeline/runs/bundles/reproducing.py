@@ -10,6 +10,7 @@ from kernelproof.devices.discovery import device_for
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.referee_process import OnStage
 from kernelproof.errors import UsageError
+from kernelproof.jobs import Job, Judge
 from kernelproof.problems import Suite
 from kernelproof.runs.bundles.reading import Taken
 from kernelproof.runs.reproduction import compared, not_run, settings_again
@@ -52,13 +53,13 @@ def reproduce_taken(
     then = attempt.verification
     if lacking := _lacking(then.settings):
         return not_run(number, then, Finding.NOT_COMPARABLE, lacking)
-    candidate = attempt.extraction.candidate
-    assert candidate is not None
     settings = _settings_here(then.settings, rigor, unsafe)
     try:
-        now = engine.verify(candidate.source, attempt.problem, settings, on_stage)
+        job = Job(attempt.problem, attempt.extraction, settings)
+        now = Judge(engine).judge(job, on_stage).verification
     except UsageError as error:
         return not_run(number, then, Finding.NOT_COMPARABLE, f"it cannot be run: {error}")
+    assert now is not None
     return compared(number, then, now, None)
 
 

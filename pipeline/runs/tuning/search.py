@@ -21,13 +21,12 @@ from kernelproof.backends import backend
 from kernelproof.db.store import Store
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
+from kernelproof.jobs import Job, Judge, NewAttempt
+from kernelproof.jobs.job import FILE_MODEL
+from kernelproof.jobs.leases import LeaseKeeper, in_thread
 from kernelproof.runs.batch import REPORT_S
-from kernelproof.runs.candidates import Given, given_text
+from kernelproof.runs.candidates import given_text
 from kernelproof.runs.ending import Listener, Stopper, first_error
-from kernelproof.runs.leases import LeaseKeeper, in_thread
-from kernelproof.runs.single import FILE_MODEL
-from kernelproof.runs.stages import RETRIED
-from kernelproof.runs.stream import verify_persistently
 from kernelproof.runs.tuning.proposers import Proposer
 from kernelproof.runs.tuning.template import Template, Values
 from kernelproof.types import (
@@ -36,7 +35,6 @@ from kernelproof.types import (
     Problem,
     RunSettings,
     Status,
-    Verification,
     VerifySettings,
 )
 
@@ -206,7 +204,7 @@ async def tune(
     """
     stopper, listener, leases = Stopper(), Listener(on_trial, unread), LeaseKeeper(store)
     outcome, ended = Tuned(plan), "done"
-    search = _Search(plan, proposer, engine, store, listener.hear)
+    search = _Search(plan, proposer, Judge(engine, store), listener.hear)
     batch = _Batch(outcome, store, leases.owner, {**(config or {}), "trials": trials, "seconds": seconds})
     try:
         async with anyio.create_task_group() as group:
@@ -270,16 +268,14 @@ class _Search:
         self,
         plan: Plan,
         proposer: Proposer,
-        engine: Engine,
-        store: Store,
+        judge: Judge,
         hear: Callable[[Trial], None],
     ) -> None:
-        self._plan, self._proposer = plan, proposer
-        self._engine, self._store, self._hear = engine, store, hear
+        self._plan, self._proposer, self._judge, self._hear = plan, proposer, judge, hear
 
     async def run(self, outcome: Tuned, trials: int, deadline: float | None) -> None:
         """The trials. Results are told in the order of the proposals, whichever is over first."""
-        judge = _Judge(self._plan, self._plan.trials_run, self._engine, self._store)
+        tried = _Trials(self._plan, self._plan.trials_run, self._judge)
         window: deque[_Pending] = deque()
         ahead = AHEAD_ON_GPU if backend(self._plan.trial.backend).on_gpu else AHEAD
         asked, more = 0, True
@@ -294,7 +290,7 @@ class _Search:
                         break
                     asked += 1
                     window.append(_Pending(values))
-                    group.start_soon(self._one, judge, window[-1])
+                    group.start_soon(self._one, tried, window[-1])
                 if not window:
                     return
                 head = window.popleft()
@@ -302,7 +298,7 @@ class _Search:
                 assert head.trial is not None
                 self._proposer.tell(head.values, head.trial.score)
                 outcome.trials.append(head.trial)
-                judge.bar = max(judge.bar, head.trial.rank[0])
+                tried.bar = max(tried.bar, head.trial.rank[0])
                 self._hear(head.trial)
                 more = more and outcome.trials[0].correct
 
@@ -310,18 +306,18 @@ class _Search:
         """Verifies the original and the best trial on fresh inputs, at the rigor that was asked for."""
         if not outcome.ranked or not outcome.trials[0].correct:
             return
-        judge = _Judge(self._plan, self._plan.confirming_run, self._engine, self._store)
+        tried = _Trials(self._plan, self._plan.confirming_run, self._judge)
         original = self._plan.template.original
-        outcome.original = await _in_thread(partial(judge.trial, original))
+        outcome.original = await _in_thread(partial(tried.trial, original))
         better = [one for one in outcome.ranked if one.rank > outcome.trials[0].rank]
         for trial in better[:CONFIRMED]:
-            confirmed = await _in_thread(partial(judge.trial, trial.values))
+            confirmed = await _in_thread(partial(tried.trial, trial.values))
             if confirmed.correct:
                 outcome.best = confirmed
                 return
 
-    async def _one(self, judge: _Judge, pending: _Pending) -> None:
-        pending.trial = await _in_thread(partial(judge.trial, pending.values))
+    async def _one(self, tried: _Trials, pending: _Pending) -> None:
+        pending.trial = await _in_thread(partial(tried.trial, pending.values))
         pending.done.set()
 
 
@@ -329,57 +325,25 @@ async def _in_thread(work: Callable[[], Trial]) -> Trial:
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
-class _Judge:
-    """Verifies combinations for one run, each once: what the store has is taken from it."""
+class _Trials:
+    """The combinations of one run, each verified once: what the store has is taken from it."""
 
-    def __init__(self, plan: Plan, run: RunSettings, engine: Engine, store: Store) -> None:
-        self._plan, self._run, self._engine, self._store = plan, run, engine, store
+    def __init__(self, plan: Plan, run: RunSettings, judge: Judge) -> None:
+        self._plan, self._run, self._judge = plan, run, judge
         self.bar = 0.0
         """The speedup that the best trial so far surely reaches. A trial that is surely slower is timed for
         less long."""
-        found = store.attempts_by_content(store.begin_run(run))
-        self._ids = {
-            content.text_sha256: ids
-            for content, ids in found.items()
-            if (content.problem_id, content.problem_sha256) == (plan.problem.id, plan.problem.sha256)
-        }
 
     def trial(self, values: Values) -> Trial:
-        source = self._plan.template.filled(values)
-        return self._stored(values, source) or self._verified(values, source)
-
-    def _stored(self, values: Values, source: str) -> Trial | None:
-        for number in reversed(self._ids.get(sha256_text(source), [])):
-            attempt = self._store.load_attempt(number)
-            if attempt.verdict is not None and attempt.status not in (None, *RETRIED):
-                return _trial(values, attempt.verdict.verification, number, kept=True)
-        return None
-
-    def _verified(self, values: Values, source: str) -> Trial:
-        given = self._given(values, source)
-        program = given.extraction.candidate.source if given.extraction.candidate else source
-        settings = self._run.verify
-        if self.bar:
-            settings = settings.model_copy(update={"bar": self.bar})
-        verdict = verify_persistently(self._engine, program, self._plan.problem, settings)
-        number = self._store.add_finished(
-            self._run,
-            self._plan.problem,
-            given.response,
-            given.extraction,
-            verdict,
-            verdict.status,
-            self._plan.parent,
-        )
-        return _trial(values, verdict, number, kept=False)
-
-    def _given(self, values: Values, source: str) -> Given:
-        """The source as a file would give it, with its parameters."""
+        """A combination's verdict. Raises what `Judge.judge` raises."""
+        source, settings = self._plan.template.filled(values), self._run.verify
         given = given_text("tune", source, self._plan.problem)
         raw = {"tune": self._plan.template.named(values)}
-        response = given.response.model_copy(update={"raw": raw})
-        return Given(given.id, given.problem, response, given.extraction)
-
-
-def _trial(values: Values, verdict: Verification, number: int, *, kept: bool) -> Trial:
-    return Trial(values, verdict.status, verdict.reason, verdict.measurement, number, kept)
+        keep = NewAttempt(self._run, given.response.model_copy(update={"raw": raw}), self._plan.parent)
+        if self.bar:
+            settings = settings.model_copy(update={"bar": self.bar})
+        verdict = self._judge.judge(Job(self._plan.problem, given.extraction, settings, keep))
+        assert verdict.attempt_id is not None
+        reason = verdict.verification.reason if verdict.verification else verdict.extraction.reason
+        measurement = verdict.verification.measurement if verdict.verification else None
+        return Trial(values, verdict.status, reason, measurement, verdict.attempt_id, verdict.reused)

@@ -1,0 +1,185 @@
+"""Judges jobs in this process: looks for a stored verdict, takes the lease, has the engine build and verify,
+tries again what our side failed at, and stores the verdict."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import anyio
+import anyio.to_thread
+
+from kernelproof.db.store import Store
+from kernelproof.db.views import Content, StoredAttempt
+from kernelproof.engine.engine import Engine
+from kernelproof.engine.prebuild import Prebuilt
+from kernelproof.engine.referee_process import OnStage
+from kernelproof.engine.stop import Stop
+from kernelproof.jobs.job import RETRIED, AppendTo, Job, NewAttempt, Purpose, Verdict
+from kernelproof.jobs.leases import LeaseKeeper, in_thread
+from kernelproof.types import Status, Verification
+
+RETRIES = 2
+"""How often a candidate that was lost to our side is verified again."""
+_FEWEST, _FOR_EACH_CORE = 16, 3
+
+
+def places() -> int:
+    """Candidates between build and verdict: enough that neither a referee nor the compilers wait.
+
+    A slow kernel may have the GPU for a minute. The compilers go on meanwhile, and what they made waits.
+    """
+    return _FEWEST + _FOR_EACH_CORE * len(os.sched_getaffinity(0))
+
+
+def _silent(_: str) -> None:
+    """Says nothing."""
+
+
+class Judge:
+    """Judges jobs on this machine. Thread-safe."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store | None = None,
+        leases: LeaseKeeper | None = None,
+        limiter: anyio.CapacityLimiter | None = None,
+    ) -> None:
+        """`store`: for jobs whose verdict is stored. `leases` and `limiter`, of the jobs that are judged at
+        the same time: for `submit`."""
+        self._engine, self._store, self._leases, self._limiter = engine, store, leases, limiter
+        self._lock = threading.Lock()
+        self._contents: dict[str, dict[Content, list[int]]] = {}
+        """By the run's key: attempts that answer one job each, and answered none yet."""
+
+    def judge(
+        self,
+        job: Job,
+        on_stage: OnStage = _silent,
+        stop: Stop | None = None,
+        prebuilt: Prebuilt | None = None,
+    ) -> Verdict:
+        """The verdict on a job. Whoever appends it to an attempt holds the lease on that, or needs none.
+
+        Raises what `Engine.verify` raises; Stopped, and nothing is stored, where `stop` was asked meanwhile.
+        """
+        if isinstance(job.keep, NewAttempt) and (known := self._known(job, job.keep)) is not None:
+            return known
+        extraction, verification = job.extraction, None
+        if extraction.candidate is not None:
+            verification = self._verified(job, extraction.candidate.source, on_stage, stop, prebuilt)
+            if stop is not None:
+                stop.check()
+        status = verification.status if verification else extraction.status or Status.NO_CODE
+        return self._kept(Verdict(extraction, status, verification), job)
+
+    async def submit(self, job: Job, on_stage: OnStage = _silent, *, wait: bool = True) -> Verdict | None:
+        """The verdict on a job that is appended to an attempt, under the lease on that.
+
+        Where another command has the lease it is waited for; without `wait` the result is None. Raises what
+        `Engine.verify` raises.
+        """
+        assert self._store is not None and self._leases is not None and isinstance(job.keep, AppendTo)
+        number, owner = job.keep.attempt_id, self._leases.owner
+        while True:
+            if (stored := await in_thread(self.stored, job)) is not None:
+                return stored
+            claim = await in_thread(self._store.claim_stored, number, owner)
+            if claim.granted:
+                break
+            if not wait:
+                return None
+            await self._leases.freed(claim.key)
+        verdict = await in_thread(self.stored, job)  # whoever held the lease before may have made it
+        if verdict is None:
+            verdict = await self.in_place(job, on_stage)
+            if job.keep.finish:
+                await in_thread(self._store.finish_attempt, number, verdict.status, owner)
+                return verdict
+        await in_thread(self._store.leases.give_back, owner, claim.key)
+        return verdict
+
+    async def in_place(self, job: Job, on_stage: OnStage = _silent) -> Verdict:
+        """`judge` in a thread, when one of the places is free. Raises what `judge` raises."""
+        return await anyio.to_thread.run_sync(
+            lambda: self.judge(job, on_stage), limiter=self._limiter, abandon_on_cancel=True
+        )
+
+    def stored(self, job: Job) -> Verdict | None:
+        """The stored verdict that answers a job on an attempt; None where there is none."""
+        assert self._store is not None and isinstance(job.keep, AppendTo)
+        attempt = self._store.load_attempt(job.keep.attempt_id)
+        newest = attempt.verdict_for(job.settings)
+        if newest is None or not job.is_answered_by(newest):
+            return None
+        status = newest.verification.status
+        if job.keep.finish and attempt.status is not status:  # its command was killed in between
+            self._store.finish_attempt(attempt.id, status)
+        return Verdict(job.extraction, status, newest.verification, attempt.id, reused=True)
+
+    def _verified(
+        self, job: Job, source: str, on_stage: OnStage, stop: Stop | None, prebuilt: Prebuilt | None
+    ) -> Verification:
+        """The engine's verification, up to RETRIES times again while the status is infrastructure_error."""
+        tries = 0
+        while True:
+            verification = self._engine.verify(source, job.problem, job.settings, on_stage, stop, prebuilt)
+            tries += 1
+            if verification.status is not Status.INFRASTRUCTURE_ERROR or tries > RETRIES:
+                return verification
+
+    def _kept(self, verdict: Verdict, job: Job) -> Verdict:
+        """Stores a verdict where the job says."""
+        keep, verification = job.keep, verdict.verification
+        if keep is None or self._store is None:
+            return verdict
+        if isinstance(keep, NewAttempt):
+            number = self._store.add_finished(
+                *(keep.run, job.problem, keep.response, job.extraction),
+                *(verification, verdict.status, keep.parent_id),
+            )
+            return replace(verdict, attempt_id=number)
+        assert verification is not None
+        stored = self._store.record_verification(keep.attempt_id, verification, keep.kind)
+        return replace(verdict, attempt_id=keep.attempt_id, verification_id=stored)
+
+    def _known(self, job: Job, keep: NewAttempt) -> Verdict | None:
+        """How the same content ended in the same run before, the newest first; None where it did not."""
+        if self._store is None or job.purpose is Purpose.MEASUREMENT:
+            return None
+        for number in self._numbers(self._store, job, keep):
+            if verdict := _final(self._store.load_attempt(number)):
+                return verdict
+        return None
+
+    def _numbers(self, store: Store, job: Job, keep: NewAttempt) -> Iterator[int]:
+        """Stored attempts with the job's content, the newest first."""
+        content = job.content
+        if keep.shared:
+            run_id = store.run_id(keep.run)
+            ids = store.attempts_by_content(run_id, content.text_sha256) if run_id is not None else {}
+            yield from reversed(ids.get(content, []))
+            return
+        with self._lock:
+            key = keep.run.key
+            if key not in self._contents:
+                self._contents[key] = store.attempts_by_content(store.begin_run(keep.run))
+            free = self._contents[key].get(content, [])
+        while True:
+            with self._lock:
+                if not free:
+                    return
+                number = free.pop()
+            yield number
+
+
+def _final(attempt: StoredAttempt) -> Verdict | None:
+    """The verdict on an attempt that was given; None where it is to be judged again."""
+    verification = attempt.verdict.verification if attempt.verdict else None
+    judged = verification is not None or attempt.source is None
+    if not judged or attempt.extraction is None or attempt.status is None or attempt.status in RETRIED:
+        return None
+    return Verdict(attempt.extraction, attempt.status, verification, attempt.id, reused=True)
