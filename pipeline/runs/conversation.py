@@ -351,9 +351,9 @@ class Conversation:
         if self._stages.settings.race:
             settings = settings.as_screening(bar(self._judged.values()))
 
-        self._tell(key, Phase.JUDGING, note="queued", attempt_id=attempt_id)
-        keep = AppendTo(attempt_id, "again" if again else "first")
-        verdict = await self._stages.judge.in_place(Job(self._problem, extraction, settings, keep), on_stage)
+        on_stage("queued")
+        job = Job(self._problem, extraction, settings, AppendTo(attempt_id, "again" if again else "first"))
+        verdict = await self._stages.judge.in_place(job, on_stage)
         assert verdict.verification is not None
         return verdict.verification
 
