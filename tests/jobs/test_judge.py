@@ -20,11 +20,12 @@ from kernelproof.jobs import AppendTo, Job, Judge, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.types import Problem, Status, Verification, VerifySettings
-from kernelproof.version import VERIFIER
+from kernelproof.version import VERIFIER, __version__
 from tests.db import samples
 
 SETTINGS = VerifySettings(backend="cpp", size="full")
 RUN = files_run(SETTINGS, "given")
+OLD = f"{__version__} policy:0"
 WRONG, RIGHT, LOST = Status.WRONG_OUTPUT, Status.CORRECT, Status.INFRASTRUCTURE_ERROR
 
 
@@ -152,9 +153,10 @@ def test_which_stored_verdicts_answer(
 
 
 def test_a_verdict_of_another_policy_is_not_current(tmp_path: Path, store: Store) -> None:
-    number, machine = stored_attempt(store), Machine(tmp_path)
-    old = Machine(tmp_path, WRONG, verifier=f"{VERIFIER.split(' ')[0]} policy 0")
+    number = samples.begin(store, samples.problem(), samples.settings(verify=SETTINGS))
+    old, machine = Machine(tmp_path, WRONG, verifier=OLD), Machine(tmp_path)
     store.record_verification(number, old.verify("", samples.problem(), SETTINGS))
+    assert store.load_attempt(number).verdict_for(SETTINGS) is not None
     verdict = submitted(store, machine, appended(number, Purpose.CURRENT))
     assert verdict is not None and not verdict.reused
 
