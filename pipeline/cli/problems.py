@@ -1,4 +1,4 @@
-"""`kernelproof problems`: list, show, check and import problems."""
+"""`kernelproof problems`: list, show, check, import and begin problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelproof.bounds import CHECK_S, LEVEL
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import problems
 from kernelproof.cli.options import JsonOption, SuiteOption, number
-from kernelproof.cli.problems_import import import_problems
+from kernelproof.cli.problems_import import import_problems, new_problem
 from kernelproof.report.plain import clean, say, say_text
 from kernelproof.wording import counted
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from kernelproof.problems import Suite
     from kernelproof.types import Problem
 
-problems_app = CommandLine(help="List, show, check and import problems.")
+problems_app = CommandLine(help="List, show, check and import problems, or write a new one.")
 
 problems_app.command("import")(import_problems)
+problems_app.command("new")(new_problem)
 
 
 @problems_app.command("list")

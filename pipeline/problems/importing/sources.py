@@ -50,8 +50,8 @@ def _is_data(path: Path, source: str) -> bool:
     if _ON_THE_HUB.fullmatch(source) and not source.startswith((".", "~")):
         return True
     raise UsageError(
-        f"{source} does not exist; give a directory, a file, FILE.py:CLASS, MODULE:CLASS, "
-        "or a data set on the Hugging Face Hub as OWNER/NAME"
+        f"{source} does not exist; give a directory, a file, or a data set on the Hugging Face Hub as "
+        "OWNER/NAME; for a class of your own: kernelproof problems new FILE"
     )
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.problems.importing.drafts import Draft, Drafts, Imported
-from kernelproof.problems.suite import open_suite
 from kernelproof.types import Problem
 from kernelproof.wording import counted
 
@@ -47,61 +44,6 @@ def write_suite(drafts: Drafts, to: Path, *, skip_broken: bool = False) -> Impor
         files=tuple(to / draft.file for draft, _ in good),
         left_out=tuple(broken),
     )
-
-
-def place_in(draft: Draft, to: Path) -> Draft:
-    """The draft with the place it gets at `to`, a suite or nothing yet: the next free number of its level.
-
-    A suite without levels keeps having none. Raises UsageError where its id or name is taken, or where a
-    level is asked for in a suite without levels.
-    """
-    if not _holds_something(to):
-        return replace(draft, level=draft.level or 1, number=draft.number or 1)
-    places = open_suite(to).places
-    here = to.absolute()
-    flat = all(place.path.parent == here for place in places)
-    if flat and places[0].level is not None:
-        raise UsageError(f"{to} is one level of a suite; give the suite: --to {to.parent}")
-    if not flat and any(place.path.parent.parent != here for place in places):
-        raise UsageError(f"{to} holds a suite deeper down; give --to the directory of its levels")
-    if flat and draft.level is not None:
-        raise UsageError(f"the problems in {to} have no levels; leave --level out")
-    level = None if flat else draft.level or 1
-    beside = [place for place in places if place.level == level]
-    taken = {place.number for place in beside if place.number is not None}
-    number = draft.number or (None if flat and not taken else max(taken, default=0) + 1)
-    placed = replace(draft, level=level, number=number)
-    for place in beside:
-        if place.name.lower() == placed.name.lower() or (number is not None and place.number == number):
-            raise UsageError(
-                f"{to} has {place.path.name} already, and this would be {placed.file.name}; "
-                "give another --name"
-            )
-    return placed
-
-
-def write_into(draft: Draft, to: Path) -> Imported:
-    """Writes one draft into the suite at `to`, or as a new suite; the file appears when it is whole.
-
-    Raises UsageError as `place_in` does, and MachineError where it cannot be written.
-    """
-    if not _holds_something(to):
-        return write_suite(Drafts((place_in(draft, to),)), to)
-    with _unwritable(to), _alone(to):
-        draft = place_in(draft, to)  # again: another import may have taken the number
-        path = to / draft.file
-        path.parent.mkdir(exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".importing-", dir=path.parent)
-        os.close(descriptor)
-        try:
-            _write(Path(name), draft.source)
-            Path(name).chmod(0o666 & ~_umask())
-            os.link(name, path)  # unlike a rename, this never replaces a file
-        except FileExistsError:
-            raise UsageError(f"{path} is there already; give another --name") from None
-        finally:
-            Path(name).unlink()
-    return Imported(suite=to, problems=(draft.problem(to),), files=(path,))
 
 
 def _checked(drafts: Sequence[Draft], to: Path) -> tuple[list[tuple[Draft, Problem]], list[str]]:
@@ -171,18 +113,6 @@ def _unwritable(to: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise MachineError(f"{to} cannot be written: {error.strerror}; nothing was imported") from error
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Holds other imports into this directory off, so that two do not take one number."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _write(path: Path, source: str) -> None:

@@ -48,7 +48,7 @@ def test_as_json_each_problem_has_its_file(tmp_path: Path) -> None:
     shown = json.loads(imports(tmp_path / "theirs", tmp_path / "mine", "--json").stdout)
     (problem,) = shown["problems"]
     assert (problem["id"], problem["path"]) == ("level4/9", str(tmp_path / "mine" / "level4" / "9_scale.py"))
-    assert (shown["left_out"], shown["fitness"]) == ([], None)
+    assert shown["left_out"] == []
 
 
 def test_one_broken_file_keeps_all_from_being_written_unless_it_is_left_out(tmp_path: Path) -> None:
@@ -94,7 +94,6 @@ def test_places_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path / "here")
     assert "the current directory, which cannot be replaced" in str(imports(root, Path()).exception)
     assert "does not exist; give a directory" in refusal("nothing", tmp_path / "mine")
-    assert "--init is for a class" in refusal(root, tmp_path / "mine", "--init", "[]")
     assert "--column is for data sets" in refusal(root, tmp_path / "mine", "--column", "code=x")
 
 
