@@ -5,21 +5,14 @@ docs/reference/leaderboard.md is written from here: `python -m kernelproof.repor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from kernelproof.db.scores.comparing import ComparedProblem, Comparison, Side
+from kernelproof.db.scores.comparing import ComparedProblem, Comparison
 from kernelproof.db.scores.groups import FAST, KS
-from kernelproof.db.scores.records import (
-    Kernel,
-    Leaderboard,
-    Mean,
-    Rate,
-    ViewName,
-)
-from kernelproof.types import Interval, Setting
+from kernelproof.db.scores.records import Leaderboard, ViewName
 from kernelproof.types.setting import MEANINGS
 from kernelproof.wording import counted
 
@@ -61,66 +54,64 @@ def flat(board: Leaderboard, view: ViewName) -> Flat:
 
 def flat_comparisons(comparisons: Iterable[Comparison]) -> Flat:
     """Comparisons, a row for each problem."""
-    rows = [(comparison, problem) for comparison in comparisons for problem in comparison.problems]
+    rows = [_Compared(comparison, problem) for comparison in comparisons for problem in comparison.problems]
     return Flat(COMPARED, [tuple(field.cell(row) for field in COMPARED) for row in rows])
 
 
-def _of(name: str, kind: type, meaning: str, get: Callable[[Any], Any] | None = None) -> Field:
-    return Field(name, kind, meaning, get or (lambda row: getattr(row, name)))
+def part(of: Callable[[Any], Any], meanings: Mapping[str, str] | None = None) -> Callable[..., Field]:
+    """Makes columns of a part of the row; they are empty where the row has no such part.
+
+    A column is an attribute of the part: the one of its name, or of the path or the function that is given.
+    `meanings`: by name, for columns that are given none.
+    """
+
+    def column(name: str, kind: type, meaning: str = "", get: str | Callable[[Any], Any] = "") -> Field:
+        value = get if callable(get) else attrgetter(get or name)
+
+        def cell(row: Any) -> Any:
+            found = of(row)
+            return None if found is None else value(found)
+
+        return Field(name, kind, meaning or (meanings or {})[name], cell)
+
+    return column
 
 
-def _setting(get: Callable[[Any], Setting]) -> list[Field]:
+_of = part(lambda row: row)
+
+
+def _settings(of: str) -> list[Field]:
+    setting = part(attrgetter(of))
     return [
-        Field(
-            name,
-            bool if name == "own_kernel" else str,
-            meaning.replace("NULL", "empty"),
-            partial(_attribute, name, get),
-        )
+        setting(name, bool if name == "own_kernel" else str, meaning.replace("NULL", "empty"))
         for name, meaning in MEANINGS.items()
     ]
 
 
-def _attribute(name: str, get: Callable[[Any], Any], row: Any) -> Any:
-    return getattr(get(row), name)
-
-
-SOURCE = _of(
-    "source",
-    str,
-    "`model`: answers of models, and programs that somebody published. `file`: candidates given as files. "
-    "`tuner`: a tuner's trials.",
-)
-
-
-def _rate(name: str, get: Callable[[Any], Rate], meaning: str) -> list[Field]:
+def _interval(name: str, of: Callable[[Any], Any], how: str = "") -> list[Field]:
+    """The ends of an interval that there may be. `how`: the way it was computed."""
+    end, said = part(of), f" ({how})" if how else ""
     return [
-        Field(name, float, meaning, lambda row: get(row).share),
-        *_interval(name, lambda row: get(row).interval, "Wilson"),
+        end(f"{name}_low", float, f"Lower end of its 95 % interval{said}.", "low"),
+        end(f"{name}_high", float, "Upper end of the same interval.", "high"),
+    ]
+
+
+def _rate(name: str, meaning: str, of: str) -> list[Field]:
+    return [
+        _of(name, float, meaning, f"{of}.share"),
+        *_interval(name, attrgetter(f"{of}.interval"), "Wilson"),
     ]
 
 
 def _mean(
-    name: str, get: Callable[[Any], Mean], meaning: str, how: str = "bootstrap over problems"
+    name: str, meaning: str, how: str = "bootstrap over problems", get: Callable[[Any], Any] | None = None
 ) -> list[Field]:
+    mean = get or attrgetter(name)
     return [
-        Field(name, float, meaning, lambda row: get(row).value),
-        *_interval(name, lambda row: get(row).interval, how),
+        part(mean)(name, float, meaning, "value"),
+        *_interval(name, lambda row: mean(row).interval, how),
     ]
-
-
-def _interval(name: str, get: Callable[[Any], Interval | None], how: str = "") -> list[Field]:
-    of = f" ({how})" if how else ""
-    return [
-        Field(
-            f"{name}_low", float, f"Lower end of its 95 % interval{of}.", lambda row: _end(get(row), "low")
-        ),
-        Field(f"{name}_high", float, "Upper end of the same interval.", lambda row: _end(get(row), "high")),
-    ]
-
-
-def _end(interval: Interval | None, end: str) -> float | None:
-    return None if interval is None else float(getattr(interval, end))
 
 
 def _fast(place: int, p: float) -> list[Field]:
@@ -129,38 +120,41 @@ def _fast(place: int, p: float) -> list[Field]:
         f"fast_p for p = {p:g}: judged samples that are correct with a speedup above {p:g}. A speedup whose "
         "pace is unresolved counts as 1 at most."
     )
-    sure = f"Samples whose whole interval is above {p:g}."
+    fast = part(lambda row: row.fast[place])
     return [
-        *_rate(name, lambda row: row.fast[place].rate, meaning),
-        Field(f"{name}_sure", int, sure, lambda row: row.fast[place].sure),
+        fast(name, float, meaning, "rate.share"),
+        *_interval(name, lambda row: row.fast[place].rate.interval, "Wilson"),
+        fast(f"{name}_sure", int, f"Samples whose whole interval is above {p:g}.", "sure"),
     ]
 
 
 def _pass_at(place: int, k: int) -> list[Field]:
     meaning = f"pass@{k}, unbiased, over the problems with at least {counted(k, 'judged sample')}."
-    count = "Number of these problems."
     return [
-        *_mean(f"pass_{k}", lambda row: row.pass_at[place].mean, meaning),
-        Field(f"pass_{k}_problems", int, count, lambda row: row.pass_at[place].mean.count),
+        *_mean(f"pass_{k}", meaning, get=lambda row: row.pass_at[place].mean),
+        _of(
+            f"pass_{k}_problems", int, "Number of these problems.", lambda row: row.pass_at[place].mean.count
+        ),
     ]
 
 
+SOURCE = _of(
+    "source",
+    str,
+    "`model`: answers of models, and programs that somebody published. `file`: candidates given as files. "
+    "`tuner`: a tuner's trials.",
+)
 _JUDGED = [
     _of("samples", int, "Finished samples: `judged` and `errors` together."),
     _of(
         "errors", int, "Samples that ended by a failure which is no fault of the model. No rate counts them."
     ),
-    _of(
-        "judged",
-        int,
-        "Samples that were judged, as correct or not.",
-        lambda row: row.correct.whole,
-    ),
-    _of("correct", int, "Correct samples.", lambda row: row.correct.part),
-    *_rate("rate", lambda row: row.correct, "correct / judged."),
+    _of("judged", int, "Samples that were judged, as correct or not.", "correct.whole"),
+    _of("correct", int, "Correct samples.", "correct.part"),
+    *_rate("rate", "correct / judged.", "correct"),
 ]
 _SCORES = [
-    *_setting(lambda row: row.setting),
+    *_settings("setting"),
     _of("attempts", int, "Finished attempts, all turns."),
     _of("answered", int, "Attempts with an answer."),
     _of("extracted", int, "Attempts in whose answer a program was found."),
@@ -173,90 +167,62 @@ _SCORES = [
     _of("unmeasured", int, "Correct samples without a measurement. They count as not fast."),
     _of("problems", int, "Problems with a judged sample."),
     _of("solved", int, "Problems with a correct sample."),
-    *_mean(
-        "geometric_mean",
-        lambda row: row.geometric_mean,
-        "Geometric mean of the best speedup of each solved problem.",
-    ),
-    *_mean(
-        "median",
-        lambda row: row.median,
-        "Median of the best speedup of each solved problem.",
-        "order statistics",
-    ),
+    *_mean("geometric_mean", "Geometric mean of the best speedup of each solved problem."),
+    *_mean("median", "Median of the best speedup of each solved problem.", "order statistics"),
     *_mean(
         "geometric_mean_all",
-        lambda row: row.geometric_mean_all,
         "Geometric mean over all problems; one without a measured correct sample counts as 1.",
     ),
     *_mean(
         "median_all",
-        lambda row: row.median_all,
         "Median over all problems; one without a measured correct sample counts as 1.",
         "order statistics",
     ),
     _of("tokens", int, "Prompt and completion tokens of paid answers, as far as known."),
     _of("unknown_tokens", int, "Paid answers without token counts."),
-    *_mean(
-        "tokens_per_correct",
-        lambda row: row.tokens_per_correct,
-        "tokens / correct; empty where some answers have no counts.",
-    ),
+    *_mean("tokens_per_correct", "tokens / correct; empty where some answers have no counts."),
     _of("cost_usd", float, "US dollars of paid answers, as far as known."),
     _of("unknown_cost", int, "Paid answers without a known cost."),
-    *_mean(
-        "cost_per_correct",
-        lambda row: row.cost_per_correct,
-        "cost_usd / correct; empty where some answers have no cost.",
-    ),
-    Field(
+    *_mean("cost_per_correct", "cost_usd / correct; empty where some answers have no cost."),
+    _of(
         "statuses",
         str,
         "Number of samples with each status, such as `correct=3 wrong_output=1`.",
         lambda row: " ".join(f"{status}={count}" for status, count in row.statuses.items()),
     ),
 ]
-_MODEL = _of("model", str, "The model's name; `file` for candidates given as files.")
-_RUN = [_of("run_id", int, "The run's number."), _of("run", str, "The run's name.")]
+_Column = tuple[str, type, str]
+_MODEL: _Column = ("model", str, "The model's name; `file` for candidates given as files.")
+_RUN: tuple[_Column, ...] = (("run_id", int, "The run's number."), ("run", str, "The run's name."))
 _TEMPLATE = _of("template", str, "Prompt template with its version.")
-_STRATEGY = _of("strategy", str, "The search strategy; empty where no model was asked.")
+_STRATEGY: _Column = ("strategy", str, "The search strategy; empty where no model was asked.")
 
 
-def _kernel(get: Callable[[Any], Kernel | None]) -> list[Field]:
+def _kernel(of: str) -> list[Field]:
     """The columns of a kernel that there may be."""
+    get = attrgetter(of)
+    kernel = part(get)
 
-    def part(name: str, kind: type, meaning: str, of: Callable[[Kernel], Cell] | None = None) -> Field:
-        def cell(row: Any) -> Cell:
-            kernel = get(row)
-            return None if kernel is None else of(kernel) if of else getattr(kernel, name)
-
-        return Field(name, kind, meaning, cell)
-
-    def interval(row: Any) -> Interval | None:
-        kernel = get(row)
-        return kernel.interval if kernel else None
-
-    def compiled(row: Any) -> Interval | None:
-        kernel = get(row)
-        return kernel.compile_interval if kernel else None
+    def ends(name: str, interval: str, how: str = "") -> list[Field]:
+        return _interval(name, lambda row: None if get(row) is None else getattr(get(row), interval), how)
 
     return [
-        part("speedup", float, "Baseline over candidate, as measured."),
-        *_interval("speedup", interval, "kernels rank by it"),
-        part("pace", str, "`faster`, `same`, `slower` or `unresolved`.", lambda k: str(k.pace)),
-        part("candidate_ms", float, "Time of one call of the candidate."),
-        part("baseline_ms", float, "Time of one call of the baseline."),
-        part("baseline", str, "The baseline that it was measured against: `eager`."),
-        part("compile_speedup", float, "Speedup against torch.compile; empty where it was not measured."),
-        *_interval("compile_speedup", compiled),
-        part("roofline_fraction", float, "The fraction of the roofline that was reached."),
-        part("headroom", float, "How many times faster the roofline is than the candidate."),
-        part("rigor", str, "`quick`, `standard` or `publish`."),
-        part("error_class", str, "The arithmetic that the results could come from.", lambda k: k.error_class),
-        part("flags", str, "The flags, with spaces between them.", lambda k: " ".join(k.flags)),
-        *(part(field.name, field.kind, field.meaning) for field in (_MODEL, *_RUN, _STRATEGY)),
-        part("attempt_id", int, "The attempt's number, for `kernelproof show` and `kernelproof reproduce`."),
-        part("verification_id", int, "The verification that counts."),
+        kernel("speedup", float, "Baseline over candidate, as measured."),
+        *ends("speedup", "interval", "kernels rank by it"),
+        kernel("pace", str, "`faster`, `same`, `slower` or `unresolved`.", "pace.value"),
+        kernel("candidate_ms", float, "Time of one call of the candidate."),
+        kernel("baseline_ms", float, "Time of one call of the baseline."),
+        kernel("baseline", str, "The baseline that it was measured against: `eager`."),
+        kernel("compile_speedup", float, "Speedup against torch.compile; empty where it was not measured."),
+        *ends("compile_speedup", "compile_interval"),
+        kernel("roofline_fraction", float, "The fraction of the roofline that was reached."),
+        kernel("headroom", float, "How many times faster the roofline is than the candidate."),
+        kernel("rigor", str, "`quick`, `standard` or `publish`."),
+        kernel("error_class", str, "The arithmetic that the results could come from."),
+        kernel("flags", str, "The flags, with spaces between them.", lambda found: " ".join(found.flags)),
+        *(kernel(*column) for column in (_MODEL, *_RUN, _STRATEGY)),
+        kernel("attempt_id", int, "The attempt's number, for `kernelproof show` and `reproduce`."),
+        kernel("verification_id", int, "The verification that counts."),
     ]
 
 
@@ -265,69 +231,72 @@ _PROBLEM = [
     _of("problem_id", str, "The problem's id, such as `level1/23`."),
     _of("problem_sha256", str, "SHA-256 of the reference's source: an edited problem is another one."),
 ]
-
+_BY_MODEL, _BY_STRATEGY = _of(*_MODEL), _of(*_STRATEGY)
 FIELDS: dict[ViewName, list[Field]] = {
-    "model": [SOURCE, _MODEL, *_SCORES],
-    "run": [SOURCE, *_RUN, _MODEL, _TEMPLATE, _STRATEGY, *_SCORES],
-    "template": [SOURCE, _TEMPLATE, _MODEL, *_SCORES],
-    "strategy": [SOURCE, _STRATEGY, _MODEL, *_SCORES],
+    "model": [SOURCE, _BY_MODEL, *_SCORES],
+    "run": [SOURCE, *(_of(*column) for column in _RUN), _BY_MODEL, _TEMPLATE, _BY_STRATEGY, *_SCORES],
+    "template": [SOURCE, _TEMPLATE, _BY_MODEL, *_SCORES],
+    "strategy": [SOURCE, _BY_STRATEGY, _BY_MODEL, *_SCORES],
     "problem": [
         *_PROBLEM,
         _of("problem", str, "The problem's name."),
         _of("suite", str, "The suite's name."),
         _of("level", int, "The level; empty where there is none."),
-        *_setting(lambda row: row.setting),
+        *_settings("setting"),
         *_JUDGED,
-        *_kernel(lambda row: row.best),
+        *_kernel("best"),
     ],
-    "kernel": [*_PROBLEM, *_setting(lambda row: row.setting), *_kernel(lambda row: row.kernel)],
+    "kernel": [*_PROBLEM, *_settings("setting"), *_kernel("kernel")],
 }
 """By view. Columns are only ever added."""
 
 
 def _side(letter: str) -> list[Field]:
-    def side(row: tuple[Comparison, ComparedProblem]) -> Side:
-        return row[1].a if letter == "a" else row[1].b
-
-    name = letter.upper()
+    name, get = letter.upper(), attrgetter(f"problem.{letter}")
+    side = part(get)
     return [
-        Field(f"{letter}_judged", int, f"{name}'s judged samples.", lambda row: side(row).judged),
-        Field(f"{letter}_correct", int, f"{name}'s correct samples.", lambda row: side(row).correct),
-        Field(
+        side(f"{letter}_judged", int, f"{name}'s judged samples.", "judged"),
+        side(f"{letter}_correct", int, f"{name}'s correct samples.", "correct"),
+        side(
             f"{letter}_speedup",
             float,
             f"Speedup of {name}'s best kernel; 1 at most where its pace is unresolved.",
-            lambda row: side(row).speedup,
+            "speedup",
         ),
-        *_interval(f"{letter}_speedup", lambda row: side(row).interval),
-        Field(
-            f"{letter}_attempt_id", int, f"The attempt of {name}'s best.", lambda row: side(row).attempt_id
-        ),
+        *_interval(f"{letter}_speedup", lambda row: get(row).interval),
+        side(f"{letter}_attempt_id", int, f"The attempt of {name}'s best.", "attempt_id"),
     ]
 
 
+class _Compared(NamedTuple):
+    """A row of `leaderboard --compare`."""
+
+    comparison: Comparison
+    problem: ComparedProblem
+
+
+_whole = part(attrgetter("comparison"))
+_one = part(attrgetter("problem"))
 COMPARED = [
-    Field("kind", str, "`model`, `run`, `template` or `strategy`.", lambda row: row[0].kind),
-    Field("a", str, "A's name.", lambda row: row[0].a),
-    Field("b", str, "B's name.", lambda row: row[0].b),
-    Field("source", str, SOURCE.meaning, lambda row: row[0].source),
-    *_setting(lambda row: row[0].setting),
-    Field("problem_id", str, "The problem.", lambda row: row[1].problem_id),
-    Field("problem_sha256", str, "SHA-256 of the reference's source.", lambda row: row[1].problem_sha256),
+    _whole("kind", str, "`model`, `run`, `template` or `strategy`."),
+    _whole("a", str, "A's name."),
+    _whole("b", str, "B's name."),
+    _whole("source", str, SOURCE.meaning),
+    *_settings("comparison.setting"),
+    _one("problem_id", str, "The problem."),
+    _one("problem_sha256", str, "SHA-256 of the reference's source."),
     *_side("a"),
     *_side("b"),
-    Field(
+    _one(
         "more_correct",
         str,
         "The side with more correct samples, as a rate: `a`, `b`, `tie`, or `neither` where none is correct.",
-        lambda row: row[1].more_correct,
     ),
-    Field(
+    _one(
         "faster",
         str,
         "The side with the faster best kernel: `a` or `b` where the intervals do not overlap or only one "
         "side has a kernel, `neither` where no side has one, else `tie`.",
-        lambda row: row[1].faster,
     ),
 ]
 """Of `leaderboard --compare`."""

@@ -86,7 +86,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
             shown = in_url(host)
             names = [*LOOPBACK, host, *names]
             app = make_app(service, hosts=names, open_to_all=open_to_all, live=live)
-            server = Server(app, service.watch, live)
+            server = Server(app, service.watch)
 
             def end(*_: object) -> None:
                 server.should_exit = True

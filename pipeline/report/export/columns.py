@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +20,7 @@ from kernelproof.db.sql_views import VIEWS
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification
 from kernelproof.errors import UsageError
-from kernelproof.report.board_columns import Field
+from kernelproof.report.board_columns import part
 from kernelproof.report.leaderboard import nothing, remarks
 from kernelproof.types import Measurement, Setting, Stage, Status
 from kernelproof.types.measurement import resolved
@@ -109,24 +110,7 @@ class _Row:
 
 
 _FLAT = next(view.columns for view in VIEWS if view.name == "attempts_flat")
-Get = Callable[[Any], Any]
-
-
-def _part(part: Get) -> Callable[..., Field]:
-    """Makes columns of a part of the row; they are null where the row has no such part."""
-
-    def column(name: str, kind: type, meaning: str = "", get: str | Get = "") -> Field:
-        value = get if callable(get) else attrgetter(get or name)
-
-        def cell(row: _Row) -> Any:
-            found = part(row)
-            return None if found is None else value(found)
-
-        return Field(name, kind, meaning or _FLAT[name].replace("NULL", "null"), cell)
-
-    return column
-
-
+_part = partial(part, meanings={name: words.replace("NULL", "null") for name, words in _FLAT.items()})
 _row = _part(lambda row: row)
 _attempt = _part(attrgetter("attempt"))
 _run = _part(attrgetter("attempt.run"))
@@ -138,7 +122,7 @@ _response = _part(attrgetter("attempt.response"))
 _usage = _part(lambda row: row.attempt.response and row.attempt.response.usage)
 
 
-def _calls(of: Callable[[list[float]], float]) -> Get:
+def _calls(of: Callable[[list[float]], float]) -> Callable[[Measurement], float | None]:
     """A figure of the candidate's single calls."""
 
     def figure(times: Measurement) -> float | None:

@@ -3,8 +3,7 @@ and the evaluation service answer with them.
 
 `facts` asks the store, `pages` makes pages of the answers, `rendering` fills templates; `pictures` says which
 charts there are, `charts` draws them, `code` colours programs, `summary` writes the sentences. `site` keeps
-the pages of a database, `server` has their addresses, `query` reads filters from an address, `events` tells
-browsers that something is new.
+the pages of a database, `server` has their addresses, `query` reads filters from an address.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,7 +27,6 @@ from kernelproof.bounds import ROW
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.http_server import HttpServer
 from kernelproof.listening import LOOPBACK, in_url, is_local, is_ours, listening_at
-from kernelproof.report.web.events import Events
 from kernelproof.report.web.pages import message
 from kernelproof.report.web.query import filters_asked
 from kernelproof.report.web.rendering import Page
@@ -58,8 +57,7 @@ class WebPages:
         """`names`: hosts under which it may be asked, beside the address that a connection came to. None:
         what stands before it has asked for the name. `base`: the address below which the pages are."""
         self._names = names
-        self._events = Events(database.state_or_away)
-        self._app = _router(Site(database, base), self._events)
+        self._app = _router(Site(database, base))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers, or refuses: 421 for a foreign name, 405 for a method that is not for reading."""
@@ -83,12 +81,8 @@ class WebPages:
             return PlainTextResponse("Only reading is possible here.", 405, {"allow": "GET, HEAD"})
         return self._app
 
-    def end(self) -> None:
-        """Ends the answers that go on as long as a page is open."""
-        self._events.close()
 
-
-def _router(site: Site, events: Events) -> ASGIApp:
+def _router(site: Site) -> ASGIApp:
     def board(request: Request) -> Page:
         return site.board(filters_asked(request.query_params.multi_items()))
 
@@ -107,6 +101,9 @@ def _router(site: Site, events: Events) -> ASGIApp:
 
     def progress(request: Request) -> Page:
         return site.progress()
+
+    def state(request: Request) -> Response:
+        return JSONResponse(site.state()._asdict())
 
     def answering(page: Callable[[Request], Page]) -> Callable[[Request], Response]:
         """What goes wrong becomes a page that says so."""
@@ -135,7 +132,7 @@ def _router(site: Site, events: Events) -> ASGIApp:
             Route("/attempts", answering(attempts)),
             Route("/attempts/{number}", answering(attempt)),
             Route("/progress", answering(progress)),
-            Route("/events", events),
+            Route("/state", state),
         ],
         exception_handlers={HTTPException: refused},
     )
@@ -194,13 +191,11 @@ class _Server(HttpServer):
 async def _serve(
     database: OpenDatabase, host: str, listening: socket.socket, ready: Callable[[], None]
 ) -> None:
-    pages = WebPages(database, (*LOOPBACK, host))
-    server = _Server(pages, ready)
+    server = _Server(WebPages(database, (*LOOPBACK, host)), ready)
 
     def stop() -> None:
         server.force_exit = server.should_exit  # the second time
         server.should_exit = True
-        pages.end()
         logging.getLogger("uvicorn.error").disabled = True  # it tells of each answer that is cut off
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -91,13 +91,6 @@ class OpenDatabase:
                 self._looked = now + max(FRESH_S, now - began)
             return self._state
 
-    def state_or_away(self) -> State:
-        """The same; a state of its own while the database cannot be used."""
-        try:
-            return self.state()
-        except KernelproofError:
-            return State("away", "away")
-
     def close(self) -> None:
         """Closes the database."""
         if self._store is not None:
@@ -146,6 +139,13 @@ class Site:
     def attempt(self, attempt_id: int) -> Page:
         """The page of an attempt. Raises UsageError where there is no such attempt."""
         return self._page("", attempt_id, lambda store: pages.attempt(store, attempt_id, self.base))
+
+    def state(self) -> State:
+        """The state that the database is in; one of its own while it cannot be used."""
+        try:
+            return self._database.state()
+        except KernelproofError:
+            return State("away", "away")
 
     def progress(self) -> Page:
         """How far batches are: the part of a page that a browser replaces."""

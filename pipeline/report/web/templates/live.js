@@ -1,8 +1,7 @@
 "use strict";
-// The page follows the database. The server says that something is new; the parts that differ are replaced,
+// The page follows the database. It asks whether something is new; the parts that differ are replaced,
 // and what a reader opened, sorted, typed and reached with the keyboard stays as it was.
-const PAUSE_MS = 2000;
-const LOOK_MS = 15000;
+const LOOK_MS = 1000;
 const live = document.getElementById("live");
 const tell = (words) => {
   const place = live.querySelector("[role=status]");
@@ -18,7 +17,6 @@ const parts = (page) =>
 const texts = (found) => new Map([...found].map(([key, part]) => [key, part.outerHTML]));
 let sent = texts(parts(document)); // before the other script adds its buttons
 const shown = { ...live.dataset };
-let known = { ...shown };
 
 // Elements by a name that stays when others come before them: what it is, and the how many-th of these.
 const named = (part, chosen, name) => {
@@ -85,8 +83,12 @@ const put = (page) => {
   now.forEach((part) => part.remove());
   sent = written;
 };
+const answered = (address) =>
+  fetch(address, { cache: "no-store" }).catch(() => {
+    throw new Error("the server does not answer.");
+  });
 const asked = async (address) => {
-  const answer = await fetch(address, { cache: "no-store" });
+  const answer = await answered(address);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   if (!answer.ok) throw new Error(page.querySelector("main p")?.textContent || `The server answers ${answer.status}.`);
   return page;
@@ -100,7 +102,7 @@ const everything = async () => {
   live.querySelector("time").textContent = theirs.querySelector("time").textContent;
   Object.assign(shown, theirs.dataset);
 };
-const progress = async () => {
+const progress = async (known) => {
   const place = document.getElementById("progress");
   if (!place) {
     shown.batches = known.batches;
@@ -114,38 +116,26 @@ const progress = async () => {
 };
 
 let busy = false;
+let timer = 0;
 const look = async () => {
+  clearTimeout(timer);
   if (busy || document.hidden) return;
   busy = true;
+  const began = performance.now();
+  let wait = LOOK_MS;
   try {
-    while (known.results !== shown.results || known.batches !== shown.batches) {
-      await (known.results !== shown.results ? everything() : progress());
-      tell("");
-      await new Promise((wake) => setTimeout(wake, PAUSE_MS));
-    }
+    const known = await (await answered(`${live.dataset.base}/state`)).json();
+    // At a large database the server takes long to say: it is asked less often.
+    wait = Math.max(LOOK_MS, 9 * (performance.now() - began));
+    if (known.results !== shown.results) await everything();
+    else if (known.batches !== shown.batches) await progress(known);
+    tell("");
   } catch (error) {
     tell(`Not up to date: ${error.message}`);
-    setTimeout(look, LOOK_MS);
   } finally {
     busy = false;
+    timer = setTimeout(look, wait);
   }
 };
-
-let events = null;
-const listen = () => {
-  events?.close();
-  events = null;
-  if (document.hidden) return; // a browser has few connections for all of its tabs
-  events = new EventSource(`${live.dataset.base}/events`);
-  events.addEventListener("state", (event) => {
-    known = JSON.parse(event.data);
-    tell("");
-    look();
-  });
-  events.addEventListener("error", () => {
-    tell("Not up to date: the server does not answer.");
-    if (events?.readyState === EventSource.CLOSED) setTimeout(listen, LOOK_MS);
-  });
-};
-document.addEventListener("visibilitychange", listen);
-listen();
+document.addEventListener("visibilitychange", look);
+look();

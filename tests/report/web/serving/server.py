@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,11 +51,11 @@ class Server:
         assert answer.status == 200, text
         return Parsed(text)
 
-    @contextmanager
-    def events(self) -> Iterator[Iterator[dict[str, Any]]]:
-        """The states that the server tells."""
-        with urllib.request.urlopen(f"{self.address}events", timeout=30) as stream:
-            yield (json.loads(line[5:]) for line in stream if line.startswith(b"data:"))
+    def state(self) -> dict[str, Any]:
+        """The state of the database, which an open page asks for."""
+        answer, text = self.ask("/state")
+        assert answer.status == 200, text
+        return dict(json.loads(text))
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """Exit code after a signal, and what it wrote to stderr."""

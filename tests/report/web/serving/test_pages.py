@@ -97,7 +97,7 @@ def test_every_answer_is_bound(server: Server) -> None:
         ("/attempts/1", "GET"),
         ("/no", "GET"),
         ("/", "POST"),
-        ("/events", "HEAD"),
+        ("/state", "HEAD"),
     ):
         answer, _ = server.ask(path, method)
         policy = answer.headers["content-security-policy"]
@@ -126,7 +126,7 @@ def test_head_has_no_text(server: Server) -> None:
     ["evil.example", "evil.example:8177", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", ""],
 )
 def test_a_foreign_name_is_refused(server: Server, host: str) -> None:
-    for path in ("/", "/events", "/attempts/1"):
+    for path in ("/", "/state", "/attempts/1"):
         answer, text = server.ask(path, Host=host)
         assert answer.status in (400, 421), text
         assert "vendor" not in text
