@@ -20,7 +20,7 @@ cache_app = CommandLine(help="See the cache of builds, and make it smaller.")
 def info(as_json: JsonOption = False) -> None:
     """Say where the cache is and what lies in it."""
     from kernelproof.compile import survey
-    from kernelproof.report.cache import print_survey
+    from kernelproof.report.machine import print_survey
     from kernelproof.report.plain import json_text, screen
     from kernelproof.workspace import cache_directory
 
@@ -82,7 +82,7 @@ def clear(
 
 def _report(removal: Removal) -> None:
     from kernelproof.errors import MachineError
-    from kernelproof.report.cache import print_removal
+    from kernelproof.report.machine import print_removal
     from kernelproof.report.plain import screen
 
     print_removal(removal, screen())

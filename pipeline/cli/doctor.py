@@ -31,7 +31,7 @@ def doctor(
     import json
 
     from kernelproof import doctor as room
-    from kernelproof.report.doctor import print_findings
+    from kernelproof.report.machine import print_findings
     from kernelproof.report.plain import screen
 
     place = storage.opened()

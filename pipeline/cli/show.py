@@ -88,9 +88,8 @@ def show(
 
 def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str | None) -> None:
     """One part of an attempt, or all of it. `sample`: the attempts of a tree or a progress."""
-    from kernelproof.report.attempt_tree import print_tree
     from kernelproof.report.plain import json_text
-    from kernelproof.report.search_progress import print_progress
+    from kernelproof.report.sample import print_progress, print_tree
     from kernelproof.report.show import print_attempt, print_checks
 
     match chosen:

@@ -296,12 +296,13 @@ def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
 
 def _print(done: Tuned) -> None:
     from kernelproof.report.plain import screen
-    from kernelproof.report.tuning import ROWS, TunedRow, print_tuned
+    from kernelproof.report.timed import MOST_TRIALS, Timed, print_timed
 
-    def row(name: str, trial: Trial | None) -> list[TunedRow]:
+    def row(name: str, trial: Trial | None) -> list[Timed]:
         if trial is None or trial.measurement is None or not trial.correct:
             return []
-        return [TunedRow(name, template.named(trial.values), trial.measurement, trial.attempt_id)]
+        values = map(str, template.named(trial.values).values())
+        return [Timed([name, *values], trial.measurement, trial.attempt_id)]
 
     console, template = screen(), done.plan.template
     kept = sum(trial.kept for trial in done.trials)
@@ -309,12 +310,13 @@ def _print(done: Tuned) -> None:
     console.print(f"{counted(len(done.trials), 'trial')}{taken}; the best at rigor {done.plan.trial.rigor}:")
     rows = row("original", done.trials[0] if done.trials else None)
     others = [trial for trial in done.ranked if trial.values != template.original]
-    for place, trial in enumerate(others[:ROWS], start=1):
+    for place, trial in enumerate(others[:MOST_TRIALS], start=1):
         rows += row(str(place), trial)
-    print_tuned(rows, console)
+    titles = ["", *template.named(template.original)]
+    print_timed(titles, rows, console)
     if done.original is not None:
         console.print(f"verified again on fresh inputs, at rigor {done.plan.confirm.rigor}:")
-        print_tuned([*row("original", done.original), *row("best", done.best)], console)
+        print_timed(titles, [*row("original", done.original), *row("best", done.best)], console)
         console.print(_verdict(done), markup=False)
 
 

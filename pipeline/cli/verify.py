@@ -173,8 +173,8 @@ def _say(display: Display, done: Done) -> None:
 
 def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
     from kernelproof.cli.progress import print_counts
-    from kernelproof.report.fastest import Timed, print_fastest
     from kernelproof.report.plain import screen
+    from kernelproof.report.timed import Timed, print_fastest
     from kernelproof.types import Status
 
     console = screen()
@@ -184,11 +184,11 @@ def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
     console.print(f"{counted(len(outcome.done), 'candidate')}{where}{taken}", soft_wrap=True)
     print_counts(console, [done.verdict.status for done in outcome.done])
     timed = [
-        Timed(done.given.id, done.given.problem.id, v.verification.measurement, v.attempt_id)
+        Timed((done.given.id, done.given.problem.id), v.verification.measurement, v.attempt_id)
         for done in outcome.done
         if (v := done.verdict).status is Status.CORRECT and v.verification and v.verification.measurement
     ]
-    print_fastest(timed, console)
+    print_fastest(("candidate", "problem"), timed, console)
     if outcome.missing:
         rest = "run the same command again to continue" if database else "--no-store keeps nothing of this"
         console.print(f"{outcome.missing} not verified: {rest}")

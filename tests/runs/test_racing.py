@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from kernelproof.errors import MachineError
-from kernelproof.report.search_progress import print_progress
+from kernelproof.report.sample import print_progress
 from kernelproof.runs.events import Phase
 from kernelproof.runs.limits import Limits
 from kernelproof.runs.progress import Progress

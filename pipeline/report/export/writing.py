@@ -9,7 +9,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,15 +26,9 @@ def new_file(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name the file that is to be written in it")
-    partial = _beside(path)
-    with _ended_politely(), writing(path):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial.touch()
-            yield partial
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+    with _beside(path) as partial:
+        partial.touch()
+        yield partial
 
 
 @contextmanager
@@ -42,15 +36,23 @@ def new_folder(path: Path) -> Iterator[Path]:
     """The same for a folder, which must not be there, or be empty."""
     if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
         raise UsageError(f"{path} is there already; choose another name, or move it away")
-    partial = _beside(path)
+    with _beside(path) as partial:
+        partial.mkdir()
+        yield partial
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     with _ended_politely(), writing(path):
         try:
-            partial.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             yield partial
-            partial.rename(path)  # onto an empty folder, too
+            partial.replace(path)  # onto an empty folder, too
         finally:
-            with suppress(FileNotFoundError):
+            if partial.is_dir():
                 shutil.rmtree(partial)
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -68,10 +70,6 @@ def _ended_politely() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def open_text(path: Path) -> TextIO:

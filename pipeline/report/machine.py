@@ -1,12 +1,26 @@
-"""The cache of builds on screen."""
+"""This machine on screen: what `doctor` saw of it, and its cache of builds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
+from rich.text import Text
 
 from kernelproof.report.layout import cell, percent, plain_table, print_facts, size
-from kernelproof.types import CacheSurvey, Removal
+from kernelproof.types import CacheSurvey, Diagnosis, Removal
 from kernelproof.wording import counted
+
+
+def print_findings(findings: Sequence[Diagnosis], console: Console) -> None:
+    """One line a finding, and what to do where something is missing."""
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        mark, style = ("ok     ", "green") if finding.ok else ("missing", "bold red")
+        line = Text.assemble((mark, style), f"  {finding.name:<{width}}  {finding.seen}")
+        console.print(line, soft_wrap=True)
+        if finding.remedy:
+            console.print(f"{'':<{width + 11}}{finding.remedy}", soft_wrap=True)
 
 
 def print_survey(survey: CacheSurvey, console: Console) -> None:
