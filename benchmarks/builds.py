@@ -21,6 +21,7 @@ from kernelproof.compile import Builder, Toolchain, learn_toolchain
 from kernelproof.devices.discovery import default_backend
 from kernelproof.engine.prebuild import prebuild
 from kernelproof.extraction import extract
+from kernelproof.problems import open_suite
 from kernelproof.providers.body import response_from_body
 from kernelproof.providers.recording import read_recording
 from kernelproof.sandbox import Group
@@ -50,8 +51,8 @@ class Listener:
         self.toolchain = toolchain
         self.requests: list[BuildRequest] = []
 
-    def holds(self, keys: object) -> bool:
-        return False
+    def held(self, keys: object) -> None:
+        return None
 
     def build(self, request: BuildRequest, *, seconds: float) -> Build:
         self.requests.append(request)
@@ -78,12 +79,13 @@ def main() -> None:
 
 def asked_for(backend: str, toolchain: Toolchain) -> list[BuildRequest]:
     """The distinct extensions that the recorded answers want built, in their order."""
-    listener, jobs = Listener(toolchain), Group()
+    listener, jobs, suite = Listener(toolchain), Group(), open_suite()
     settings = VerifySettings(backend=backend)
     for record in read_recording(files("kernelproof.prompts") / "recorded" / f"{backend}.jsonl").values():
         candidate = extract(response_from_body(record.response)).candidate
         if candidate is not None and "load_inline" in candidate.source:
-            prebuild(listener, Path("/nonexistent"), candidate.source, settings, jobs)  # type: ignore[arg-type]
+            problem = suite.find(record.problem)
+            prebuild(listener, Path("/nonexistent"), candidate.source, settings, jobs, problem)  # type: ignore[arg-type]
     distinct = {request.model_dump_json(): request for request in listener.requests}
     return list(distinct.values())
 

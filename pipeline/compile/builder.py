@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,13 @@ class Builder:
         """Whether the cache holds a library for each of these keys. They count as used now."""
         found = (self._cache.load(key) for key in keys)
         return all(build is not None and build.state is BuildState.OK for build in found)
+
+    def held(self, keys: Mapping[str, str] | None) -> dict[str, Build] | None:
+        """The builds with these keys, by what names the keys; None where the cache lacks a library of one.
+        They count as used now."""
+        found = {name: self._cache.load(key) for name, key in (keys or {}).items()}
+        there = {name: b for name, b in found.items() if b is not None and b.state is BuildState.OK}
+        return there if keys is not None and len(there) == len(keys) else None
 
     def address(self, material: dict[str, Any]) -> str:
         """The address of what this toolchain makes of `material`, which is all else that decides it."""

@@ -108,6 +108,12 @@ class Toolchain(FrozenRecord):
         return None
 
     @property
+    def capability(self) -> tuple[int, int]:
+        """The target architecture as torch names it: major and minor."""
+        major, minor = self.architecture.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
+        return int(major), int(minor)
+
+    @property
     def gencode(self) -> tuple[str, ...]:
         """nvcc's flags for the target architecture; empty when this nvcc cannot serve it."""
         return machine.gencode(self.architecture, self.nvcc_codes)

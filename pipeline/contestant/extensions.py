@@ -8,11 +8,10 @@ errors of torch's own.
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import itertools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,44 +51,13 @@ class ExtensionLoader:
 
     def load_inline(self, *arguments: Any, **options: Any) -> Any:
         """As `torch.utils.cpp_extension.load_inline`; where the files go and how much is printed is ours."""
-        request = requests.load_inline(*arguments, **options)
-        given = inspect.signature(requests.load_inline).bind(*arguments, **options).arguments
-        directory = given.get("build_directory")
+        request, directory = requests.load_inline(*arguments, **options)
         return self._loaded(with_own_files(request, machine=_machine(), directory=directory))
 
-    def load(
-        self,
-        name: str,
-        sources: str | Sequence[str],
-        extra_cflags: Sequence[str] | None = None,
-        extra_cuda_cflags: Sequence[str] | None = None,
-        extra_sycl_cflags: Sequence[str] | None = None,
-        extra_ldflags: Sequence[str] | None = None,
-        extra_include_paths: Sequence[str] | None = None,
-        build_directory: str | None = None,
-        verbose: bool = False,
-        with_cuda: bool | None = None,
-        with_sycl: bool | None = None,
-        is_python_module: bool = True,
-        is_standalone: bool = False,
-        keep_intermediates: bool = True,
-    ) -> Any:
+    def load(self, *arguments: Any, **options: Any) -> Any:
         """As `torch.utils.cpp_extension.load`, for sources that the candidate wrote to files."""
-        if is_standalone or with_sycl:
-            raise RuntimeError("standalone programs and SYCL are not supported here")
-        request = requests.load_inline(
-            name,
-            [],
-            extra_cflags=extra_cflags,
-            extra_cuda_cflags=extra_cuda_cflags,
-            extra_ldflags=extra_ldflags,
-            extra_include_paths=extra_include_paths,
-            with_cuda=with_cuda,
-            is_python_module=is_python_module,
-            no_implicit_headers=True,
-        )
-        files = [sources] if isinstance(sources, str | os.PathLike) else sources
-        return self._loaded(with_own_files(request, machine=_machine(), sources=files))
+        request, sources = requests.load(*arguments, **options)
+        return self._loaded(with_own_files(request, machine=_machine(), sources=sources))
 
     def _run(self, command: Any) -> None:
         """As `BuildExtension.run`: the libraries lie afterwards where setuptools would put them."""

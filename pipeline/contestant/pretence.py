@@ -7,11 +7,13 @@ builds. Nothing else that the candidate does here counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from kernelproof.contestant import gpu_facts
 
 _GETTERS = {getattr(torch.Tensor, name).__get__: name for name in ("device", "is_cuda", "is_cpu", "is_meta")}
 _IS_META = getattr(torch.Tensor, "is_meta").__get__  # noqa: B009
@@ -54,40 +56,8 @@ class Pretence(TorchFunctionMode):
 
 def pretend(capability: tuple[int, int]) -> None:
     """From now on `torch.cuda` says that there is one GPU of this compute capability."""
-    major, minor = capability
-    properties = SimpleNamespace(
-        name="NVIDIA GPU",
-        major=major,
-        minor=minor,
-        total_memory=80 << 30,
-        multi_processor_count=132,
-        warp_size=32,
-        max_threads_per_multi_processor=2048,
-        max_threads_per_block=1024,
-        regs_per_multiprocessor=65536,
-        shared_memory_per_block=48 << 10,
-        shared_memory_per_block_optin=227 << 10,
-        shared_memory_per_multiprocessor=228 << 10,
-        L2_cache_size=50 << 20,
-    )
-    said: dict[str, Any] = {
-        "is_available": True,
-        "is_initialized": True,
-        "device_count": 1,
-        "current_device": 0,
-        "get_device_name": properties.name,
-        "get_device_capability": (major, minor),
-        "get_device_properties": properties,
-        "mem_get_info": (properties.total_memory, properties.total_memory),
-        "get_arch_list": [f"sm_{major}{minor}"],
-        "is_bf16_supported": True,
-        "synchronize": None,
-        "empty_cache": None,
-        "set_device": None,
-        "init": None,
-    }
-    for name, value in said.items():
-        setattr(torch.cuda, name, lambda *_, _value=value, **__: _value)
+    for name, value in gpu_facts.functions(capability).items():
+        setattr(torch.cuda, name, value)
     torch.version.cuda = torch.version.cuda or "13.0"
 
 

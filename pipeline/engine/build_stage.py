@@ -81,7 +81,7 @@ class BuildStage:
         self.require_cache()
         stage = (self.builder, self._cache, source, settings, self._jobs, problem)
         with self.place(lambda _: None, stop):
-            found = prebuild(*stage, runs_here=True, known=False)
+            found = prebuild(*stage, runs_here=True)
         self.require_compilers(found.builds, settings)
         return found
 

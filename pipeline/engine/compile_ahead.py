@@ -17,8 +17,8 @@ from typing import Any
 from kernelproof.backends import FirstCall, backend
 from kernelproof.compile import Builder
 from kernelproof.compile.diagnosis import refusal
-from kernelproof.compile.static_extraction.builds import MODEL
 from kernelproof.engine.prebuild import Prebuilt, greet
+from kernelproof.engine.stub_run import MODEL
 from kernelproof.hashing import sha256_text
 from kernelproof.sandbox import Group
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, VerifySettings

@@ -1,10 +1,9 @@
 """The build stage: a candidate's extensions are built before a referee sees it.
 
 So compilers run while a GPU is busy with another candidate, and a candidate that does not compile never gets
-near one. Where the source shows what it will ask for, that is built as it stands (`static_extraction`). Where
-it does not show all of it, and where something does not compile that it may never ask for, the candidate is
-imported in a sandbox without a GPU, and rehearsed; its calls reach the builder, whose cache the referee uses
-later.
+near one. It runs in a sandbox without a GPU, and its calls reach the builder, whose cache the referee uses
+later. It runs with a stub of torch first (`stub_run`). Where that does not show all of its builds, and where
+something does not compile that it may never ask for, it is imported with torch, and rehearsed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 from kernelproof.backends import backend
 from kernelproof.compile import KEY_FORMAT, Builder, BuildIndex
-from kernelproof.compile.static_extraction.builds import MODEL, StaticBuilds, init_arguments, static_builds
+from kernelproof.engine.stub_run import MODEL, names_builds, stub_builds
 from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.sandbox import Group
@@ -52,36 +51,32 @@ def prebuild(
     source: str,
     settings: VerifySettings,
     jobs: Group,
-    problem: Problem | None = None,
+    problem: Problem,
     *,
     runs_here: bool = True,
-    known: bool = True,
 ) -> Prebuilt:
-    """Makes the builds that `source` asks for when it runs. It is not imported where the build index knows
-    them and the cache holds them.
+    """Makes the builds that `source` asks for when it runs. It does not run where the build index knows them
+    and the cache holds them.
 
-    `jobs`: the group of the sandbox in which it is imported. `problem`: what it is for. `runs_here`: whether
-    this machine has the device; if not, it is imported to see whether it loads. `known`: whether the result
-    may leave out builds that the cache holds.
+    `jobs`: the group of the sandbox in which it runs. `problem`: what it is for. `runs_here`: whether this
+    machine has the device; if not, a source without builds is imported to see whether it loads.
     """
-    index, entry = BuildIndex(cache), _index_name(builder, source)
-    keys = index.keys(entry) if known else None
-    if keys is not None and builder.holds(keys):
+    shows = names_builds(source)
+    if runs_here and not shows:
         return Prebuilt((), None)
+    index, entry = BuildIndex(cache), _index_name(builder, source, problem, settings.size)
+    held = builder.held(index.keys(entry))
+    if held is not None:
+        return Prebuilt(tuple(held.values()), None, contents=held)
 
     def build(request: BuildRequest) -> Build:
         return builder.build(request, seconds=settings.build_seconds)
 
-    seen = _extracted(builder, source, settings, problem)
-    shown: dict[str, Build] = {}
-    for request in seen.requests:
-        made = shown[request.content_sha256] = build(request)
-        if request in seen.certain and made.state is not BuildState.OK:
-            raised = f"Error building extension '{request.name}'"
-            return Prebuilt(tuple(shown.values()), None, made.log, raised, shown)
-    fine = all(made.state is BuildState.OK for made in shown.values())
-    if seen.complete and fine and (shown or runs_here):
-        return Prebuilt(tuple(shown.values()), None, contents=shown)
+    quick = stub_builds(build, builder.toolchain, source, settings, problem, jobs) if shows else None
+    if quick is not None and (quick.builds or runs_here):
+        if not quick.trouble:
+            index.set(entry, _keys(quick.contents))
+        return Prebuilt(quick.builds, quick.sandbox, quick.trouble, quick.raised, quick.contents)
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
         report = contestant.sandbox
@@ -90,31 +85,14 @@ def prebuild(
         except ContestantGone as error:
             log = f"Its process was {error.outcome.reason}."
             lost = Build(key="", state=BuildState.INFRASTRUCTURE, name="what it asks for", log=log)
-            return Prebuilt((lost,), report, contents=shown)
-        if not trouble and problem is not None:
+            return Prebuilt((lost,), report)
+        if not trouble:
             _rehearse(contestant, settings, problem)
     builds = tuple(contestant.builds)
-    contents = {**shown, **dict(zip(contestant.contents, builds, strict=True))}
+    contents = dict(zip(contestant.contents, builds, strict=True))
     if not trouble and all(b.state is BuildState.OK for b in builds):
-        index.set(entry, [build.key for build in builds])
+        index.set(entry, _keys(contents))
     return Prebuilt(builds, report, trouble, raised, contents)
-
-
-def _extracted(
-    builder: Builder, source: str, settings: VerifySettings, problem: Problem | None
-) -> StaticBuilds:
-    return static_builds(
-        source,
-        gpu=backend(settings.backend).on_gpu,
-        capability=capability(builder),
-        arguments=init_arguments(problem, settings.size) if problem is not None else None,
-    )
-
-
-def capability(builder: Builder) -> tuple[int, int]:
-    """The compute capability that is built for."""
-    major, minor = builder.toolchain.architecture.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
-    return int(major), int(minor)
 
 
 def _import(
@@ -139,7 +117,7 @@ def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) ->
     plug = backend(settings.backend)
     first = plug.first_call.said(interpret=False) if plug.first_call is not None else None
     hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
-    pretence = {"op": "pretend", "device": plug.pretended, "capability": capability(builder)}
+    pretence = {"op": "pretend", "device": plug.pretended, "capability": builder.toolchain.capability}
     try:
         contestant.wait_ready()
         contestant.ask({**hello, "first_calls": first}, seconds=settings.load_seconds)
@@ -159,9 +137,14 @@ def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem
         contestant.ask(message, seconds=min(REHEARSAL_SECONDS, settings.load_seconds))
 
 
-def _index_name(builder: Builder, source: str) -> str:
-    """The name of this source with this toolchain in the build index.
+def _keys(contents: Mapping[str, Build]) -> dict[str, str]:
+    return {content: build.key for content, build in contents.items()}
 
-    An entry is only a hint that saves an import: the referee asks the builder again, which checks its cache.
+
+def _index_name(builder: Builder, source: str, problem: Problem, size: str) -> str:
+    """The name, in the build index, of this source for this problem with this toolchain.
+
+    An entry is only a hint that saves a run: the referee asks the builder again, which checks its cache.
     """
-    return sha256_json([KEY_FORMAT, sha256_text(source), builder.toolchain.model_dump(mode="json")])
+    toolchain = builder.toolchain.model_dump(mode="json")
+    return sha256_json([KEY_FORMAT, sha256_text(source), problem.sha256, size, toolchain])

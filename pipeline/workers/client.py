@@ -24,7 +24,7 @@ from kernelproof.errors import KernelproofError
 from kernelproof.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
 from kernelproof.types.explain import explain
-from kernelproof.workers.contestant_start import contestant_environment, pools_for, program
+from kernelproof.workers.contestant_start import contestant_environment, flags_of, pools_for, program
 
 BuildService = Callable[[BuildRequest], Build]
 """May raise NeedsBuild, which then ends what was asked of the contestant."""
@@ -106,11 +106,13 @@ class Contestant:
         jobs: Group | None = None,
         cores: Sequence[int] = (),
         equipment: Equipment = CANDIDATE_EQUIPMENT,
+        runner: str = "main",
     ) -> None:
         """`jobs`: the group that it is started in, if another thread may have to end it. `cores`: those that
         are kept for it when it is measured.
 
-        `equipment`: anything but a candidate's is for code that is trusted.
+        `equipment`: anything but a candidate's is for code that is trusted. `runner`: the contestant's module
+        that runs there.
         """
         self._build = build
         self.cores = tuple(cores)
@@ -127,7 +129,7 @@ class Contestant:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock = ours
         try:
-            job = self._job(theirs.fileno(), gpus, memory_bytes, equipment)
+            job = self._job(theirs.fileno(), gpus, memory_bytes, equipment, runner)
             self._process = (jobs or Group()).start(job, unsafe=unsafe)
         except BaseException:
             ours.close()
@@ -136,10 +138,12 @@ class Contestant:
         finally:
             theirs.close()
 
-    def _job(self, descriptor: int, gpus: Sequence[int], memory: int, equipment: Equipment) -> Job:
+    def _job(
+        self, descriptor: int, gpus: Sequence[int], memory: int, equipment: Equipment, runner: str
+    ) -> Job:
         room = Path(wire.__file__).resolve().parent  # not by the link that gives the package its name
         return Job(
-            argv=(sys.executable, "-I", "-B", "-c", program(room), str(descriptor)),
+            argv=(sys.executable, *flags_of(runner), "-c", program(room, runner), str(descriptor)),
             scratch=self._scratch.path,
             read_only=(*python_paths(), room, *equipment.read_only),
             gpus=tuple(gpus),

@@ -30,7 +30,7 @@ spec = spec_from_file_location(
 )
 sys.modules[spec.name] = sys.modules["kernelproof"].contestant = module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
-from kernelproof.contestant.main import main
+from kernelproof.contestant.{runner} import main
 main()
 """
 """Finds our one room by its file: some sandboxes do not let a process list the folder that it lies in.
@@ -39,9 +39,15 @@ Importing torch makes objects by the hundred thousand, and none of them is garba
 """
 
 
-def program(folder: Path) -> str:
-    """The Python program that runs the contestant's package from `folder`."""
-    return _SCRIPT.format(folder=str(folder))
+def program(folder: Path, runner: str = "main") -> str:
+    """The Python program that runs a module of the contestant's package from `folder`."""
+    return _SCRIPT.format(folder=str(folder), runner=runner)
+
+
+def flags_of(runner: str) -> tuple[str, ...]:
+    """Python's flags. The stub's runner is told where packages lie: the search for them takes as long as the
+    rest of its start."""
+    return ("-I", "-B") if runner == "main" else ("-I", "-B", "-S")
 
 
 def contestant_environment() -> dict[str, str]:

@@ -33,8 +33,8 @@ def cache(tmp_path: Path) -> Path:
     failed = Build(key=key_of(9), state=BuildState.ERROR, name="bad", log="error: no")
     builds.store(failed, None)
     index = BuildIndex(cache)
-    index.set(key_of(100), [key_of(0)])
-    index.set(key_of(101), [key_of(0), key_of(3)])
+    index.set(key_of(100), {"first": key_of(0)})
+    index.set(key_of(101), {"first": key_of(0), "second": key_of(3)})
     (cache / "ceilings").mkdir()
     (cache / "ceilings" / "one.json").write_text("x" * 300)
     return cache

@@ -8,85 +8,121 @@ from typing import Literal
 import pytest
 
 from kernelproof.compile import Builder, BuildIndex, clear
+from kernelproof.engine import stub_run
 from kernelproof.engine.prebuild import Prebuilt, prebuild
 from kernelproof.problems import open_suite
 from kernelproof.sandbox import Group
-from kernelproof.types import BuildState, VerifySettings
+from kernelproof.types import BuildState, Problem, VerifySettings
 
-SOURCE = """
+MODEL = """
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+"""
+SOURCE = f"""
+import torch
 from torch.utils.cpp_extension import load_inline
 for name in map(str, ("one", "two")):
-    load_inline(name, 'extern "C" int ' + name + '() { return 1; }',
+    load_inline(name, 'extern "C" int ' + name + '() {{ return 1; }}',
                 no_implicit_headers=True, is_python_module=False)
-"""
-SHOWN = """
-import missing_module
+{MODEL}"""
+BY_WHOM = f"""
+import sys, torch
 from torch.utils.cpp_extension import load_inline
-load_inline("one", 'extern "C" int one() { return 1; }', no_implicit_headers=True, is_python_module=False)
-"""
-"""Importing this fails, but it shows what it wants."""
-KNOWN = Prebuilt((), None)
-"""What is returned for a source that is known to be built."""
+name = "stub" if "kernelproof.contestant.stub_runner" in sys.modules else "torch"
+load_inline(name, 'extern "C" int one() {{ return 1; }}', no_implicit_headers=True, is_python_module=False)
+{MODEL}"""
+"""Its extension's name says what ran it."""
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return open_suite().find("level1/1")
+
+
+def names(found: Prebuilt) -> list[str]:
+    assert not found.trouble and all(build.state is BuildState.OK for build in found.builds)
+    return [build.name for build in found.builds]
 
 
 @pytest.mark.ci
-def test_a_mark_is_believed_while_all_its_builds_are_there(new_cache: Path) -> None:
+def test_the_index_is_believed_while_all_its_builds_are_there(new_cache: Path, problem: Problem) -> None:
     builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
 
     def built() -> Prebuilt:
-        return prebuild(builder, new_cache, SOURCE, settings, Group())
+        return prebuild(builder, new_cache, SOURCE, settings, Group(), problem)
 
     first = built()
-    assert not first.trouble and [build.state for build in first.builds] == [BuildState.OK] * 2
-    assert built() == KNOWN
+    assert names(first) == ["one", "two"] and first.sandbox is not None
+    known = built()
+    assert known.sandbox is None and known.contents.keys() == first.contents.keys()
+    assert [(build.name, build.cached) for build in known.builds] == [("one", True), ("two", True)]
     (new_cache / "builds" / first.builds[1].key[:2] / first.builds[1].key / "lib.so").unlink()
     again = built()
-    assert [build.cached for build in again.builds] == [True, False]
-    assert built() == KNOWN
-    assert (clear(new_cache).index_entries, BuildIndex(new_cache).count()) == (1, 0)
-    assert not builder.holds(build.key for build in again.builds)
+    assert again.sandbox is not None and [build.cached for build in again.builds] == [True, False]
+    other = prebuild(builder, new_cache, SOURCE, settings, Group(), open_suite().find("level1/2"))
+    assert other.sandbox is not None  # what it is made with may be in its source
+    assert (clear(new_cache).index_entries, BuildIndex(new_cache).count()) == (2, 0)
+    assert built().sandbox is not None
 
 
-def test_what_a_source_shows_is_built_without_running_it(new_cache: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "runner"),
+    [
+        ("", "stub"),
+        ("assert torch.ones(2).sum() == 2", "stub"),
+        ("import json\nassert json.loads('1') == 1", "stub"),
+        ("[None for _ in iter(int, 1)] if name == 'stub' else None", "torch"),
+        ("if name == 'stub': sys.exit(0)", "torch"),
+        ("for _ in range(torch.ones(2).dim()): pass", "torch"),
+    ],
+)
+def test_it_runs_with_torch_only_where_the_stub_does_not_do(
+    change: str, runner: str, new_cache: Path, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stub_run, "SECONDS", 3.0)
+    source = BY_WHOM.replace("load_inline(name", f"{change}\nload_inline(name")
+    found = prebuild(Builder(new_cache), new_cache, source, VerifySettings(backend="cpp"), Group(), problem)
+    assert names(found) == [runner]
+
+
+def test_a_source_that_names_no_builds_is_not_run(new_cache: Path, problem: Problem) -> None:
+    settings = VerifySettings(backend="cpp")
+    found = prebuild(Builder(new_cache), new_cache, f"import torch\n{MODEL}", settings, Group(), problem)
+    assert found == Prebuilt((), None)
+
+
+@pytest.mark.parametrize("place", ["", "class ModelNew(torch.nn.Module):\n    def __init__(self):\n        "])
+def test_a_build_that_it_asks_for_in_any_case_ends_it_when_it_fails(
+    place: str, new_cache: Path, problem: Problem
+) -> None:
     builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
-    found = prebuild(builder, new_cache, SHOWN, settings, Group())
-    assert found.trouble == "" and found.sandbox is None
-    assert [(build.name, build.state, build.cached) for build in found.builds] == [
-        ("one", BuildState.OK, False)
-    ]
-    again = prebuild(builder, new_cache, SHOWN, settings, Group())
-    assert [build.cached for build in again.builds] == [True]
-
-
-def test_what_is_asked_for_whatever_happens_and_does_not_compile_is_said_at_once(new_cache: Path) -> None:
-    builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
-    broken = SHOWN.replace("return 1", "return one_too_many")
-    found = prebuild(builder, new_cache, broken, settings, Group())
-    assert found.sandbox is None and "one_too_many" in found.trouble
-    assert [(build.state, build.cached) for build in found.builds] == [(BuildState.ERROR, False)]
-    assert found.raised == "Error building extension 'one'"
+    broken = BY_WHOM.replace("return 1", "return one_too_many").removesuffix(MODEL)
+    broken = broken.replace("load_inline(name", f"{place}load_inline(name")
+    found = prebuild(builder, new_cache, broken, settings, Group(), problem)
+    assert [(build.name, build.state) for build in found.builds] == [("stub", BuildState.ERROR)]
+    assert "one_too_many" in found.trouble and found.raised.startswith("Error building extension 'stub'")
 
 
 @pytest.mark.ci
-def test_what_may_not_be_asked_for_and_does_not_compile_is_what_an_import_says(new_cache: Path) -> None:
-    """A build that fails may be one that is never asked for: what the candidate does then decides."""
+def test_torch_decides_about_a_build_that_may_not_be_asked_for(new_cache: Path, problem: Problem) -> None:
     builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
-    broken = SHOWN.replace("return 1", "return one_too_many").replace("import missing_module", "import os")
-    never = broken.replace("load_inline(", "if os.environ.get('NEVER'): load_inline(")
-    found = prebuild(builder, new_cache, never, settings, Group())
-    assert found.sandbox is not None and (found.builds, found.trouble) == ((), "")
-    always = broken.replace("load_inline(", "if not os.environ.get('NEVER'): load_inline(")
-    found = prebuild(builder, new_cache, always, settings, Group())
-    assert [(build.state, build.cached) for build in found.builds] == [(BuildState.ERROR, True)]
-    assert "Error building extension 'one'" in found.raised
+    broken = BY_WHOM.replace("return 1", "return one_too_many")
+    never = broken.replace("load_inline(name", "if torch.ones(2).sum() == 3: load_inline(name")
+    found = prebuild(builder, new_cache, never, settings, Group(), problem)
+    assert (found.builds, found.trouble) == ((), "")
+    always = never.replace("== 3", "== 2")
+    found = prebuild(builder, new_cache, always, settings, Group(), problem)
+    assert [(build.name, build.state) for build in found.builds] == [("torch", BuildState.ERROR)]
+    assert "Error building extension 'torch'" in found.raised
 
 
 LATER = """
-import os, torch
+import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-NOTHING = os.environ.get("NOTHING", "")
+NOTHING = "" if torch.ones(2).dim() == 1 else "_with_a_stub"
 
 def built(name, text):
     return load_inline(name, text, no_implicit_headers=True, is_python_module=False)
@@ -106,7 +142,7 @@ class ModelNew(nn.Module):
         built(f"called_with_{x.dim()}_on_{x.device.type}", 'extern "C" int f() { return 4; }')
         return torch.relu(x.to(self.somewhere))
 """
-"""Nothing of this is shown, and calling it raises in the end."""
+"""A stub does not show what this asks for, and calling it raises in the end."""
 
 
 @pytest.mark.ci
@@ -115,10 +151,9 @@ class ModelNew(nn.Module):
     [("cuda", "with_a_gpu", "cuda"), ("cpp", "without", "cpu")],
 )
 def test_what_is_built_by_its_device_or_when_it_is_called_is_found_by_a_rehearsal(
-    backend: Literal["cuda", "cpp"], first: str, device: str, new_cache: Path
+    backend: Literal["cuda", "cpp"], first: str, device: str, new_cache: Path, problem: Problem
 ) -> None:
     settings = VerifySettings(backend=backend, size="small")
-    problem = open_suite().find("level1/1")
     found = prebuild(Builder(new_cache), new_cache, LATER, settings, Group(), problem)
     assert found.trouble == ""
     assert [(build.name, build.state) for build in found.builds] == [
@@ -129,9 +164,10 @@ def test_what_is_built_by_its_device_or_when_it_is_called_is_found_by_a_rehearsa
 
 
 @pytest.mark.slow
-def test_a_rehearsal_that_dies_or_hangs_costs_nothing_that_was_built(new_cache: Path) -> None:
+def test_a_rehearsal_that_dies_or_hangs_costs_nothing_that_was_built(
+    new_cache: Path, problem: Problem
+) -> None:
     settings = VerifySettings(backend="cpp", size="small", load_seconds=20)
-    problem = open_suite().find("level1/1")
     for end in ("os._exit(3)", "os.kill(os.getpid(), 9)", "[None for _ in iter(int, 1)]"):
         source = LATER.replace("return torch.relu(x.to(self.somewhere))", end)
         found = prebuild(Builder(new_cache), new_cache, source, settings, Group(), problem)
@@ -141,10 +177,17 @@ def test_a_rehearsal_that_dies_or_hangs_costs_nothing_that_was_built(new_cache: 
 def test_a_damaged_mark_is_none(tmp_path: Path) -> None:
     index, name, key = BuildIndex(tmp_path), "a" * 64, "b" * 64
     assert index.keys(name) is None
-    index.set(name, [key])
-    assert index.keys(name) == (key,)
+    index.set(name, {"content": key})
+    assert index.keys(name) == {"content": key}
     path = tmp_path / "prebuilt" / "aa" / name
-    for text in ("", f'["{key}"', "{}", '["../x"]', "[1]", "\udcff"):
+    for text in (
+        "",
+        f'{{"content": "{key}"',
+        f'["{key}"]',
+        '{"content": "../x"}',
+        '{"content": 1}',
+        "\udcff",
+    ):
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         assert index.keys(name) is None
     assert index.remove_stale(lambda _: True) == 1 and index.count() == 0

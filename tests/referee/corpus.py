@@ -215,7 +215,7 @@ def build_ahead(chosen: Sequence[Member], cache: Path, jobs: Group, *, threads: 
     builder = Builder(cache, group=jobs)
     with ThreadPoolExecutor(threads) as pool:
         wanted = [member for member in chosen if member.builds]
-        list(pool.map(lambda m: prebuild(builder, cache, m.source, m.settings, jobs), wanted))
+        list(pool.map(lambda m: prebuild(builder, cache, m.source, m.settings, jobs, m.problem), wanted))
 
 
 def _read(kind: str, path: Path, device: str) -> Member | None:
