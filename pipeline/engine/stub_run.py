@@ -30,7 +30,7 @@ _LOADERS = frozenset({"load_inline", "load"})
 _BUILDS = re.compile(
     r"load_inline|cpp_extension|setuptools|_compile_kernel|\b(?:exec|eval|__import__|import_module|runpy)\b"
 )
-_NOTICES = re.compile(r"\b(?:try|suppress|hasattr|getattr|vars|dir|inspect|__dict__)\b")
+_NOTICES = re.compile(r"\b(?:try|suppress|hasattr|getattr|__dict__)\b|\b(?:vars|dir)\(")
 """By these a source may notice that a stub has what torch has not: what it does then is not certain."""
 Text = Annotated[str, Field(max_length=20_000)]
 
