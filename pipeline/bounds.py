@@ -3,14 +3,15 @@
 The command line and the records of a configuration refuse the same numbers, in the same words. Imports the
 standard library alone: the command line reads numbers before it imports pydantic.
 
-Example: `SAMPLES.number("0")` raises ValueError("must be 1 or more, not 0"), and
-`Field(default=1, **SAMPLES.field)` refuses 0 in a record.
+Example: `SAMPLES.number("0")` raises ValueError("must be 1 or more, not 0"), and a record whose field is
+`samples: Annotated[int, SAMPLES]` refuses 0 with these words.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +32,17 @@ class Bounds:
     above: bool = False
     """More than `least`."""
 
-    @property
-    def field(self) -> dict[str, Any]:
-        """What pydantic's `Field` is told."""
-        lower = {"gt" if self.above else "ge": self.least}
-        return {**lower, "le": self.most, **({} if self.whole else {"allow_inf_nan": False})}
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """The schema of a field that has these bounds beside its type, for pydantic."""
+        from pydantic_core.core_schema import no_info_wrap_validator_function
+
+        return no_info_wrap_validator_function(self._validated, handler(source))
+
+    def _validated(self, value: Any, validate: Callable[[Any], Any]) -> Any:
+        number = value if isinstance(value, bool) else validate(value)
+        if number is not None:
+            self.hold(number)
+        return number
 
     def number(self, text: str) -> float:
         """The number that a user wrote: an int where it has to be whole.

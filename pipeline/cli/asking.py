@@ -5,39 +5,26 @@ An option that is given wins over the file, and the file over the stored run of 
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import Field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from kernelproof.bounds import (
-    ALL_TOKENS,
-    ANSWER_TOKENS,
-    ATTEMPTS,
-    CONCURRENCY,
-    CONTEXT_TOKENS,
-    DOLLARS,
-    EQUAL_ERRORS,
-    PRICE,
-    RETRIES,
-    ROOFLINE_SHARE,
-    SAMPLES,
-    TEMPERATURE,
-    TIME_S,
-    TIMEOUT_S,
-    TURNS,
-)
+from kernelproof.bounds import PRICE, TIME_S
 from kernelproof.cli.completion import models, runs
-from kernelproof.cli.options import Sets, VerifyOptions, choice, given_options, nonempty_text, number
+from kernelproof.cli.options import VerifyOptions, choice, given_options, nonempty_text, number
+from kernelproof.runs.config import OF_A_MODEL, SENT_AS, BatchConfig, Option, checked, read_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kernelproof.runs.config import BatchConfig
     from kernelproof.workspace import Workspace
 
 GROUPS = {"provider": "provider_error", "infrastructure": "infrastructure_error"}
@@ -100,162 +87,50 @@ def price(text: str) -> dict[str, float]:
     return dict(zip(("input", "output", "cached"), numbers, strict=False))
 
 
-@dataclass(frozen=True)
-class AskOptions:
-    """The options of `generate` that say what is asked. None: not given."""
+PARSERS = {
+    "params": parameter,
+    "price": price,
+    "max_time": duration,
+    "max_device_time": duration,
+}
+"""How keys stand on the command line that are neither text nor numbers there."""
+OFFERED = {"model": models, "run": runs}
+"""What a shell completes."""
 
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            parser=nonempty_text,
-            autocompletion=models,
-            metavar="<model>",
-            help="openai:MODEL, replay:FILE, or replay:demo. May be repeated.",
-        ),
-    ] = None
-    samples: Annotated[int | None, number(SAMPLES, "Samples of each problem.", show_default="1")] = None
-    turns: Annotated[
-        int | None, number(TURNS, "Most turns of a sample; 1 is one shot.", show_default="1")
-    ] = None
-    strategy: Annotated[
-        str | None,
-        typer.Option(
-            parser=nonempty_text,
-            metavar="<name>",
-            help="sample: one question. repair: until correct. refine, beam, evolve, ideas: for speed "
-            "[default: repair with --turns 2 or more].",
-        ),
-    ] = None
-    good_enough: Annotated[
-        float | None,
-        number(ROOFLINE_SHARE, "End a sample that reaches this share of its roofline: 0.9."),
-    ] = None
-    race: Annotated[
-        bool | None,
-        typer.Option(
-            "--race/--no-race",
-            help="Time attempts at rigor quick, and verify the best of a sample again at --rigor "
-            "[default: race with refine, beam, evolve, ideas].",
-            show_default=False,
-        ),
-    ] = None
-    template: Annotated[
-        str | None,
-        typer.Option(help="Prompt template: a name, or a directory.", show_default="the backend's"),
-    ] = None
-    run: Annotated[
-        str | None,
-        Sets("name"),
-        typer.Option(
-            parser=nonempty_text, autocompletion=runs, help="The run's name: another name is another run."
-        ),
-    ] = None
-    base_url: Annotated[str | None, typer.Option(help="The server [default: OPENAI_BASE_URL].")] = None
-    endpoint: Annotated[
-        str | None, choice(("chat", "responses"), "How the server is asked [default: chat].")
-    ] = None
-    key_variable: Annotated[
-        str | None,
-        typer.Option(
-            parser=nonempty_text,
-            metavar="<name>",
-            help="Environment variable with the key [default: OPENAI_API_KEY].",
-        ),
-    ] = None
-    stream: Annotated[
-        bool | None, typer.Option(help="Take answers as they come [default: stream].", show_default=False)
-    ] = None
-    server_batch: Annotated[
-        bool | None,
-        typer.Option(
-            "--batch/--no-batch",
-            help="Ask by the server's batch endpoint: within a day, mostly for half the price.",
-            show_default=False,
-        ),
-    ] = None
-    concurrency: Annotated[
-        int | None,
-        number(CONCURRENCY, "Most questions at a server at once.", show_default="8; with --batch 50000"),
-    ] = None
-    timeout: Annotated[
-        float | None, number(TIMEOUT_S, "Longest silence of a server, in seconds.", show_default="600")
-    ] = None
-    retries: Annotated[
-        int | None, number(RETRIES, "How often a question is sent again.", show_default="2")
-    ] = None
-    context_length: Annotated[
-        int | None,
-        number(CONTEXT_TOKENS, "Tokens of the model's context [default: what the server says]."),
-    ] = None
-    temperature: Annotated[float | None, Sets("sampling"), number(TEMPERATURE, "Sent only when given.")] = (
-        None
-    )
-    max_tokens: Annotated[
-        int | None,
-        Sets("sampling"),
-        number(ANSWER_TOKENS, "Sent as max_completion_tokens when given."),
-    ] = None
-    reasoning_effort: Annotated[
-        str | None,
-        Sets("sampling"),
-        typer.Option(parser=nonempty_text, metavar="<word>", help="Sent only when given."),
-    ] = None
-    param: Annotated[
-        list[Any] | None,
-        Sets("sampling"),
-        typer.Option(
-            parser=parameter,
-            metavar="<name=value>",
-            help="Any field of the request: top_p=0.9. May be repeated.",
-        ),
-    ] = None
-    price: Annotated[
-        Any,
-        typer.Option(
-            parser=price,
-            metavar="<in,out>",
-            help="Dollars for a million tokens, where the server says no cost.",
-        ),
-    ] = None
-    max_cost: Annotated[float | None, number(DOLLARS, "Stop asking when the runs took so many dollars.")] = (
-        None
-    )
-    max_tokens_total: Annotated[
-        int | None, number(ALL_TOKENS, "Stop asking when the runs took so many tokens.")
-    ] = None
-    max_time: Annotated[
-        float | None,
-        typer.Option(parser=duration, metavar="<time>", help="Stop asking after so long: 90s, 30m, 8h."),
-    ] = None
-    max_device_time: Annotated[
-        float | None,
-        typer.Option(
-            parser=duration, metavar="<time>", help="Stop asking when verifications held the GPU so long: 2h."
-        ),
-    ] = None
-    max_attempts: Annotated[
-        int | None, number(ATTEMPTS, "Stop asking when the runs have so many answers.")
-    ] = None
-    divide: Annotated[
-        str | None,
-        choice(
-            ("order", "gain"),
-            "Which sample asks next: in order, or where another question is expected to gain most "
-            "[default: order].",
-        ),
-    ] = None
-    stop_after_errors: Annotated[
-        int | None,
-        number(EQUAL_ERRORS, "Stop asking a model after so many equal errors.", show_default="10"),
-    ] = None
 
-    def keys(self) -> dict[str, Any]:
-        """The options that were given, as the keys of a configuration."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        keys = {name: value for name, value in given.items() if value is not None and value != []}
-        if "param" in keys:
-            keys["params"] = _once(keys.pop("param"))
-        return keys
+def ask_options() -> list[inspect.Parameter]:
+    """The options that are keys of a configuration, those of a model last; None where one is not given."""
+    hints = get_type_hints(BatchConfig, include_extras=True)
+    ordered = sorted(fields(BatchConfig), key=lambda each: each.name in OF_A_MODEL)
+    declared = ((each, extra) for each in ordered for extra in getattr(hints[each.name], "__metadata__", ()))
+    return [_parameter(key, hints[key.name].__origin__, option) for key, option in declared]
+
+
+def _parameter(key: Field[Any], hint: Any, option: Option) -> inspect.Parameter:
+    kind = get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint
+    sentence = option.help + (f" [default: {key.default}]" if isinstance(key.default, int | str) else "")
+    typed: Any = Any
+    if kind is bool:
+        typed, info = bool | None, typer.Option(*option.names, help=sentence, show_default=False)
+    elif get_origin(kind) is Literal:
+        info = choice(kind, sentence)
+    elif option.bounds and key.name not in PARSERS:
+        info = number(option.bounds, sentence)
+    else:
+        typed = list[Any] | None if get_origin(kind) in (tuple, dict) else Any
+        parser, offered = PARSERS.get(key.name, nonempty_text), OFFERED.get(key.name)
+        metavar = option.metavar or "<text>"
+        info = typer.Option(
+            *option.names, parser=parser, metavar=metavar, help=sentence, autocompletion=offered
+        )
+    annotation = Annotated[typed, info]
+    return inspect.Parameter(key.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, as the keys of a configuration."""
+    keys = {name: value for name, value in options.items() if value is not None and value != []}
+    return keys | ({"params": _once(keys["params"])} if "params" in keys else {})
 
 
 def _once(params: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -273,7 +148,7 @@ def _once(params: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def configured(
     problems: Sequence[str] | None,
-    asked: AskOptions,
+    asked: Mapping[str, Any],
     options: VerifyOptions,
     suite: Path | None,
     config: Path | None,
@@ -283,14 +158,13 @@ def configured(
 ) -> tuple[BatchConfig, VerifyOptions]:
     """The configuration that file, stored run and options make together. Raises UsageError."""
     from kernelproof.errors import UsageError
-    from kernelproof.runs.config import checked, read_config
 
     keys: dict[str, Any] = _stored(like, place) if like is not None else {}
     if config is not None:
         told = read_config(config)
         checked(told, config)  # what is wrong with the file is said with its lines
         keys = _over(keys, told)
-    given = asked.keys()
+    given = given_keys(asked)
     if problems:
         given["problems"] = list(problems)
     if suite is not None:
@@ -303,7 +177,7 @@ def configured(
     found = checked(keys)
     # Resolved: --like must mean the same from another directory.
     if found.suite is not None:
-        found = found.model_copy(update={"suite": str(Path(found.suite).resolve())})
+        found = replace(found, suite=str(Path(found.suite).resolve()))
     return found, _options(found.verify)
 
 
@@ -316,7 +190,7 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     for name in ("verify", "params"):
         if name in below and name in above and isinstance(below[name], dict):
             merged[name] = below[name] | above[name]
-    per_model = set(above) & _OF_A_MODEL
+    per_model = (set(above) & OF_A_MODEL) - {"params"}
     if per_model and isinstance(merged.get("models"), (list, tuple)) and "models" not in above:
         # An option on the command line is for all models, also where the file says otherwise for one.
         merged["models"] = [
@@ -328,19 +202,11 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 def _without_rivals(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """`below` without what `above` says in the other way: as an option, or as a field of the request."""
-    from kernelproof.runs.config import SENT_AS
-
     params = {**below["params"]} if isinstance(below.get("params"), dict) else {}
     said = above.get("params") if isinstance(above.get("params"), dict) else {}
     left = {name: value for name, value in below.items() if SENT_AS.get(name) not in (said or {})}
     taken = {sent for name, sent in SENT_AS.items() if name in above}
     return left | ({"params": {k: v for k, v in params.items() if k not in taken}} if params else {})
-
-
-_OF_A_MODEL = {
-    *("base_url", "endpoint", "key_variable", "stream", "concurrency", "timeout", "retries", "temperature"),
-    *("max_tokens", "reasoning_effort", "price", "context_length", "server_batch"),
-}
 
 
 def _stored(like: str, place: Workspace) -> dict[str, Any]:

@@ -3,19 +3,21 @@
 - `-h` is `--help`.
 - An option that is given twice is an error, unless it may be repeated. Otherwise the last one would win, and
   the first would be lost without a word.
-- A command that is not there gets the one that was likely meant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kernelproof.errors import UsageError
+
+# Typer exports one of the parser's errors, and not the class that they all have.
+Misuse: Any = typer.BadParameter.__base__
+"""Raised by the parser for a command line that it cannot read; `format_message` says why."""
 
 
 class Command(TyperCommand):
@@ -42,20 +44,6 @@ class Group(TyperGroup):
         """As a command's."""
         _unread_for_completion(self, ctx)
         return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command below this one that is named first. Raises UsageError when there is none."""
-        known = self.list_commands(ctx)
-        if args[0] in known or args[0].startswith("-") or ctx.resilient_parsing:
-            return super().resolve_command(ctx, args)
-        above = ctx.command_path.partition(" ")[2]
-        if args[0] in ("help", "version"):
-            words = " ".join(each for each in args[1:] if each in known) if args[0] == "help" else ""
-            meant = " ".join(filter(None, (ctx.command_path, words, f"--{args[0]}")))
-            raise UsageError(f"there is no command {args[0]!r}; did you mean {meant!r}?")
-        near = get_close_matches(args[0], known, 1)
-        hint = f"did you mean {f'{above} {near[0]}'.strip()!r}?" if near else f"there are: {', '.join(known)}"
-        raise UsageError(f"there is no command {f'{above} {args[0]}'.strip()!r}; {hint}")
 
 
 class CommandLine(typer.Typer):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelproof.cli.asking import AskOptions, again_option, configured
+from kernelproof.cli.asking import again_option, ask_options, configured
 from kernelproof.cli.completion import problems as offered
 from kernelproof.cli.completion import runs
 from kernelproof.cli.options import (
     INTERRUPTED,
+    Entries,
     StorageOptions,
     SuiteOption,
     VerifyOptions,
@@ -55,7 +56,7 @@ def generate(
     ] = None,
     *,
     context: typer.Context,
-    asked: AskOptions,
+    asked: Annotated[dict[str, Any], Entries(ask_options())],
     options: VerifyOptions,
     suite: SuiteOption = None,
     storage: StorageOptions,

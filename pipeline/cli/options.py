@@ -45,6 +45,13 @@ class Sets:
     setting: str
 
 
+@dataclass(frozen=True)
+class Entries:
+    """Beside a dictionary's type: the options that are its entries."""
+
+    options: list[inspect.Parameter]
+
+
 def choice(kind: Any, sentence: str) -> Any:
     """An option whose value is a word of `kind`: an enumeration, a `Literal`, or the words themselves."""
     words = kind if isinstance(kind, tuple) else words_of(kind)
@@ -316,19 +323,25 @@ def setting_of(option: str, hint: Any) -> str:
 
 
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer sees it: a parameter whose type is a class of options becomes those options."""
+    """The command as typer sees it: a parameter that stands for options, by a class of them or by `Entries`,
+    becomes those options."""
     parameters: list[inspect.Parameter] = []
-    classes: dict[str, Any] = {}
+    groups: dict[str, tuple[Any, list[inspect.Parameter]]] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        if is_dataclass(parameter.annotation):
-            classes[parameter.name] = parameter.annotation
-            parameters += _parameters(parameter.annotation)
+        kind = parameter.annotation
+        entries = next((x for x in getattr(kind, "__metadata__", ()) if isinstance(x, Entries)), None)
+        if entries:
+            groups[parameter.name] = dict, entries.options
+        elif is_dataclass(kind):
+            groups[parameter.name] = kind, _parameters(kind)
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        parameters += groups[parameter.name][1]
 
     def run(**given: Any) -> None:
-        for name, options in classes.items():
-            given[name] = options(**{field.name: given.pop(field.name) for field in fields(options)})
+        for name, (make, options) in groups.items():
+            given[name] = make(**{option.name: given.pop(option.name) for option in options})
         command(**given)
 
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__

@@ -1,8 +1,9 @@
 """The configuration of a batch, from a TOML file, the command line, or a stored run: one record for all
-three.
+three. Each key is declared once: its type, what it may be, its default, and the help of its option.
 
 A key of the file is the name of the option, with `_` for `-`. Each table `[[models]]` is a model; what it
-does not say is taken from the file's top.
+does not say is taken from the file's top. Imports pydantic only when keys are checked, so that `--help` is
+fast.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from typing import Annotated, Any, Literal
 
 from kernelproof.bounds import (
     ALL_TOKENS,
@@ -32,26 +32,12 @@ from kernelproof.bounds import (
     TIME_S,
     TIMEOUT_S,
     TURNS,
+    Bounds,
 )
 from kernelproof.errors import UsageError
 from kernelproof.regular_files import read_regular
-from kernelproof.runs.prices import Price
-from kernelproof.types import FrozenRecord
-from kernelproof.types.explain import explain
+from kernelproof.runs.prices import CLOSED, Price
 
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-def _no_truth(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("must be a number, not true or false")
-    return value
-
-
-Whole = Annotated[int, BeforeValidator(_no_truth)]
-Real = Annotated[float, BeforeValidator(_no_truth)]
 SENT_AS = {
     "temperature": "temperature",
     "max_tokens": "max_completion_tokens",
@@ -59,60 +45,86 @@ SENT_AS = {
 }
 """Options that are fields of the request, and what servers call them."""
 
-Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
-"""Several words; a single one may stand without brackets."""
+
+@dataclass(frozen=True)
+class Option:
+    """Beside a key's type: the option that sets it. Text is never empty, and a number is within `bounds`."""
+
+    help: str
+    bounds: Bounds | None = None
+    metavar: str | None = None
+    names: tuple[str, ...] = ()
+    """Where the option is not called as its key."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """The key's schema, for pydantic."""
+        from pydantic_core.core_schema import no_info_after_validator_function
+
+        if self.bounds is not None:
+            return self.bounds.__get_pydantic_core_schema__(source, handler)
+        return no_info_after_validator_function(_not_empty, handler(source))
 
 
-class ModelOptions(FrozenRecord):
+def _not_empty(value: Any) -> Any:
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        raise ValueError("must be text that is not empty")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
     """How a model is asked. None: as the file's top says, else the default."""
 
-    base_url: str | None = Field(default=None, min_length=1)
-    """The server's address; None: `OPENAI_BASE_URL`, else OpenAI's."""
-    endpoint: Literal["chat", "responses"] | None = None
-    key_variable: str | None = Field(default=None, min_length=1)
-    """The environment variable with the key."""
-    stream: bool | None = None
-    concurrency: Annotated[Whole | None, Field(**CONCURRENCY.field)] = None
-    """Questions at the same time; with `server_batch`, the most that wait for batches."""
-    timeout: Annotated[Real | None, Field(**TIMEOUT_S.field)] = None
-    """Longest silence of the server, in seconds."""
-    retries: Annotated[Whole | None, Field(**RETRIES.field)] = None
-    temperature: Annotated[Real | None, Field(**TEMPERATURE.field)] = None
-    max_tokens: Annotated[Whole | None, Field(**ANSWER_TOKENS.field)] = None
-    reasoning_effort: str | None = None
-    params: dict[str, Any] = Field(default_factory=dict)
-    """Any other field of the request."""
-    context_length: Annotated[Whole | None, Field(**CONTEXT_TOKENS.field)] = None
-    """Tokens that the model's context holds; None: what the server says."""
-    price: Price | None = None
-    """US dollars for a million tokens."""
-    server_batch: bool | None = None
-    """Ask by the server's batch endpoint."""
+    __pydantic_config__ = CLOSED
 
-    @field_validator("params")
-    @classmethod
-    def _can_be_sent(cls, params: dict[str, Any]) -> dict[str, Any]:
-        for name, value in params.items():
-            try:
-                if name in FIELDS:
-                    FIELDS[name].hold(value)
-                json.dumps(value, allow_nan=False)
-            except ValueError as error:
-                said = str(error) if str(error).startswith("must") else "must be finite, and is not"
-                raise ValueError(f"{name} {said}") from None
-            except TypeError:
-                raise ValueError(
-                    f"{name} must be a value that JSON has: text, number, true, list or table"
-                ) from None
-        return params
+    base_url: Annotated[str | None, Option("The server [default: OPENAI_BASE_URL].")] = None
+    endpoint: Annotated[
+        Literal["chat", "responses"] | None, Option("How the server is asked [default: chat].")
+    ] = None
+    key_variable: Annotated[
+        str | None, Option("Environment variable with the key [default: OPENAI_API_KEY].", metavar="<name>")
+    ] = None
+    stream: Annotated[bool | None, Option("Take answers as they come [default: stream].")] = None
+    concurrency: Annotated[
+        int | None,
+        Option("Most questions at once [default: 8; with --batch 50000].", CONCURRENCY),
+    ] = None
+    timeout: Annotated[
+        float | None, Option("Longest silence of a server, in seconds [default: 600].", TIMEOUT_S)
+    ] = None
+    retries: Annotated[int | None, Option("How often a question is sent again [default: 2].", RETRIES)] = None
+    temperature: Annotated[float | None, Option("Sent only when given.", TEMPERATURE)] = None
+    max_tokens: Annotated[int | None, Option("Sent as max_completion_tokens when given.", ANSWER_TOKENS)] = (
+        None
+    )
+    reasoning_effort: Annotated[str | None, Option("Sent only when given.", metavar="<word>")] = None
+    params: Annotated[
+        dict[str, Any],
+        Option("Any field of the request: top_p=0.9. May be repeated.", None, "<name=value>", ("--param",)),
+    ] = field(default_factory=dict)
+    context_length: Annotated[
+        int | None, Option("Tokens of the model's context [default: what the server says].", CONTEXT_TOKENS)
+    ] = None
+    price: Annotated[
+        Price | None,
+        Option("Dollars for a million tokens, where the server says no cost.", metavar="<in,out>"),
+    ] = None
+    server_batch: Annotated[
+        bool | None,
+        Option(
+            "Ask by the server's batch endpoint: within a day, mostly for half the price.",
+            names=("--batch/--no-batch",),
+        ),
+    ] = None
 
-    @model_validator(mode="after")
-    def _said_once(self) -> Self:
+    def __post_init__(self) -> None:
+        """Raises ValueError for fields of the request that cannot be sent, or are given twice."""
+        for name, value in self.params.items():
+            _can_be_sent(name, value)
         for name, sent in SENT_AS.items():
             if getattr(self, name) is not None and sent in self.params:
                 option = name.replace("_", "-")
                 raise ValueError(f"{sent} is given twice: by --{option} and as a parameter; give it once")
-        return self
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -121,64 +133,122 @@ class ModelOptions(FrozenRecord):
         return {name: value for name, value in named.items() if value is not None} | self.params
 
 
+def _can_be_sent(name: str, value: Any) -> None:
+    try:
+        if name in FIELDS:
+            FIELDS[name].hold(value)
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        said = str(error) if str(error).startswith("must") else "must be finite, and is not"
+        raise ValueError(f"params: {name} {said}") from None
+    except TypeError:
+        raise ValueError(
+            f"params: {name} must be a value that JSON has: text, number, true, list or table"
+        ) from None
+
+
+OF_A_MODEL = frozenset(each.name for each in fields(ModelOptions))
+"""Keys that may stand in a table of `[[models]]`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelConfig(ModelOptions):
     """One model of a batch."""
 
-    model: str = Field(min_length=1)
+    model: Annotated[str, Option("The model.")]
     """`openai:MODEL`, `replay:FILE` ..."""
-    samples: Annotated[Whole | None, Field(**SAMPLES.field)] = None
+    samples: Annotated[int | None, Option("Samples of each problem.", SAMPLES)] = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class BatchConfig(ModelOptions):
     """All options of `kernelproof generate` apart from those of its display."""
 
-    problems: Words = ()
+    problems: tuple[str, ...] = ()
     suite: str | None = None
     models: tuple[ModelConfig, ...] = ()
-    model: Words = ()
+    model: Annotated[
+        tuple[str, ...],
+        Option("openai:MODEL, replay:FILE, or replay:demo. May be repeated.", metavar="<model>"),
+    ] = ()
     """Short for `models` that say nothing else."""
-    run: str | None = Field(default=None, min_length=1)
-    """The run's name."""
-    samples: Annotated[Whole, Field(**SAMPLES.field)] = 1
-    turns: Annotated[Whole, Field(**TURNS.field)] = 1
-    strategy: str | None = Field(default=None, min_length=1)
-    good_enough: Annotated[Real | None, Field(**ROOFLINE_SHARE.field)] = None
-    """A share of the roofline that ends a sample."""
-    race: bool | None = None
-    """Screen the attempts of a search, and verify the best once more. None: as the strategy has it."""
-    template: str | None = Field(default=None, min_length=1)
-    verify: dict[str, Any] = Field(default_factory=dict)
+    run: Annotated[str | None, Option("The run's name: another name is another run.")] = None
+    samples: Annotated[int, Option("Samples of each problem.", SAMPLES)] = 1
+    turns: Annotated[int, Option("Most turns of a sample; 1 is one shot.", TURNS)] = 1
+    strategy: Annotated[
+        str | None,
+        Option(
+            "sample: one question. repair: until correct. refine, beam, evolve, ideas: for speed "
+            "[default: repair with --turns 2 or more].",
+            metavar="<name>",
+        ),
+    ] = None
+    good_enough: Annotated[
+        float | None, Option("End a sample that reaches this share of its roofline: 0.9.", ROOFLINE_SHARE)
+    ] = None
+    race: Annotated[
+        bool | None,
+        Option(
+            "Time attempts at rigor quick, and verify the best of a sample again at --rigor "
+            "[default: race with refine, beam, evolve, ideas]."
+        ),
+    ] = None
+    template: Annotated[
+        str | None, Option("Prompt template: a name, or a directory [default: the backend's].")
+    ] = None
+    verify: dict[str, Any] = field(default_factory=dict)
     """Options of the verification: `backend`, `size`, `rigor` ..., as `kernelproof verify` has them."""
-    max_cost: Annotated[Real | None, Field(**DOLLARS.field)] = None
-    max_tokens_total: Annotated[Whole | None, Field(**ALL_TOKENS.field)] = None
-    max_time: Annotated[Real | None, Field(**TIME_S.field)] = None
+    max_cost: Annotated[float | None, Option("Stop asking when the runs took so many dollars.", DOLLARS)] = (
+        None
+    )
+    max_tokens_total: Annotated[
+        int | None, Option("Stop asking when the runs took so many tokens.", ALL_TOKENS)
+    ] = None
+    max_time: Annotated[
+        float | None, Option("Stop asking after so long: 90s, 30m, 8h.", TIME_S, "<time>")
+    ] = None
     """Seconds."""
-    max_device_time: Annotated[Real | None, Field(**TIME_S.field)] = None
-    """Seconds in which verifications hold the device."""
-    max_attempts: Annotated[Whole | None, Field(**ATTEMPTS.field)] = None
-    divide: Literal["order", "gain"] = "order"
-    """How questions are divided over samples: in their order, or by what another one is expected to gain."""
-    stop_after_errors: Annotated[Whole, Field(**EQUAL_ERRORS.field)] = 10
-    """Equal errors of a model in a row that end its questions."""
+    max_device_time: Annotated[
+        float | None,
+        Option("Stop asking when verifications held the GPU so long: 2h.", TIME_S, "<time>"),
+    ] = None
+    """Seconds."""
+    max_attempts: Annotated[
+        int | None, Option("Stop asking when the runs have so many answers.", ATTEMPTS)
+    ] = None
+    divide: Annotated[
+        Literal["order", "gain"],
+        Option("Which sample asks next: in order, or where another question is expected to gain most."),
+    ] = "order"
+    stop_after_errors: Annotated[
+        int, Option("Stop asking a model after so many equal errors.", EQUAL_ERRORS)
+    ] = 10
 
-    @model_validator(mode="after")
-    def _models_once(self) -> BatchConfig:
+    def __post_init__(self) -> None:
+        """Raises ValueError for a model that is there twice, and as `ModelOptions` does."""
+        super().__post_init__()
         names = [*self.model, *(each.model for each in self.models)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"the model {twice[0]} is there twice; give each model once")
-        return self
 
     @property
     def all_models(self) -> tuple[ModelConfig, ...]:
         """Each model with all that is said of it, here and at the top."""
-        top = {name: getattr(self, name) for name in ModelOptions.model_fields}
+        top = {name: getattr(self, name) for name in OF_A_MODEL}
         named = (ModelConfig(model=name) for name in self.model)
         return tuple(_filled(each, top) for each in (*named, *self.models))
+
+    def keys(self) -> dict[str, Any]:
+        """The keys as JSON has them, without defaults: `checked` makes an equal configuration of them."""
+        from pydantic import TypeAdapter
+
+        keys: dict[str, Any] = TypeAdapter(BatchConfig).dump_python(self, mode="json", exclude_defaults=True)
+        return keys
 
 
 def _filled(model: ModelConfig, top: Mapping[str, Any]) -> ModelConfig:
     missing = {name: value for name, value in top.items() if getattr(model, name) is None}
-    return model.model_copy(update={**missing, "params": {**top["params"], **model.params}})
+    return replace(model, **{**missing, "params": {**top["params"], **model.params}})
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -196,10 +266,15 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def checked(keys: Mapping[str, Any], path: Path | None = None) -> BatchConfig:
     """The configuration that these keys make. Raises UsageError, with the line where there is a file."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from kernelproof.types.explain import explain
+
+    lists = {name: [keys[name]] for name in ("problems", "model") if isinstance(keys.get(name), str)}
     try:
-        return BatchConfig.model_validate(dict(keys))
+        return TypeAdapter(BatchConfig).validate_python({**keys, **lists})
     except ValidationError as error:
-        said = explain(error, known=BatchConfig.model_fields)
+        said = explain(error, known=[each.name for each in fields(BatchConfig)])
         if path is None:
             raise UsageError(said) from None
         place = tuple(error.errors()[0]["loc"])

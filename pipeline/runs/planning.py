@@ -78,10 +78,8 @@ def terms_of(config: BatchConfig, generated: Path | None, again: frozenset[Statu
         max_attempts=config.max_attempts,
         equal_errors=config.stop_after_errors,
     )
-    written = config.model_dump(mode="json", exclude_defaults=True)
-    return Terms(
-        limits=limits, again=again, config=written, generated=generated, divides=config.divide == "gain"
-    )
+    divides = config.divide == "gain"
+    return Terms(limits=limits, again=again, config=config.keys(), generated=generated, divides=divides)
 
 
 def _plan(

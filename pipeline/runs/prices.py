@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from kernelproof.bounds import PRICE
-from kernelproof.types import FrozenRecord, Response
+
+if TYPE_CHECKING:
+    from kernelproof.types import Response
 
 
-class Price(FrozenRecord):
+CLOSED = {"extra": "forbid"}
+"""For pydantic: a key that there is not is an error."""
+
+
+@dataclass(frozen=True)
+class Price:
     """US dollars for a million tokens."""
 
-    input: Annotated[float, Field(**PRICE.field)]
+    __pydantic_config__ = CLOSED
+
+    input: Annotated[float, PRICE]
     """Of the prompt."""
-    output: Annotated[float, Field(**PRICE.field)]
+    output: Annotated[float, PRICE]
     """Of the answer, reasoning included."""
-    cached: Annotated[float | None, Field(**PRICE.field)] = None
+    cached: Annotated[float | None, PRICE] = None
     """Of that part of the prompt which the server had in its cache; None: as `input`."""
 
     def of(self, prompt: int, completion: int, cached: int = 0) -> float:

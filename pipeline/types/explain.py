@@ -59,7 +59,7 @@ _MEMBER = re.compile(
 
 def _mistake(place: Place, found: list[Any], names: Mapping[str, str], known: Iterable[str]) -> str:
     name, value, kind = _named(place, names), shown(found[0]["input"]), found[0]["type"]
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         near = get_close_matches(str(place[-1]), list(known), 1)
         where = f" in {_named(place[:-1], names)}" if place[:-1] else ""
         return f"there is no {_plain(str(place[-1]))}{where}" + (f"; did you mean {near[0]}?" if near else "")
@@ -67,6 +67,8 @@ def _mistake(place: Place, found: list[Any], names: Mapping[str, str], known: It
         return f"{name} is missing"
     if kind in ("value_error", "assertion_error"):
         said, is_table = str(found[0]["ctx"]["error"]), isinstance(found[0]["input"], dict)
+        if name and said.startswith("must "):
+            return f"{name} {said}"
         return f"{name if is_table else f'{name} {value}'}: {said}" if name else said
     allowed = " or ".join(dict.fromkeys(_allowed(each) for each in found))
     return f"{name or names.get('', 'it')} must be {allowed}, not {value}"

@@ -32,12 +32,12 @@ class RunSettings(FrozenRecord):
     template_sha256: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
     """Sampling settings the user set (temperature, max_tokens ...), nothing else. A tuning: what it tunes."""
-    turns: Annotated[int, Field(**TURNS.field)] = 1
+    turns: Annotated[int, TURNS] = 1
     """Most turns of one sample: 1 is one shot, more lets the strategy ask again."""
     verify: VerifySettings = VerifySettings()
     strategy: str | None = None
     """The search strategy of a sample. None: `repair` where `turns` is more than 1, else `sample`."""
-    good_enough: Annotated[float | None, Field(**ROOFLINE_SHARE.field)] = None
+    good_enough: Annotated[float | None, ROOFLINE_SHARE] = None
     """A sample ends when its best reaches this share of its roofline, where one was computed."""
     race: bool = False
     """Attempts are screened: timed at rigor `quick`, those that are surely slower than the best of their

@@ -42,11 +42,11 @@ class VerifySettings(FrozenRecord):
     """`cuda`: the candidate runs on a GPU. `cpp`: on the CPU."""
     size: str = "full"
     """The problem's size preset."""
-    trials: Annotated[int, Field(**TRIALS.field)] = 3
+    trials: Annotated[int, TRIALS] = 3
     """Correctness trials on inputs as `get_inputs` draws them; every input variant adds one."""
     measure: bool = True
     """Time the candidate when it is correct."""
-    measure_seconds: Annotated[float | None, Field(**MEASURE_S.field)] = None
+    measure_seconds: Annotated[float | None, MEASURE_S] = None
     """Most seconds the timed blocks may take, in place of the rigor's."""
     rigor: Rigor = Rigor.STANDARD
     """How narrow the speedup's interval has to be before timing stops."""

@@ -10,9 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from kernelproof.choices import Rigor
-from kernelproof.cli.asking import AskOptions
 from kernelproof.cli.options import Sets, VerifyOptions, choice, settings_of, takes_options
-from kernelproof.runs.config import BatchConfig
 from kernelproof.types import VerifySettings
 
 BY_THE_MACHINE = {"backend", "size"}
@@ -27,12 +25,6 @@ def test_every_option_of_a_verification_has_the_default_of_its_setting() -> None
     assert set(defaults) <= set(records)
     for setting in set(defaults) - BY_THE_MACHINE:
         assert (defaults[setting] or None) == (records[setting].default or None), setting
-
-
-def test_every_option_of_a_run_is_a_key_of_its_configuration() -> None:
-    keys = {"param": "params"}
-    named = {keys.get(field.name, field.name) for field in fields(AskOptions)}
-    assert named <= set(BatchConfig.model_fields)
 
 
 @pytest.mark.parametrize(

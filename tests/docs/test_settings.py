@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from kernelproof.cli.asking import AskOptions
 from kernelproof.cli.options import VerifyOptions, settings_of
+from kernelproof.runs.config import SENT_AS, BatchConfig
 from kernelproof.types import RunSettings, VerifySettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
@@ -51,12 +52,15 @@ def test_the_table_is_the_record(heading: str, record: type[BaseModel]) -> None:
     assert rows(heading) == defaults
 
 
+_HINTS = get_type_hints(BatchConfig, include_extras=True)
+_OPTIONS = [name for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")]
+_SETS = {"run": "name", "params": "sampling"} | dict.fromkeys(SENT_AS, "sampling")
 OF_A_RUN = {
-    option: setting
-    for option, setting in settings_of(AskOptions).items()
-    if setting in RunSettings.model_fields
+    {"params": "param"}.get(option, option): setting
+    for option in _OPTIONS
+    if (setting := _SETS.get(option, option)) in RunSettings.model_fields
 }
-"""The other options say how a run is made, and are no settings of it."""
+"""Option to setting. The other options say how a run is made, and are no settings of it."""
 
 
 def options(heading: str) -> dict[str, str]:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.prompting import Failure, first_prompt, list_templates, repair_prompt
 from kernelproof.referee.correctness import tolerance
 from kernelproof.referee.ledger import derived
-from kernelproof.runs.config import checked, read_config
+from kernelproof.runs.config import BatchConfig, checked, read_config
 from kernelproof.runs.questions import question_key
 from kernelproof.service.requests import EvaluationRequest, Reader
 from kernelproof.types import (
@@ -136,7 +137,7 @@ def bundle() -> dict[str, str]:
 
 def configuration() -> Any:
     """What `batch.toml` says."""
-    return checked(read_config(CONFIG), Path(CONFIG)).model_dump(mode="json")
+    return TypeAdapter(BatchConfig).dump_python(checked(read_config(CONFIG), Path(CONFIG)), mode="json")
 
 
 PARTS: dict[str, Callable[[], Any]] = {
