@@ -9,7 +9,6 @@ Example: `SAMPLES.number("0")` raises ValueError("must be 1 or more, not 0"), an
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ class Bounds:
         self._hold(value, f"{value:.15g}" if abs(value) < 1e300 else "so large a number")
 
     def _hold(self, value: float, shown: str) -> None:
-        if math.isnan(value):
+        if value != value:
             raise ValueError("must be a number, not nan")
         if value < self.least or (self.above and value == self.least):
             least = f"more than {self.least:g}" if self.above else f"{self.least:g} or more"

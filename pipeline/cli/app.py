@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelproof.cli.commands import CommandLine, Misuse
+from kernelproof.cli.commands import CommandLine, Misuse, misuse
 from kernelproof.cli.options import INTERRUPTED
 from kernelproof.errors import KernelproofError, MachineError, OutputClosed
 from kernelproof.version import __version__
@@ -125,7 +125,7 @@ def _run() -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            _complain(" ".join(error.format_message().split()))
+            _complain(misuse(error))
         return 2
     except KernelproofError as error:
         _complain(str(error))

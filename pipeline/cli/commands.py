@@ -17,7 +17,13 @@ from kernelproof.errors import UsageError
 
 # Typer exports one of the parser's errors, and not the class that they all have.
 Misuse: Any = typer.BadParameter.__base__
-"""Raised by the parser for a command line that it cannot read; `format_message` says why."""
+"""Raised by the parser for a command line that it cannot read."""
+
+
+def misuse(error: Any) -> str:
+    """Why a command line cannot be read, in a line."""
+    # Typer has pydantic call some of our parsers, which puts words of its own in front.
+    return " ".join(error.format_message().replace(": Value error, ", ": ", 1).split())
 
 
 class Command(TyperCommand):

@@ -1,4 +1,4 @@
-"""Options that several commands take. Each is declared here once: name, type, default, help and its setting.
+"""Options that several commands take. Each is declared here once: name, type, default and help.
 
 Example: `VerifyOptions.seconds` is the option `--seconds` of every command that has a parameter of the type
 `VerifyOptions`. It sets `VerifySettings.measure_seconds`, and error messages about that setting name it.
@@ -36,13 +36,6 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 AUTO = "auto"
 """As a backend: the first one whose device is here."""
-
-
-@dataclass(frozen=True)
-class Sets:
-    """Beside an option's type: the setting that it sets, where that has another name than the option."""
-
-    setting: str
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,6 @@ SuiteOption = Annotated[
 ]
 RunOption = Annotated[
     str | None,
-    Sets("name"),
     typer.Option(
         parser=nonempty_text, autocompletion=runs, help="The run's name: another name is another run."
     ),
@@ -205,12 +197,10 @@ class VerifyOptions:
     ] = Rigor.STANDARD
     seconds: Annotated[
         float | None,
-        Sets("measure_seconds"),
         number(MEASURE_S, "Most seconds for timed blocks [default: quick 2, standard 6, publish 20]."),
     ] = None
     baseline: Annotated[
         list[str] | None,
-        Sets("baselines"),
         choice(Baseline, "Measure against torch.compile as well; may be repeated."),
     ] = None
     numerics: NumericsOption = "fp32"
@@ -260,8 +250,7 @@ class VerifyOptions:
         if self.purity == "own-compute" and not self.own_kernel:
             raise UsageError("--purity own-compute asks for kernels of its own; leave out --no-own-kernel")
         backend = default_backend() if self.backend == AUTO else self.backend
-        declared = settings_of(VerifyOptions)
-        given = {setting: getattr(self, option) for option, setting in declared.items()}
+        given = {setting: getattr(self, option) for option, setting in SETTINGS.items()}
         given |= {
             "backend": backend,
             "size": choose_size(self.size, backend, problems),
@@ -270,8 +259,13 @@ class VerifyOptions:
         try:
             return VerifySettings.model_validate(given)
         except ValidationError as error:
-            called = {setting: f"--{option.replace('_', '-')}" for option, setting in declared.items()}
+            called = {setting: f"--{option.replace('_', '-')}" for option, setting in SETTINGS.items()}
             raise UsageError(explain(error, called)) from None
+
+
+_OTHERS = {"seconds": "measure_seconds", "baseline": "baselines"}
+SETTINGS = {each.name: _OTHERS.get(each.name, each.name) for each in fields(VerifyOptions)}
+"""Option to setting of a verification."""
 
 
 def given_options(options: Any, context: typer.Context) -> dict[str, Any]:
@@ -303,23 +297,10 @@ def settings_over(
     settings: VerifySettings, given: dict[str, Any], problems: Sequence[Problem]
 ) -> VerifySettings:
     """Stored settings with the options that were given. Raises UsageError for what makes no sense."""
-
-    declared = settings_of(VerifyOptions)
-    stored = {option: getattr(settings, setting) for option, setting in declared.items()}
+    stored = {option: getattr(settings, setting) for option, setting in SETTINGS.items()}
     chosen = VerifyOptions(**{**stored, **given}).settings(problems)
-    names = [setting for option, setting in declared.items() if option in given]
+    names = [setting for option, setting in SETTINGS.items() if option in given]
     return settings.model_copy(update={name: getattr(chosen, name) for name in names})
-
-
-def settings_of(options: type) -> dict[str, str]:
-    """Option to setting, of a class of options."""
-    hints = get_type_hints(options, include_extras=True)
-    return {field.name: setting_of(field.name, hints[field.name]) for field in fields(options)}
-
-
-def setting_of(option: str, hint: Any) -> str:
-    """The setting that an option of this type sets: the one that `Sets` names, else its own name."""
-    return next((extra.setting for extra in hint.__metadata__ if isinstance(extra, Sets)), option)
 
 
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -198,7 +198,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "the packaged problems": (("run",), "the packaged problems have other numbers; give --suite"),
     "times": (("run", "--suite", "SUITE", "--baseline-times", "one.py"), "one.py is not JSON"),
     "empty": (("empty", "--suite", "SUITE"), "empty holds no programs"),
-    "empty label": (("empty", "--model", ""), "--model: it is empty"),
+    "empty label": (("empty", "--model", ""), "'--model': it is empty"),
 }
 
 

@@ -2,96 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import get_type_hints
 
 import pytest
-from pydantic import Field, TypeAdapter, ValidationError
 
-from kernelproof import bounds
-from kernelproof.bounds import Bounds
-from kernelproof.cli.commands import option_name
 from kernelproof.errors import UsageError
 from kernelproof.runs.config import BatchConfig, checked, read_config
-from kernelproof.types.explain import explain
 from tests.cli.program import Program
-from tests.cli.test_manners import COMMANDS, parsed
-
-SENSELESS = ("-1", "-0.5", "nan", "inf", "-inf", "1e400", "abc", "", "9" * 40, "9" * 5000, "1_000", "0x10")
-NUMBERS = ("<number>", "<days>")
-OPTIONS = [
-    pytest.param(words, option_name(option), id=" ".join((*words, option_name(option))))
-    for words, command in COMMANDS.items()
-    for option in command.params
-    if option.metavar in NUMBERS
-]
-
-
-def test_every_number_is_declared_with_its_bounds() -> None:
-    """An option whose type is a number is made by `number`, which is what gives it this metavar."""
-    by_hand = {"max_time", "max_device_time"}  # 8h
-    for words, command in COMMANDS.items():
-        for option in command.params:
-            kind = str(option.type_descriptor.annotation)
-            if ("int" in kind or "float" in kind) and option.name not in by_hand:
-                assert option.metavar in NUMBERS, (words, option.name)
-    assert len(OPTIONS) > 20
-
-
-@pytest.mark.parametrize(("words", "name"), OPTIONS)
-def test_an_option_refuses_a_number_that_makes_no_sense(words: tuple[str, ...], name: str) -> None:
-    for value in SENSELESS:
-        said = parsed(words, [f"{name}={value}"])
-        assert said.startswith(f"{name} must be "), (value, said)
-        assert len(said) < 200
-
-
-@pytest.mark.parametrize("name", ["--samples", "--concurrency", "--max-tokens", "--max-attempts", "--turns"])
-def test_nothing_is_no_count(name: str) -> None:
-    assert parsed(("generate",), [name, "0"]) == f"{name} must be 1 or more, not 0"
-
-
-@pytest.mark.parametrize("name", ["--timeout", "--max-cost", "--seconds"])
-def test_nothing_is_no_time_and_no_money(name: str) -> None:
-    assert parsed(("generate",), [name, "0"]) == f"{name} must be more than 0, not 0"
-
-
-@pytest.mark.parametrize("value", ["-1", "0", "nan", "inf", "1e9", "8w", "400d", "9" * 400, ""])
-def test_no_sensible_time_to_stop(value: str) -> None:
-    assert parsed(("generate",), [f"--max-time={value}"]).startswith("--max-time: ")
+from tests.cli.test_manners import parsed
 
 
 @pytest.mark.parametrize("value", ["-1,1", "1", "1,2,3,4", "nan,1", "1,inf", "1e400,1", "a,b", ",", ""])
 def test_no_sensible_price(value: str) -> None:
-    assert parsed(("generate",), [f"--price={value}"]).startswith("--price: ")
+    assert parsed(("generate",), [f"--price={value}"]).startswith("Invalid value for '--price': ")
 
 
-FIELDS = {
-    "samples": bounds.SAMPLES,
-    "turns": bounds.TURNS,
-    "good_enough": bounds.ROOFLINE_SHARE,
-    "concurrency": bounds.CONCURRENCY,
-    "timeout": bounds.TIMEOUT_S,
-    "retries": bounds.RETRIES,
-    "temperature": bounds.TEMPERATURE,
-    "max_tokens": bounds.ANSWER_TOKENS,
-    "context_length": bounds.CONTEXT_TOKENS,
-    "max_cost": bounds.DOLLARS,
-    "max_tokens_total": bounds.ALL_TOKENS,
-    "max_time": bounds.TIME_S,
-    "max_device_time": bounds.TIME_S,
-    "max_attempts": bounds.ATTEMPTS,
-    "stop_after_errors": bounds.EQUAL_ERRORS,
+HINTS = get_type_hints(BatchConfig, include_extras=True)
+NUMBERS = {
+    name: option.bounds
+    for name, hint in HINTS.items()
+    for option in getattr(hint, "__metadata__", ())
+    if option.bounds
 }
 
 
-def test_every_number_of_a_configuration_is_here() -> None:
-    kinds = {name: str(field.annotation) for name, field in BatchConfig.model_fields.items()}
-    assert {name for name, kind in kinds.items() if "int" in kind or "float" in kind} == set(FIELDS)
+def test_every_number_of_a_configuration_has_bounds() -> None:
+    kinds = {name: str(field.type) for name, field in BatchConfig.__dataclass_fields__.items()}
+    assert {name for name, kind in kinds.items() if re.search(r"\b(int|float)\b", kind)} == set(NUMBERS)
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("name", NUMBERS)
 def test_a_configuration_refuses_a_number_that_makes_no_sense(name: str, tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     for value in ("-1", "-0.5", "nan", "inf", "-inf", "1e400", '"abc"', "9" * 40, "true", "[1]", "{}"):
@@ -100,7 +43,7 @@ def test_a_configuration_refuses_a_number_that_makes_no_sense(name: str, tmp_pat
             checked(read_config(path), path)
         said = str(refused.value)
         assert said.startswith(f"{path}:3: {name} ") and "must be " in said, (value, said)
-    for fit in (FIELDS[name].most, max(FIELDS[name].least, 1)):
+    for fit in (NUMBERS[name].most, max(NUMBERS[name].least, 1)):
         path.write_text(f'model = "openai:m"\n{name} = {fit}\n')
         assert getattr(checked(read_config(path), path), name) == fit
 
@@ -140,9 +83,8 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("--param", "own=1e400"): "own must be finite, and is not",
     ("--temperature", "1", "--param", "temperature=1"): "temperature is given twice",
     ("--model", "openai:m"): "the model openai:m is there twice; give each model once",
-    ("--concurrency", "0"): "--concurrency must be 1 or more, not 0",
-    ("--temperature", "-0.1"): "--temperature must be 0 or more, not -0.1",
-    ("--samples", "1000000000"): "--samples must be 1000000 or less, not 1000000000",
+    ("--concurrency", "0"): "'--concurrency': must be 1 or more, not 0",
+    ("--temperature", "-0.1"): "'--temperature': must be 0 or more, not -0.1",
 }
 
 
@@ -190,21 +132,3 @@ def test_a_number_of_nothing_stored(stored: Program, command: str, text: str) ->
     more = ("--reason", "x") if command == "retract" else ()
     done = stored.run(command, *more, "--", text, code=2)
     assert done.stderr.startswith("kernelproof: ") and done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("bound", [Bounds(1, 20), Bounds(0, 2.5, whole=False, above=True)])
-def test_the_words_are_those_of_records(bound: Bounds) -> None:
-    """What an option says of a number, a configuration says too."""
-    record: Any = TypeAdapter(Annotated[int if bound.whole else float, Field(**bound.field)])
-    for value in (-1, 0, 0.5, 2, 21):
-        try:
-            record.validate_python(value)
-            by_record = ""
-        except ValidationError as error:
-            by_record = explain(error, {"": "it"})
-        try:
-            bound.number(str(value))
-            by_option = ""
-        except ValueError as error:
-            by_option = f"it {error}"
-        assert by_option == by_record

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from kernelproof.choices import Rigor
-from kernelproof.cli.options import Sets, VerifyOptions, choice, settings_of, takes_options
+from kernelproof.cli.options import SETTINGS, VerifyOptions, choice, takes_options
 from kernelproof.types import VerifySettings
 
 BY_THE_MACHINE = {"backend", "size"}
@@ -19,9 +19,7 @@ BY_THE_MACHINE = {"backend", "size"}
 
 def test_every_option_of_a_verification_has_the_default_of_its_setting() -> None:
     records = VerifySettings.model_fields
-    defaults = {
-        setting: getattr(VerifyOptions(), option) for option, setting in settings_of(VerifyOptions).items()
-    }
+    defaults = {setting: getattr(VerifyOptions(), option) for option, setting in SETTINGS.items()}
     assert set(defaults) <= set(records)
     for setting in set(defaults) - BY_THE_MACHINE:
         assert (defaults[setting] or None) == (records[setting].default or None), setting
@@ -47,7 +45,7 @@ def test_each_option_sets_its_setting_and_no_other(
 ) -> None:
     plain = VerifyOptions(backend="cpp").settings([])
     (name,) = given
-    assert settings_of(VerifyOptions)[name] == setting
+    assert SETTINGS[name] == setting
     assert VerifyOptions(backend="cpp", **given).settings([]) == plain.model_copy(update={setting: value})
 
 
@@ -56,7 +54,7 @@ class Paint:
     """Two options of a command."""
 
     colour: Annotated[str, choice(("red", "green"), "What it is painted with.")]
-    coats: Annotated[int, Sets("layers"), typer.Option(min=1, help="How many times.")] = 1
+    coats: Annotated[int, typer.Option(min=1, help="How many times.")] = 1
 
 
 @takes_options

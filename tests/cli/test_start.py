@@ -42,7 +42,7 @@ def test_help_lists_the_commands(program: Program) -> None:
 
 
 def test_a_misspelt_command(program: Program) -> None:
-    assert "did you mean 'verify'?" in program.run("verfy", code=2).stderr
+    assert "Did you mean 'verify'?" in program.run("verfy", code=2).stderr
 
 
 def test_a_full_disk_is_told(program: Program) -> None:

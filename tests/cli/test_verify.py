@@ -133,14 +133,14 @@ MISTAKES = {
     "unknown size": (("right.py", "--problem", "relu", "--size", "tiny"), "level1/1 has full; choose with"),
     "no seconds": (
         ("right.py", "--problem", "relu", "--seconds", "0"),
-        "--seconds must be more than 0, not 0",
+        "'--seconds': must be more than 0, not 0",
     ),
-    "no trials": (("right.py", "--problem", "relu", "--trials", "0"), "--trials must be 1 or more, not 0"),
+    "no trials": (("right.py", "--problem", "relu", "--trials", "0"), "'--trials': must be 1 or more, not 0"),
     "no workspace": (("right.py", "--problem", "relu", "--workspace", "gone"), "make it first: mkdir -p"),
     "no suite": (("right.py", "--problem", "relu", "--suite", "gone"), "gone does not exist"),
     "option": (
         ("right.py", "--problem", "relu", "--sise", "full"),
-        "there is no option --sise; did you mean --size?",
+        "No such option: --sise (Possible options: --size",
     ),
     "choice": (
         ("right.py", "--problem", "relu", "--backend", "cdua"),
@@ -148,7 +148,7 @@ MISTAKES = {
     ),
     "rigor": (
         ("right.py", "--problem", "relu", "--rigor", "fast"),
-        "--rigor: 'fast' is not one of 'quick', 'standard', 'publish'",
+        "'--rigor': 'fast' is not one of 'quick', 'standard', 'publish'",
     ),
     "numerics": (("right.py", "--problem", "relu", "--numerics", "fp16"), "'fp16' is not one of 'fp32'"),
     "purity": (("right.py", "--problem", "relu", "--purity", "own"), "'own' is not one of 'any'"),

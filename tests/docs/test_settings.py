@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from kernelproof.cli.options import VerifyOptions, settings_of
+from kernelproof.cli.options import SETTINGS
 from kernelproof.runs.config import SENT_AS, BatchConfig
 from kernelproof.types import RunSettings, VerifySettings
 
@@ -72,7 +72,7 @@ def options(heading: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("heading", "declared"),
     [
-        ("Settings of a verification", settings_of(VerifyOptions)),
+        ("Settings of a verification", SETTINGS),
         ("Settings of a run", OF_A_RUN),
     ],
     ids=["verification", "run"],
