@@ -75,7 +75,7 @@ def prebuild(
     quick = stub_builds(build, builder.toolchain, source, settings, problem, jobs) if shows else None
     if quick is not None and (quick.builds or runs_here):
         if not quick.trouble:
-            index.set(entry, _keys(quick.contents))
+            _note(index, entry, quick.contents)
         return Prebuilt(quick.builds, quick.sandbox, quick.trouble, quick.raised, quick.contents)
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
@@ -91,7 +91,7 @@ def prebuild(
     builds = tuple(contestant.builds)
     contents = dict(zip(contestant.contents, builds, strict=True))
     if not trouble and all(b.state is BuildState.OK for b in builds):
-        index.set(entry, _keys(contents))
+        _note(index, entry, contents)
     return Prebuilt(builds, report, trouble, raised, contents)
 
 
@@ -137,8 +137,10 @@ def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem
         contestant.ask(message, seconds=min(REHEARSAL_SECONDS, settings.load_seconds))
 
 
-def _keys(contents: Mapping[str, Build]) -> dict[str, str]:
-    return {content: build.key for content, build in contents.items()}
+def _note(index: BuildIndex, entry: str, contents: Mapping[str, Build]) -> None:
+    """Says in the index that these are the builds. Without an entry the source runs again."""
+    with suppress(OSError):  # the disk is full, say
+        index.set(entry, {content: build.key for content, build in contents.items()})
 
 
 def _index_name(builder: Builder, source: str, problem: Problem, size: str) -> str:

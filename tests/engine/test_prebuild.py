@@ -86,6 +86,14 @@ def test_it_runs_with_torch_only_where_the_stub_does_not_do(
     assert names(found) == [runner]
 
 
+def test_an_index_that_cannot_be_written_costs_another_run(new_cache: Path, problem: Problem) -> None:
+    builder, settings = Builder(new_cache), VerifySettings(backend="cpp")
+    (new_cache / "prebuilt").write_text("")
+    for cached in (False, True):
+        found = prebuild(builder, new_cache, BY_WHOM, settings, Group(), problem)
+        assert found.sandbox is not None and [build.cached for build in found.builds] == [cached]
+
+
 def test_a_source_that_names_no_builds_is_not_run(new_cache: Path, problem: Problem) -> None:
     settings = VerifySettings(backend="cpp")
     found = prebuild(Builder(new_cache), new_cache, f"import torch\n{MODEL}", settings, Group(), problem)
