@@ -79,7 +79,6 @@ class StoredEvaluation(FrozenRecord):
     late_verdicts: int
     artefact: str | None
     built: float | None
-    rebuilds: int
     late_builds: int
     losses: int
 
@@ -100,7 +99,7 @@ class Taken:
     settings: VerifySettings
     label: str | None
     artefact: str | None = None
-    """SHA-256 of what a builder published for it."""
+    """Key of what a builder published for it."""
     alone: bool = False
     """Whether its daemon takes no other one meanwhile."""
 

@@ -228,7 +228,6 @@ def _add(session: Session, caller: str, item: Submitted, now: float, most_losses
         reused=False,
         infrastructure=False,
         late_verdicts=0,
-        rebuilds=0,
         late_builds=0,
         bad_gpus=0,
         losses=0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernelproof.db.artefacts import Artefacts
 from kernelproof.db.callers import Callers
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import Evaluations
@@ -17,7 +16,6 @@ class ServiceData:
     def __init__(self, database: Database) -> None:
         self.evaluations = Evaluations(database)
         self.takings = Takings(database)
-        self.artefacts = Artefacts(database)
         self.callers = Callers(database)
         self.workers = Workers(database)
         self.gpus = Gpus(database)

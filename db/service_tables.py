@@ -89,31 +89,14 @@ class Evaluation(Base):
     )
     bad_gpus: Mapped[int] = count("Number of GPUs that were set aside while their judge had this evaluation.")
     artefact: Mapped[str | None] = mapped_column(
-        SHA256, comment="SHA-256 of the record that a builder published; NULL where nothing had to be built."
+        SHA256, comment="Key of the artefact that a builder published; NULL where it published none."
     )
     built: Mapped[float | None] = number("Unix time when a builder had built it.")
-    rebuilds: Mapped[int] = count("How often its artefact was lost or spoiled, so that it was built again.")
     late_builds: Mapped[int] = count("Number of builds that came after the lease was lost, and were refused.")
     losses: Mapped[int] = count(
         "Number of its leases that were lost: the worker or builder was killed, or silent for too long."
     )
     most_losses: Mapped[int] = count("The evaluation ends without a result after this many losses.")
-
-
-class Artefact(Base):
-    """Published builds, by the hash of their inputs: equal work is not built again."""
-
-    __tablename__ = "artefacts"
-    __table_args__ = (Index("ix_artefacts_sha256", "sha256"),)
-
-    key: Mapped[str] = mapped_column(
-        SHA256, primary_key=True, comment="SHA-256 of source, problem, settings and toolchain."
-    )
-    sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the record in the artefact store.")
-    timed_out: Mapped[bool] = truth(
-        "True where the build stopped at its time limit. It is not tried again for an hour."
-    )
-    created: Mapped[float] = number("Unix time of the build's end, by the database's clock.")
 
 
 class Worker(Base):

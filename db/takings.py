@@ -26,7 +26,6 @@ from sqlalchemy import cast as sql_cast
 from sqlalchemy.orm import Session
 
 from kernelproof.db import queued
-from kernelproof.db.artefacts import forget
 from kernelproof.db.clock import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluation_records import (
@@ -48,8 +47,6 @@ from kernelproof.db.service_tables import Evaluation
 
 MOST_BAD_GPUS = 3
 """An evaluation during which so many GPUs were set aside is not judged again."""
-MAX_REBUILDS = 5
-"""An evaluation whose artefact was lost so often ends without a result."""
 
 
 class Takings:
@@ -136,8 +133,8 @@ class Takings:
         return done
 
     def built(self, number: str, token: int, artefact: str | None) -> bool:
-        """A builder is done with an evaluation: it waits for a judge now. `artefact`: None where nothing had
-        to be built.
+        """A builder is done with an evaluation: it waits for a judge now. `artefact`: its key; None where
+        nothing was published.
 
         False, and counted, as `finish` has it.
         """
@@ -152,30 +149,6 @@ class Takings:
 
         done = self._database.change(built)
         self._database.notify(WORK)
-        return done
-
-    def build_again(self, number: str, token: int, why: str) -> bool:
-        """The artefact was lost or spoiled: the evaluation is built again, and nobody gets that artefact.
-
-        After MAX_REBUILDS times it ends without a result. False, and counted, as `finish` has it.
-        """
-
-        def back(session: Session) -> bool:
-            row = _held(session, number, token)
-            if row is None:
-                return False
-            if row.artefact is not None:
-                forget(session, row.artefact)
-            row.state, row.artefact, row.built, row.started = "queued", None, None, None
-            row.leased, row.owner, row.rebuilds = None, None, row.rebuilds + 1
-            if row.rebuilds > MAX_REBUILDS:
-                row.state, row.finished, row.infrastructure = "failed", clock(session), True
-                row.error = f"its artefact was lost {row.rebuilds} times; the last time: {why}"
-            return True
-
-        done = self._database.change(back)
-        self._database.notify(WORK)
-        self._database.notify(ENDED)
         return done
 
     def hand_back(self, number: str, token: int) -> None:

@@ -45,7 +45,6 @@ COMMANDS = {
     "workers": "serve_api:workers",
     "gpus": "gpus:gpus",
     "callers": "callers:callers_app",
-    "artefacts": "artefacts:artefacts_app",
     "cache": "cache:cache_app",
     "db": "db:db_app",
 }

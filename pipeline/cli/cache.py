@@ -8,7 +8,7 @@ import typer
 
 from kernelproof.bounds import DAY_S, DAYS
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.options import JsonOption, number
+from kernelproof.cli.options import JsonOption, nonempty_text, number
 
 if TYPE_CHECKING:
     from kernelproof.types import Removal
@@ -43,16 +43,31 @@ def prune(
         float | None,
         number(DAYS, "Remove builds not used for so many days.", "--older-than", metavar="<days>"),
     ] = None,
+    artefacts: Annotated[
+        str | None,
+        typer.Option(
+            parser=nonempty_text,
+            metavar="URL",
+            help="Remove the oldest of what builders published here, in place of this machine's builds.",
+        ),
+    ] = None,
 ) -> None:
     """Remove least recently used builds; without options, those beyond the cache's bound.
 
     Exit code 3 when builds cannot be removed.
     """
     from kernelproof.compile import prune as prune_cache
+    from kernelproof.errors import UsageError
+    from kernelproof.service.artefact_store import open_artefacts
     from kernelproof.workspace import cache_directory, parse_bytes
 
     target = parse_bytes(to, "--to") if to is not None else None
     unused_s = older_than * DAY_S if older_than is not None else None
+    if artefacts is not None:
+        if target is None and unused_s is None:
+            raise UsageError("what is to be removed? give --older-than <days>, --to <size>, or both")
+        _report(open_artefacts(artefacts, create=False).prune(unused_s=unused_s, target=target))
+        return
     _report(prune_cache(cache_directory(), target=target, unused_s=unused_s))
 
 

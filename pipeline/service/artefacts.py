@@ -1,15 +1,14 @@
 """Artefacts: the build stage of a candidate, carried from the machine that built it to the one that judges.
 
-An artefact is a JSON record and the shared libraries that it names, each under its SHA-256. The record is
-read by pydantic alone, and a library is loaded by the candidate's own sandboxed process, as always.
+An artefact is one entry of an artefact store: a line of JSON, and the shared libraries that it names. The
+JSON is read by pydantic alone, and a library is loaded by the candidate's own sandboxed process, as always.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import time
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -17,157 +16,160 @@ from kernelproof.backends import backend
 from kernelproof.compile import Toolchain
 from kernelproof.engine.build_stage import BuildStage
 from kernelproof.engine.prebuild import Prebuilt
+from kernelproof.errors import KernelproofError
 from kernelproof.hashing import sha256_json, sha256_text
-from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore
+from kernelproof.service.artefact_store import ENTRY_BYTES, ArtefactStore
 from kernelproof.types import Build, BuildState, FrozenRecord, Problem, SandboxReport, VerifySettings
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when the meaning of a record changes: older ones are then built again."""
-RECORD_BYTES = 16 << 20
-LIBRARIES_BYTES = 1 << 30
-"""Most bytes of the record, and of all libraries of an artefact together."""
+TIMED_OUT_S = 3600.0
+"""Seconds for which a build that stopped at its limit is not tried again: a machine may have been busy."""
 
 
-class TooLarge(Exception):
-    """The artefact is too large to be published."""
-
-
-class Target(FrozenRecord):
-    """The torch, Python and GPU that a build is for: others cannot load its libraries."""
-
-    torch: tuple[str | None, ...]
-    suffix: str
-    architecture: str
-    """Of a GPU; it says nothing of builds for a CPU."""
-    cpu: str
-    """Of a CPU; it matters to builds for the very machine."""
-
-    @classmethod
-    def of(cls, toolchain: Toolchain) -> Target:
-        """This machine's."""
-        torch = (toolchain.torch, toolchain.torch_git, toolchain.torch_cuda)
-        suffix, architecture = toolchain.extension_suffix, toolchain.architecture
-        return cls(torch=torch, suffix=suffix, architecture=architecture, cpu=toolchain.cpu)
+class NoArtefact(KernelproofError):
+    """There is no artefact that this machine can use. The message says why."""
 
 
 class Artefact(FrozenRecord):
     """The record: a `Prebuilt` without paths."""
 
     format: int = FORMAT
-    target: Target
-    made: tuple[Build, ...]
-    """Every build, once."""
-    builds: tuple[int, ...]
-    """Those that count as the candidate's, by their place in `made`."""
-    contents: dict[str, int]
-    """Hash of a build's request to the place of the build."""
+    key: str
+    published: float
+    """Unix time."""
+    torch: tuple[str | None, ...]
+    """The versions of torch, its CUDA and Python's binary interface that a library is for."""
+    architecture: str
+    """Of the GPU; it says nothing of builds for a CPU."""
+    cpu: str
+    """It matters to builds for the very machine."""
+    builds: tuple[Build, ...]
+    contents: dict[str, Build]
+    """By the hash of a build's request."""
+    libraries: tuple[int, ...]
+    """The bytes of each library, in their order after the record."""
     sandbox: SandboxReport | None
     trouble: str
     raised: str
 
-    def fits(self, here: Target, name: str) -> bool:
+    @property
+    def every_build(self) -> tuple[Build, ...]:
+        """Those that count as the candidate's, and those that it may ask for."""
+        return (*self.builds, *self.contents.values())
+
+    def fits(self, here: Toolchain, name: str) -> bool:
         """Whether a machine can judge a candidate of this backend by it."""
-        same = (self.target.torch, self.target.suffix) == (here.torch, here.suffix)
+        same = self.torch == _torch(here)
         if backend(name).on_gpu:
-            same = same and self.target.architecture == here.architecture
-        native = any("native" in command for build in self.made for command in build.commands)
-        return same and (not native or self.target.cpu == here.cpu)
+            same = same and self.architecture == here.architecture
+        native = any("native" in command for build in self.every_build for command in build.commands)
+        return same and (not native or self.cpu == here.cpu)
 
 
 def build_key(source: str, problem: Problem, settings: VerifySettings, toolchain: Toolchain) -> str:
     """A hash of all that decides the build stage: equal work has equal keys."""
     limits = ("backend", "size", "build_seconds", "load_seconds", "memory_bytes", "unsafe")
     given = settings.model_dump(mode="json", include=set(limits))
-    target = Target.of(toolchain).model_dump(mode="json")
-    return sha256_json([FORMAT, sha256_text(source), problem.sha256, given, target, toolchain.identity])
+    machine = [toolchain.identity, toolchain.architecture, toolchain.cpu]
+    return sha256_json([FORMAT, sha256_text(source), problem.sha256, given, machine])
 
 
-def publish(prebuilt: Prebuilt, toolchain: Toolchain, store: ArtefactStore) -> str:
-    """Puts libraries and record into the store, the record last; the record's SHA-256.
+def is_published(key: str, store: ArtefactStore) -> bool:
+    """Whether equal work has not to be built again. Raises StoreAway."""
+    try:
+        record, _ = _read(key, store)
+    except NoArtefact:
+        return False
+    timed_out = any(build.state is BuildState.TIMEOUT for build in record.every_build)
+    return not timed_out or time.time() < record.published + TIMED_OUT_S
 
-    Raises TooLarge, StoreAway, and ArtefactLost where a library is no longer in the cache.
+
+def publish(prebuilt: Prebuilt, key: str, toolchain: Toolchain, store: ArtefactStore) -> bool:
+    """Puts the result of a build stage into the store, unless it is too large or shows a failure of ours.
+
+    Raises StoreAway, and NoArtefact where a library is no longer in the cache of builds.
     """
-    made: dict[tuple[str, str], Build] = {}
+    libraries: dict[str, bytes] = {}
     for build in (*prebuilt.builds, *prebuilt.contents.values()):
-        made.setdefault((build.key, build.name), build)
-    places = {key: place for place, key in enumerate(made)}
-    left = LIBRARIES_BYTES
-    for build in made.values():
-        left -= _put_library(build, store, left)
+        if build.state in (BuildState.INFRASTRUCTURE, BuildState.UNAVAILABLE):
+            return False
+        if build.state is BuildState.OK:
+            libraries[str(build.library_sha256)] = _library(build)
     record = Artefact(
-        target=Target.of(toolchain),
-        made=tuple(build.model_copy(update={"library": None}) for build in made.values()),
-        builds=tuple(places[build.key, build.name] for build in prebuilt.builds),
-        contents={content: places[b.key, b.name] for content, b in prebuilt.contents.items()},
+        key=key,
+        published=time.time(),
+        torch=_torch(toolchain),
+        architecture=toolchain.architecture,
+        cpu=toolchain.cpu,
+        builds=tuple(map(_without_path, prebuilt.builds)),
+        contents={content: _without_path(build) for content, build in prebuilt.contents.items()},
+        libraries=tuple(map(len, libraries.values())),
         sandbox=prebuilt.sandbox,
         trouble=_readable(prebuilt.trouble),
         raised=_readable(prebuilt.raised),
     )
-    data = json.dumps(record.model_dump(mode="json"), separators=(",", ":")).encode()
-    if len(data) > RECORD_BYTES:
-        raise TooLarge
-    return store.put(data)
+    entry = b"\n".join((record.model_dump_json().encode(), b"".join(libraries.values())))
+    if len(entry) > ENTRY_BYTES:
+        return False
+    store.put(key, entry)
+    return True
 
 
-def fetch(sha256: str, name: str, stage: BuildStage, store: ArtefactStore) -> Prebuilt | None:
-    """The build stage that was published, its libraries in this machine's cache.
+def fetch(key: str, name: str, stage: BuildStage, store: ArtefactStore) -> Prebuilt:
+    """The build stage that was published, its libraries in this machine's cache. `name`: the backend.
 
-    None where it is for another kind of machine than this one: `name` is the candidate's backend. Raises
-    ArtefactLost, StoreAway, MachineError.
+    Raises NoArtefact where there is none for such a machine; StoreAway; MachineError.
     """
-    try:
-        record = Artefact.model_validate_json(store.get(sha256, RECORD_BYTES))
-        if record.format != FORMAT:
-            raise ArtefactLost(f"artefact {sha256} has format {record.format}, not {FORMAT}")
-        if not record.fits(Target.of(stage.toolchain), name):
-            return None
-        made = [_adopted(build, stage, store) for build in record.made]
-        builds = tuple(made[place] for place in record.builds)
-        contents = {content: made[place] for content, place in record.contents.items()}
-    except (ValidationError, IndexError):
-        raise ArtefactLost(f"artefact {sha256} is no record of a build") from None
+    record, libraries = _read(key, store)
+    if not record.fits(stage.toolchain, name):
+        raise NoArtefact("it was built for another torch, GPU or CPU than this machine's")
+
+    def adopted(build: Build) -> Build:
+        if build.state is not BuildState.OK:
+            return build
+        library = stage.adopt(build, libraries[str(build.library_sha256)]).library
+        return build.model_copy(update={"library": library})
+
+    contents = {content: adopted(build) for content, build in record.contents.items()}
+    builds = tuple(map(adopted, record.builds))
     return Prebuilt(builds, record.sandbox, record.trouble, record.raised, contents)
 
 
-def libraries(record: bytes) -> frozenset[str]:
-    """SHA-256 of the libraries that a record names; none where it is no record."""
+def _read(key: str, store: ArtefactStore) -> tuple[Artefact, dict[str, bytes]]:
+    """An artefact and its libraries. Raises NoArtefact, StoreAway."""
+    line, _, rest = (store.get(key) or b"").partition(b"\n")
     try:
-        made = Artefact.model_validate_json(record).made
+        record = Artefact.model_validate_json(line)
     except ValidationError:
-        return frozenset()
-    return frozenset(build.library_sha256 for build in made if build.library_sha256 is not None)
+        raise NoArtefact(f"the artefact {key} is not in the store, or damaged") from None
+    libraries, start = dict[str, bytes](), 0
+    for size in record.libraries:
+        library = rest[start : start + size]
+        libraries[hashlib.sha256(library).hexdigest()] = library
+        start += size
+    wanted = {build.library_sha256 for build in record.every_build if build.state is BuildState.OK}
+    if (record.format, record.key) != (FORMAT, key) or wanted != libraries.keys():
+        raise NoArtefact(f"the artefact {key} is not one of this version")
+    return record, libraries
 
 
-def _put_library(build: Build, store: ArtefactStore, most: int) -> int:
-    """The size of a build's library, which is in the store now."""
-    if build.state is not BuildState.OK:
-        return 0
+def _library(build: Build) -> bytes:
     try:
         data = Path(str(build.library)).read_bytes()
     except OSError:
-        raise ArtefactLost("a library was removed from the build cache") from None
-    if len(data) > most:
-        raise TooLarge
+        raise NoArtefact("a library was removed from the build cache") from None
     if hashlib.sha256(data).hexdigest() != build.library_sha256:
-        raise ArtefactLost("a library in the build cache is damaged")
-    store.put(data)
-    return len(data)
+        raise NoArtefact("a library in the build cache is damaged")
+    return data
 
 
-def _adopted(build: Build, stage: BuildStage, store: ArtefactStore) -> Build:
-    if build.state is not BuildState.OK:
-        return build
-    here = stage.builder.kept(build.key)
-    if here is not None and here.library_sha256 == build.library_sha256:
-        return _as_built(build, here.library)
-    data = store.get(str(build.library_sha256), LIBRARIES_BYTES)
-    return _as_built(build, stage.adopt(build, data).library)
+def _torch(toolchain: Toolchain) -> tuple[str | None, ...]:
+    return (toolchain.torch, toolchain.torch_git, toolchain.torch_cuda, toolchain.extension_suffix)
 
 
-def _as_built(build: Build, library: str | None) -> Build:
-    """The builder's record, with this machine's path."""
-    changes: dict[str, Any] = {"library": library}
-    return build.model_copy(update=changes)
+def _without_path(build: Build) -> Build:
+    return build.model_copy(update={"library": None})
 
 
 def _readable(text: str) -> str:

@@ -23,8 +23,8 @@ from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError
 from kernelproof.jobs.judge import RETRIES
 from kernelproof.runs.candidates import given_text
-from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore
-from kernelproof.service.artefacts import TooLarge, build_key, publish
+from kernelproof.service.artefact_store import ArtefactStore
+from kernelproof.service.artefacts import NoArtefact, build_key, is_published, publish
 from kernelproof.types import BuildState
 
 PAUSE_S, PAUSES_S = 2.0, 60.0
@@ -73,7 +73,7 @@ class Building:
         """Builds one and publishes it, unless `stop` is asked, the daemon stops or its machine fails."""
         try:
             artefact = self._artefact(taken, stop)
-        except (MachineError, ArtefactLost) as error:
+        except (MachineError, NoArtefact) as error:
             if not self.stop.is_set():
                 _LOG.warning("kernelproof: %s goes back into the queue: %s", taken.id, error)
                 self._trouble = str(error)
@@ -92,36 +92,26 @@ class Building:
         return self.store.service.takings.built(taken.id, taken.token, artefact)
 
     def _artefact(self, taken: Taken, stop: Stop) -> str | None:
-        """The hash of the judge's artefact; None where none is fetched. Raises as `made_for_others` does."""
+        """The key of the judge's artefact; None where there is none. Raises as `made_for_others` does."""
         candidate = given_text(taken.id, taken.text, taken.problem).extraction.candidate
         if candidate is None:
             return None
-        known, toolchain = self.store.service.artefacts, self.engine.builds.toolchain
+        toolchain = self.engine.builds.toolchain
         key = build_key(candidate.source, taken.problem, taken.settings, toolchain)
-        before = known.known(key)
-        if before is not None:
-            return before
+        if is_published(key, self.artefacts):
+            return key
         prebuilt = self._prebuilt(candidate.source, taken, stop)
-        if prebuilt is None:
+        if prebuilt is None or not publish(prebuilt, key, toolchain, self.artefacts):
             return None
-        try:
-            sha256 = publish(prebuilt, toolchain, self.artefacts)
-        except TooLarge:
-            return None
-        states = _states(prebuilt)
-        if states <= {BuildState.OK, BuildState.ERROR, BuildState.TIMEOUT}:
-            known.remember(key, sha256, timed_out=BuildState.TIMEOUT in states)
-        return sha256
+        return key
 
     def _prebuilt(self, source: str, taken: Taken, stop: Stop) -> Prebuilt | None:
         """The build stage, again where our side failed."""
-        found = self.engine.builds.made_for_others(source, taken.problem, taken.settings, stop)
-        for _ in range(RETRIES):
-            if found is None or BuildState.INFRASTRUCTURE not in _states(found) or self.stop.is_set():
+        for _ in range(RETRIES + 1):
+            result = self.engine.builds.made_for_others(source, taken.problem, taken.settings, stop)
+            if result is None or self.stop.is_set():
                 break
-            found = self.engine.builds.made_for_others(source, taken.problem, taken.settings, stop)
-        return found
-
-
-def _states(prebuilt: Prebuilt) -> set[BuildState]:
-    return {build.state for build in (*prebuilt.builds, *prebuilt.contents.values())}
+            builds = (*result.builds, *result.contents.values())
+            if not any(build.state is BuildState.INFRASTRUCTURE for build in builds):
+                break
+        return result

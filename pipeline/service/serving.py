@@ -20,8 +20,7 @@ from kernelproof.jobs.judge import places as usual_places
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
-from kernelproof.service.artefact_places import open_artefacts
-from kernelproof.service.artefact_store import ArtefactStore
+from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
 from kernelproof.service.builder import Building, buildable
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.held_gpu import HeldGpu

@@ -24,13 +24,13 @@ from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.job import files_run
 from kernelproof.runs.candidates import given_text
-from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore, StoreAway
-from kernelproof.service.artefacts import fetch
+from kernelproof.service.artefact_store import ArtefactStore, StoreAway
+from kernelproof.service.artefacts import NoArtefact, fetch
 from kernelproof.service.held_gpu import HeldGpu
 from kernelproof.types import Status
 
-STORE_PATIENCE_S = 120.0
-"""Seconds for which a judge waits for an artefact store that is away."""
+STORE_PATIENCE_S = 60.0
+"""Seconds for which a judge waits for an artefact store that is away, before it builds by itself."""
 AGAIN_S = 2.0
 """Between two attempts to reach it."""
 _LOG = logging.getLogger("kernelproof.service")
@@ -90,9 +90,6 @@ class Judging:
         takings, began = self.store.service.takings, time.monotonic()
         try:
             prebuilt = self._prebuilt(taken)
-        except ArtefactLost as error:
-            _LOG.warning("kernelproof: evaluation %s is built again: %s", taken.id, error)
-            return takings.build_again(taken.id, taken.token, str(error))
         except MachineError as error:
             result: Finished | NoResult | None = self._trouble(error)
         else:
@@ -124,25 +121,22 @@ class Judging:
         )
 
     def _prebuilt(self, taken: Taken) -> Prebuilt | None:
-        """The published build. Raises ArtefactLost, MachineError."""
+        """The published build; None where there is none of use, so that it is built here. Raises
+        MachineError."""
         if taken.artefact is None or self.artefacts is None:
             return None
         ends = time.monotonic() + STORE_PATIENCE_S
         while True:
             try:
-                backend = taken.settings.backend
-                found = fetch(taken.artefact, backend, self.engine.builds, self.artefacts)
-                break
-            except StoreAway:
-                if time.monotonic() > ends or self._over.wait(AGAIN_S):
-                    raise
-        if found is None:
-            _LOG.warning(
-                "kernelproof: evaluation %s was built for another torch, GPU or CPU than this machine's; it "
-                "is built here",
-                taken.id,
-            )
-        return found
+                return fetch(taken.artefact, taken.settings.backend, self.engine.builds, self.artefacts)
+            except StoreAway as error:
+                why: Exception = error
+                if time.monotonic() < ends and not self._over.wait(AGAIN_S):
+                    continue
+            except NoArtefact as error:
+                why = error
+            _LOG.warning("kernelproof: evaluation %s is built here: %s", taken.id, why)
+            return None
 
     def _result(self, taken: Taken, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
         """None where it was stopped, or the GPU was lost, before there was a verdict."""

@@ -42,8 +42,7 @@ SHORT: list[tuple[str, ...]] = [
     ("gpus", "--json"),
     ("callers", "list"),
     ("callers", "list", "--json"),
-    ("artefacts", "info", "--artefacts", "."),
-    ("artefacts", "prune", "--artefacts", ".", "--older-than", "30", "--dry-run"),
+    ("cache", "prune", "--artefacts", ".", "--older-than", "30"),
     ("doctor", "--no-noise"),
     ("doctor", "--no-noise", "--json"),
 ]

@@ -182,9 +182,7 @@ def test_a_mistake_is_one_line(program: Program, line: str) -> None:
     assert (done.stdout, done.stderr) == ("", f"kernelproof: {MISTAKES[line]}\n")
 
 
-@pytest.mark.parametrize(
-    "line", ["gpus", "callers list", "callers revoke ana", "artefacts info --artefacts folder"]
-)
+@pytest.mark.parametrize("line", ["gpus", "callers list", "callers revoke ana"])
 def test_an_operator_is_told_how_a_missing_database_is_made(program: Program, line: str) -> None:
     said = program.run(*line.split(), code=2).stderr
     assert "there is no database" in said and "kernelproof serve-api makes it" in said

@@ -34,7 +34,7 @@ from kernelproof.db.evaluation_records import (
 )
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.store import Store
-from kernelproof.db.takings import MAX_REBUILDS, Takings
+from kernelproof.db.takings import Takings
 from kernelproof.types import VerifySettings
 from tests.db import samples
 from tests.db.conftest import BOTH
@@ -95,48 +95,15 @@ def test_a_judge_gets_what_a_builder_published_and_a_late_build_is_refused_and_c
     assert no_result(queue, judged.id, judged.token)
 
 
-def test_what_a_judge_loses_stays_built_and_what_is_spoiled_is_built_again_but_not_for_ever(
-    store: Store,
-) -> None:
-    sent_to, queue, known = store.service.evaluations, store.service.takings, store.service.artefacts
-    [sent] = sent_to.submit("c", [item()], most=MOST)
-    for number in range(MAX_REBUILDS + 1):
-        [taken] = queue.take("b", 1, BUILDER)
-        known.remember("0" * 64, "a" * 64, timed_out=False)
-        assert queue.built(taken.id, taken.token, "a" * 64)
-        [taken] = queue.take("j", 1, JUDGE)
-        assert queue.give_back("j") == 1 and sent_to.counts() == {"built": 1}
-        [taken] = queue.take("j", 1, JUDGE)
-        assert known.known("0" * 64) == "a" * 64
-        assert queue.build_again(taken.id, taken.token, "gone") and known.known("0" * 64) is None
-        found = sent_to.get(sent.id)
-        assert found is not None and found.rebuilds == number + 1
-    assert (found.state, found.infrastructure) == ("failed", True) and "gone" in (found.error or "")
-
-
-def test_what_an_evaluation_needs_is_not_let_go(store: Store) -> None:
-    sent_to, queue, known = store.service.evaluations, store.service.takings, store.service.artefacts
+def test_what_a_judge_loses_stays_built(store: Store) -> None:
+    sent_to, queue = store.service.evaluations, store.service.takings
     sent_to.submit("c", [item()], most=MOST)
     [taken] = queue.take("b", 1, BUILDER)
-    for digit in "ab":
-        known.remember(digit * 64, digit * 64, timed_out=False)
     assert queue.built(taken.id, taken.token, "a" * 64)
-    found = known.uses()
-    assert found.needed == {"a" * 64} and set(found.last) == {"a" * 64, "b" * 64}
-    assert all(found.now - 600 < used <= found.now for used in found.last.values())
-    assert known.let_go(["a" * 64, "b" * 64, "c" * 64]) == {"b" * 64, "c" * 64}
-    assert [known.known(digit * 64) for digit in "ab"] == ["a" * 64, None]
-    [judged] = queue.take("j", 1, JUDGE)
-    assert no_result(queue, judged.id, judged.token)
-    assert known.uses().needed == frozenset() and known.let_go(["a" * 64]) == {"a" * 64}
-    assert set(known.uses().last) == {"a" * 64}, "the evaluation still says when it was used"
-
-
-def test_a_build_that_timed_out_is_remembered(store: Store) -> None:
-    known = store.service.artefacts
-    for sha256 in ("a" * 64, "b" * 64):
-        known.remember("0" * 64, sha256, timed_out=True)
-    assert known.known("0" * 64) == "a" * 64
+    for _ in range(3):
+        [taken] = queue.take("j", 1, JUDGE)
+        assert taken.artefact == "a" * 64
+        assert queue.give_back("j") == 1 and sent_to.counts() == {"built": 1}
 
 
 def test_what_compiles_at_its_first_call_needs_no_builder(store: Store) -> None:
@@ -292,14 +259,6 @@ class Queue(RuleBasedStateMachine):
         accepted = self.queue.built(lease.id, lease.token, "a" * 64)
         assert accepted == (state == "building" and lease.token == self.newest[lease.id])
         self.late["builds"] += not accepted
-
-    @rule(lease=leases)
-    def spoil(self, lease: Taken) -> None:
-        state = self.state(lease.id)
-        accepted = self.queue.build_again(lease.id, lease.token, "spoiled")
-        assert accepted == (state == "running" and lease.token == self.newest[lease.id])
-        self.ends[lease.id] += accepted and self.state(lease.id) == "failed"
-        self.late["verdicts"] += not accepted
 
     @rule(number=sent)
     def cancel(self, number: str) -> None:

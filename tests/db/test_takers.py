@@ -10,12 +10,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import update
 
-from kernelproof.db.artefacts import TIMED_OUT_S
 from kernelproof.db.evaluation_records import Taken
 from kernelproof.db.server import LOCK
-from kernelproof.db.service_tables import Artefact
 from kernelproof.db.store import Store
 from kernelproof.workspace import ServerDatabase
 from tests.db.test_evaluations import BUILDER, MOST, WORKER, item, no_result
@@ -104,24 +101,3 @@ def test_a_daemon_whose_clock_is_wrong_neither_steals_a_lease_nor_loses_its_own(
     assert (again.id, again.token) == (first, punctual.token + 1)
     assert no_result(queue, second, astray.token) and no_result(queue, first, again.token)
     assert not no_result(queue, first, punctual.token)
-
-
-def test_a_build_that_timed_out_is_remembered_for_as_long_as_the_database_says(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known, right = store.service.artefacts, time.time
-    known.remember("0" * 64, "a" * 64, timed_out=True)
-    known.remember("1" * 64, "b" * 64, timed_out=False)
-    monkeypatch.setattr(time, "time", lambda: right() + 2 * TIMED_OUT_S)
-    assert known.known("0" * 64) == "a" * 64, "a machine's clock counted"
-    monkeypatch.setattr(time, "time", right)
-    _make_older(store)
-    assert known.known("0" * 64) is None and known.known("1" * 64) == "b" * 64
-    for key in "01":
-        known.remember(key * 64, "c" * 64, timed_out=True)
-    assert known.known("0" * 64) == "c" * 64 and known.known("1" * 64) == "b" * 64
-
-
-def _make_older(store: Store) -> None:
-    older = update(Artefact).values(created=Artefact.created - TIMED_OUT_S - 1)
-    store._database.change(lambda session: session.execute(older))

@@ -56,7 +56,6 @@ def test_the_chart_has_the_tables_there_are() -> None:
             "callers",
             "workers",
             "gpus",
-            "artefacts",
             "current_policy",
         ),  # no foreign key
     }

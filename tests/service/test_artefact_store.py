@@ -3,123 +3,136 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelproof.bounds import DAY_S
 from kernelproof.errors import UsageError
-from kernelproof.service.artefact_places import open_artefacts
-from kernelproof.service.artefact_store import ArtefactLost, ArtefactStore, StoreAway
+from kernelproof.service.artefact_store import ArtefactStore, StoreAway, open_artefacts
+from tests.cli.program import Program
 
-DATA = b"a library" * 1000
-HASH = hashlib.sha256(DATA).hexdigest()
-MOST = 1 << 20
-
-Spoil = Callable[[bytes], None]
-"""Puts these bytes in the place of DATA."""
+KEY = "ab" * 32
+DATA = b"a record\n" + b"a library" * 1000
 
 
 class Place:
-    """A store, and the way around it to what lies in it."""
+    """A store, and the way around it to the file of KEY."""
 
-    def __init__(self, text: str, write: Spoil, exists: Callable[[], bool]) -> None:
-        self.text, self.write, self.exists = text, write, exists
+    def __init__(
+        self,
+        text: str,
+        read: Callable[[], bytes],
+        write: Callable[[bytes], object],
+        age: Callable[[float], None],
+    ) -> None:
+        self.text, self.read, self.write, self.age = text, read, write, age
         self.store: ArtefactStore = open_artefacts(text)
 
 
 @pytest.fixture(params=["directory", "file address", "memory"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param != "memory":
-        file = tmp_path / "artefacts" / HASH[:2] / HASH
+        file = tmp_path / "artefacts" / KEY[:2] / KEY
         text = str(tmp_path / "artefacts")
-        yield Place("file://" + text if "address" in request.param else text, file.write_bytes, file.exists)
+        address = "file://" + text if "address" in request.param else text
+        yield Place(address, file.read_bytes, file.write_bytes, lambda seconds: set_back(file, seconds))
         return
     fsspec: Any = pytest.importorskip("fsspec")
     system, root = fsspec.filesystem("memory"), f"/{uuid.uuid4().hex}"
-    path = f"{root}/{HASH[:2]}/{HASH}"
-    yield Place(f"memory:/{root}", lambda data: system.pipe_file(path, data), lambda: system.exists(path))
+    path = f"{root}/{KEY[:2]}/{KEY}"
+
+    def age(seconds: float) -> None:
+        stored = system.store[path]
+        stored.created = stored.modified = type(stored.created).fromtimestamp(
+            time.time() - seconds, stored.created.tzinfo
+        )
+
+    yield Place(
+        f"memory:/{root}", lambda: system.cat_file(path), lambda data: system.pipe_file(path, data), age
+    )
     if system.exists(root):
         system.rm(root, recursive=True)
 
 
+def set_back(file: Path, seconds: float) -> None:
+    """Makes a file older."""
+    os.utime(file, (time.time() - seconds,) * 2)
+
+
 def test_what_was_put_is_there_for_all_who_open_the_store(place: Place) -> None:
-    assert place.store.put(DATA) == HASH == place.store.put(DATA)
-    assert open_artefacts(place.text).get(HASH, MOST) == DATA
+    assert place.store.get(KEY) is None
+    place.store.put(KEY, DATA)
+    place.store.put(KEY, DATA)
+    assert open_artefacts(place.text).get(KEY) == DATA
+    place.store.put(KEY, b"another build")
+    assert place.store.get(KEY) == b"another build"
 
 
-def test_nothing_is_lost_by_a_name(place: Place) -> None:
-    with pytest.raises(ArtefactLost, match="is not in the store"):
-        place.store.get(HASH, MOST)
-
-
-@pytest.mark.parametrize("content", [DATA[:-1], DATA[:-1] + b"?", b"", DATA + b"more"])
-def test_what_does_not_have_its_hash_is_refused_and_removed_and_can_be_put_again(
-    place: Place, content: bytes
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda whole: whole[:-1],
+        lambda whole: whole[:40],
+        lambda whole: whole[:-1] + b"?",
+        lambda whole: b"",
+        lambda whole: whole + b"more",
+        lambda whole: DATA,
+    ],
+)
+def test_a_damaged_entry_is_not_used_and_the_next_builder_replaces_it(
+    place: Place, spoil: Callable[[bytes], bytes]
 ) -> None:
-    place.store.put(DATA)
-    place.write(content)
-    with pytest.raises(ArtefactLost, match="is spoiled"):
-        place.store.get(HASH, MOST)
-    assert not place.exists()
-    with pytest.raises(ArtefactLost, match="is not in the store"):
-        place.store.get(HASH, MOST)
-    assert place.store.put(DATA) == HASH and place.store.get(HASH, MOST) == DATA
-
-
-def test_what_is_larger_than_asked_for_is_refused(place: Place) -> None:
-    place.store.put(DATA)
-    assert place.store.get(HASH, len(DATA)) == DATA
-    with pytest.raises(ArtefactLost, match="is spoiled"):
-        place.store.get(HASH, len(DATA) - 1)
-
-
-def test_a_shortened_entry_is_replaced_by_the_next_builder(place: Place) -> None:
-    place.store.put(DATA)
-    place.write(DATA[:100])
-    place.store.put(DATA)
-    assert place.store.get(HASH, MOST) == DATA
+    place.store.put(KEY, DATA)
+    place.write(spoil(place.read()))
+    assert place.store.get(KEY) is None
+    place.store.put(KEY, DATA)
+    assert place.store.get(KEY) == DATA
 
 
 def test_a_reader_in_a_directory_sees_all_of_an_entry_or_nothing(tmp_path: Path) -> None:
-    """Writers put large entries while readers ask for them; partial files are not left."""
-    datas = [bytes([number]) * (1 << 20) for number in range(8)]
-    hashes = [hashlib.sha256(data).hexdigest() for data in datas]
-    stop, spoiled, seen = threading.Event(), list[str](), set[str]()
+    """Two builders put other content under the same keys while a reader asks for them; nothing partial is
+    left."""
+    keys = [hashlib.sha256(bytes([number])).hexdigest() for number in range(8)]
+    contents = [bytes([number]) * (1 << 20) for number in range(2)]
+    stop, wrong, seen = threading.Event(), list[str](), set[str]()
 
     def read() -> None:
         store = open_artefacts(str(tmp_path))
-        while not stop.is_set() or len(seen) < len(hashes):
-            for sha256 in hashes:
-                try:
-                    store.get(sha256, MOST)
-                    seen.add(sha256)
-                except ArtefactLost as error:
-                    if "spoiled" in str(error):
-                        spoiled.append(sha256)
-                        return
+        while not stop.is_set() or len(seen) < len(keys):
+            for key in keys:
+                content = store.get(key)
+                if content in contents:
+                    seen.add(key)
+                elif content is not None or key in seen:
+                    wrong.append(key)
+                    return
 
     reader = threading.Thread(target=read)
     reader.start()
-    writers = [threading.Thread(target=_put_all, args=(tmp_path, datas)) for _ in range(2)]
+    writers = [threading.Thread(target=_put_all, args=(tmp_path, keys, content)) for content in contents]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
     stop.set()
     reader.join()
-    assert spoiled == [] and seen == set(hashes)
+    assert wrong == [] and seen == set(keys)
     files = [path.name for path in tmp_path.rglob("*") if path.is_file()]
-    assert sorted(files) == sorted(hashes), "a partial file was left"
+    assert sorted(files) == sorted(keys), "a partial file was left"
 
 
-def _put_all(root: Path, datas: list[bytes]) -> None:
+def _put_all(root: Path, keys: list[str], content: bytes) -> None:
     store = open_artefacts(str(root))
-    for data in datas:
-        store.put(data)
+    for key in keys:
+        store.put(key, content)
 
 
 def test_a_directory_that_cannot_be_used_is_a_store_that_is_away(tmp_path: Path) -> None:
@@ -128,11 +141,11 @@ def test_a_directory_that_cannot_be_used_is_a_store_that_is_away(tmp_path: Path)
     with pytest.raises(StoreAway, match="cannot be used"):
         open_artefacts(str(file / "below"))
     store = open_artefacts(str(tmp_path / "artefacts"))
-    (tmp_path / "artefacts" / HASH[:2]).write_text("a file where a folder should be")
+    (tmp_path / "artefacts" / KEY[:2]).write_text("a file where a folder should be")
     with pytest.raises(StoreAway, match="cannot be used"):
-        store.put(DATA)
+        store.put(KEY, DATA)
     with pytest.raises(StoreAway, match="cannot be used"):
-        store.get(HASH, MOST)
+        store.get(KEY)
 
 
 def test_an_address_that_nobody_knows_is_refused_without_the_secret_in_it() -> None:
@@ -140,3 +153,83 @@ def test_an_address_that_nobody_knows_is_refused_without_the_secret_in_it() -> N
     with pytest.raises(UsageError) as raised:
         open_artefacts("nosuch://user:secret@host/folder")
     assert "nosuch://" in str(raised.value) and "secret" not in str(raised.value)
+
+
+def test_old_entries_are_pruned_and_recent_ones_stay_whatever_is_asked(place: Place) -> None:
+    place.store.put(KEY, DATA)
+    place.store.put("cd" * 32, DATA)
+    assert place.store.prune(unused_s=0, target=0).builds == 0
+    place.age(2 * DAY_S)
+    assert place.store.prune(unused_s=3 * DAY_S).builds == 0
+    removal = place.store.prune(unused_s=DAY_S)
+    assert (removal.builds, removal.left_builds, removal.trouble) == (1, 1, "")
+    assert removal.bytes == removal.left_bytes > len(DATA)
+    assert place.store.get(KEY) is None and place.store.get("cd" * 32) == DATA
+
+
+def filled(root: Path, count: int) -> ArtefactStore:
+    """A directory with so many entries of 1,000 bytes, one written each hour, the last ten hours ago."""
+    store = open_artefacts(str(root))
+    for number in range(count):
+        key = f"{number:064x}"
+        store.put(key, bytes(935))
+        set_back(root / key[:2] / key, 3600.0 * (10 + count - number))
+    return store
+
+
+def test_the_oldest_go_until_the_rest_is_small_enough(tmp_path: Path) -> None:
+    store = filled(tmp_path, 6)
+    removal = store.prune(target=4200)
+    assert (removal.builds, removal.left_builds, removal.left_bytes) == (2, 4, 4000)
+    assert [store.get(f"{number:064x}") is None for number in range(6)] == [True, True, *[False] * 4]
+    assert store.prune(target=4200).builds == 0
+
+
+def test_two_that_prune_at_once_leave_nothing_and_fail_at_nothing(tmp_path: Path) -> None:
+    store = filled(tmp_path, 60)
+    with ThreadPoolExecutor(4) as threads:
+        removals = list(threads.map(lambda _: store.prune(unused_s=0), range(4)))
+    assert store.entries() == [] and [each.trouble for each in removals] == [""] * 4
+
+
+def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path, 2)
+
+    def refuse(_: str) -> None:
+        raise PermissionError(1, "no right to delete")
+
+    monkeypatch.setattr(store, "_remove", refuse)
+    removal = store.prune(unused_s=0)
+    assert (removal.builds, removal.left_builds) == (0, 2) and "no right to delete" in removal.trouble
+
+
+def test_the_command_removes_what_killed_builders_left_and_no_files_of_others(program: Program) -> None:
+    root = program.workspace / "artefacts"
+    filled(root, 2)
+    (root / "00" / f"{KEY}.{'0' * 32}").write_bytes(b"of another folder")
+    (root / "ab").mkdir()
+    (root / "ab" / f"{KEY}.{'0' * 32}").write_bytes(b"unfinished")
+    (root / "notes").mkdir()
+    (root / "notes" / "readme").write_text("of others")
+    (root / "00" / "readme").write_text("of others")
+    for path in root.rglob("*"):
+        set_back(path, 40 * DAY_S)
+    prune = ("cache", "prune", "--artefacts", root)
+    assert program.run(*prune, "--older-than", 60).stdout.startswith("removed 0 builds")
+    assert program.run(*prune, "--older-than", 30).stdout.startswith("removed 3 builds")
+    left = {path.name for path in root.rglob("*") if path.is_file()}
+    assert left == {"readme", f"{KEY}.{'0' * 32}"}
+
+
+def test_mistakes_get_a_line(program: Program) -> None:
+    def complaint(*words: object, code: int) -> str:
+        error = program.run("cache", "prune", "--artefacts", *words, code=code).stderr
+        assert error.count("\n") == 1
+        return error
+
+    assert "give --older-than" in complaint(".", code=2)
+    absent = program.workspace / "absent"
+    assert f"there is no directory {absent}" in complaint(absent, "--to", 0, code=2)
+    assert not absent.exists()
+    assert "nosuch" in complaint("nosuch://host/folder", "--to", 0, code=2)
+    assert "is no size" in complaint(".", "--to", "much", code=2)

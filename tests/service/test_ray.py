@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -131,8 +130,7 @@ def test_a_node_of_builders_and_judges_that_dies_loses_no_work(shared: Program, 
         assert [each.status for each in found] == ["no_code" if n % 2 else "wrong_output" for n in range(8)]
         stored = [each.raw["result"]["attempt"] for each in found]
         assert sorted(stored) == attempts(shared), "judged twice in the books"
-        told = shared.run("artefacts", "info", "--artefacts", "artefacts", "--json").stdout
-        assert json.loads(told)["all"]["entries"] > 0, "builders published elsewhere"
+        assert list((shared.workspace / "artefacts").glob("??/*")), "builders published elsewhere"
         assert "ended 6 workers" in shared.run("workers", *words, "--stop").stdout
     assert shared.left_after(60) == {}
 

@@ -1,8 +1,11 @@
-"""A judge whose artefact is spoiled or gone sends the evaluation back to builders. Nothing is built here."""
+"""A judge that gets no artefact builds by itself, and says why in a line. Nothing is built here."""
 
 from __future__ import annotations
 
+import logging
+import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,27 +14,48 @@ from kernelproof.choices import Role
 from kernelproof.db.evaluation_records import Submitted, Wanted
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.stop import Stop
-from kernelproof.service.artefact_places import open_artefacts
+from kernelproof.service.artefact_store import open_artefacts
 from kernelproof.service.worker import Judging
 from tests.db import samples
 
-SPOILED = {
-    "gone": None,
-    "cut short": b"{",
-    "no record": b"[1, 2, 3]",
-    "not its hash": b'{"format": 1}',
+KEY = "ab" * 32
+
+
+def away(root: Path) -> None:
+    """The store cannot be reached."""
+    shutil.rmtree(root)
+    root.write_text("a file where a folder should be")
+
+
+def is_record(root: Path) -> None:
+    """The entry is whole, and is no record of a build."""
+    open_artefacts(str(root)).put(KEY, b"[1, 2, 3]\n")
+
+
+SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "gone": (lambda root: (root / "ab" / KEY).unlink(), "is not in the store, or damaged"),
+    "cut short": (lambda root: (root / "ab" / KEY).write_bytes(b"{"), "is not in the store, or damaged"),
+    "of an older version": (lambda root: (root / "ab" / KEY).write_bytes(b'{"format":1}'), "or damaged"),
+    "no record": (is_record, "is not in the store, or damaged"),
+    "away": (away, "cannot be used"),
 }
 
 
-@pytest.mark.parametrize("content", SPOILED.values(), ids=SPOILED)
-def test_it_is_built_again(tmp_path: Path, empty_database: Path, content: bytes | None) -> None:
-    artefacts = open_artefacts(str(tmp_path / "artefacts"))
-    sha256 = artefacts.put(b"[1, 2, 3]")
-    path = tmp_path / "artefacts" / sha256[:2] / sha256
-    if content is None:
-        path.unlink()
-    else:
-        path.write_bytes(content)
+@pytest.mark.parametrize(("spoil", "why"), SPOILED.values(), ids=SPOILED)
+def test_it_is_built_here(
+    tmp_path: Path,
+    empty_database: Path,
+    spoil: Callable[[Path], object],
+    why: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kernelproof.service.worker.STORE_PATIENCE_S", 0.1)
+    monkeypatch.setattr("kernelproof.service.worker.AGAIN_S", 0.05)
+    root = tmp_path / "artefacts"
+    artefacts = open_artefacts(str(root))
+    artefacts.put(KEY, b"{}\n")
+    spoil(root)
     sent = Submitted(
         problem=samples.problem(), text="text", settings=samples.CPP_SMALL, request_sha256="0" * 64
     )
@@ -40,12 +64,12 @@ def test_it_is_built_again(tmp_path: Path, empty_database: Path, content: bytes 
         evaluations, takings = store.service.evaluations, store.service.takings
         [stored] = evaluations.submit("c", [sent], most=1)
         [taken] = takings.take("b", 1, Wanted(Role.BUILD, backends))
-        store.service.artefacts.remember("0" * 64, sha256, timed_out=False)
-        assert takings.built(taken.id, taken.token, sha256)
+        assert takings.built(taken.id, taken.token, KEY)
         judging = Judging(store, engine, backends, None, artefacts, threading.Event(), Role.JUDGE)
         [taken] = takings.take(judging.owner, 1, judging.wanted)
-        assert judging.do(taken, Stop()) is True
-        found = evaluations.get(stored.id)
-        assert found is not None and (found.state, found.rebuilds, found.artefact) == ("queued", 1, None)
-        assert store.service.artefacts.known("0" * 64) is None, "a builder would publish the same again"
-        assert store.latest_attempt_id() is None
+        with caplog.at_level(logging.WARNING, "kernelproof.service"):
+            assert judging.do(taken, Stop()) is True
+        result = evaluations.get(stored.id)
+        assert result is not None and result.state == "done"
+    [line] = [each.getMessage() for each in caplog.records]
+    assert f"evaluation {stored.id} is built here" in line and why in line
