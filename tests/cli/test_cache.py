@@ -142,7 +142,7 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch, text: str | None, bound: int
 
 
 def test_malformed_words_are_usage_errors(program: Program, cache: Path, tmp_path: Path) -> None:
-    assert "'--to': 'much' is no size" in program.run("cache", "prune", "--to", "much", code=2).stderr
+    assert "--to: 'much' is no size" in program.run("cache", "prune", "--to", "much", code=2).stderr
     program.run("cache", "prune", "--older-than", "-1", code=2)
     source = tmp_path / "candidate.py"
     source.write_text("class ModelNew: pass\n")

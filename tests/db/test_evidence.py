@@ -27,6 +27,9 @@ def attempt(store: Store) -> int:
     store.retract(verification, "the fan was off")
     store.add_imported(samples.settings(), [samples.imported()])
     store.audits.record("2026-01-01T00:00:00.000+00:00", None, verification, samples.reproduction(number))
+    # An earlier version's row: this one adds none.
+    link = "INSERT INTO hash_chain (record, number, content, sha256) VALUES ('texts', 1, :some, :some)"
+    sql.run(store, f"{link} RETURNING 1", some=b"hash")
     return number
 
 
