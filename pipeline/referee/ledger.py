@@ -28,7 +28,9 @@ from kernelproof.types import (
     SandboxReport,
     Status,
     Verification,
+    check_kinds,
 )
+from kernelproof.types.check_kinds import CheckKind
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.version import VERIFIER
 
@@ -102,40 +104,40 @@ class Ledger:
 
     def strides_said(self) -> None:
         """Records what was noted about strides."""
-        asked = "Have the outputs the reference's strides?"
         if not self._strides:
-            self.passed("output_strides", asked, "the same")
+            self.passed(check_kinds.OUTPUT_STRIDES, "the same")
             return
         figures = {f"output {i}": f"{found}, expected {other}" for i, (found, other) in self._strides.items()}
-        self.passed(
-            "output_strides", asked, "others, which is harmless: values are compared by index", figures
-        )
+        seen = "others, which is harmless: values are compared by index"
+        self.passed(check_kinds.OUTPUT_STRIDES, seen, figures)
 
-    def passed(self, name: str, asked: str, seen: str, figures: Figures | None = None) -> None:
+    def passed(self, check: CheckKind, seen: str, figures: Figures | None = None) -> None:
         """Records a check that passed."""
-        self._check(CheckOutcome.PASS, name, asked, seen, figures)
+        self._record(CheckOutcome.PASS, check, seen, figures)
 
-    def skipped(self, name: str, asked: str, why: str, figures: Figures | None = None) -> None:
+    def skipped(self, check: CheckKind, why: str, figures: Figures | None = None) -> None:
         """Records a check that had nothing to look at."""
-        self._check(CheckOutcome.NOT_APPLICABLE, name, asked, why, figures)
+        self._record(CheckOutcome.NOT_APPLICABLE, check, why, figures)
 
-    def failed(
-        self,
-        status: Status,
-        name: str,
-        asked: str,
-        seen: str,
-        figures: Figures | None = None,
-    ) -> Ended:
-        """Records a check that failed and returns the exception that ends the verification."""
-        self._check(CheckOutcome.FAIL, name, asked, seen, figures)
-        return Ended(status, f"{name}: {seen}")
+    def failed(self, status: Status, check: CheckKind, seen: str, figures: Figures | None = None) -> Ended:
+        """Records a check that failed, and returns the exception that ends the verification.
 
-    def _check(
-        self, outcome: CheckOutcome, name: str, asked: str, seen: str, figures: Figures | None
-    ) -> None:
+        Raises ValueError for a status in which this check may not end one.
+        """
+        if status not in check.may_end:
+            raise ValueError(f"{check.name} may not end as {status}")
+        self._record(CheckOutcome.FAIL, check, seen, figures)
+        return Ended(status, f"{check.name}: {seen}")
+
+    def flagged(self, check: CheckKind, flag: Flag, seen: str, figures: Figures | None = None) -> None:
+        """Records a check that failed and ends nothing: the candidate gets a flag."""
+        self._record(CheckOutcome.FAIL, check, seen, figures)
+        self.flags.add(flag)
+
+    def _record(self, outcome: CheckOutcome, check: CheckKind, seen: str, figures: Figures | None) -> None:
         said, numbers = clean(seen), {key: _cleaned(value) for key, value in (figures or {}).items()}
-        self.checks.append(Check(name=name, outcome=outcome, asked=asked, seen=said, figures=numbers))
+        record = Check(name=check.name, outcome=outcome, asked=check.question, seen=said, figures=numbers)
+        self.checks.append(record)
 
     def since(self, checks: int, errors: int) -> tuple[list[Check], list[ErrorStatistics]]:
         """Takes back the checks and error statistics after the first so many of each, and returns them."""

@@ -10,6 +10,8 @@ from kernelproof.contestant.main import configure_torch
 from kernelproof.referee import stages
 from kernelproof.referee.session import Session
 from kernelproof.types import Status
+from kernelproof.types import check_kinds as kinds
+from kernelproof.types.check_kinds import CheckKind
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,23 @@ class PlanStage:
     """What it does, in a few words: for the documentation."""
     run: Callable[[Session], None]
     """Raises Ended when the candidate fails it."""
-    may_end: tuple[Status, ...] = ()
-    """The statuses in which it may end a verification. Any stage may also find a crash, a timeout, no memory,
-    or a fault of ours."""
+    checks: tuple[CheckKind, ...] = ()
+    """What it asks, and records."""
+    ends: tuple[Status, ...] = ()
+    """The statuses in which it may end a verification without a check."""
     wanted: Callable[[Session], bool] = stages.always
     holds: Callable[[Session], AbstractContextManager[None]] | None = None
     """A context that is held from this stage to the end of the plan. The stage's seconds exclude its wait."""
     told: bool = True
     """Whether the progress of the verification names this stage when it begins."""
+
+    @property
+    def may_end(self) -> tuple[Status, ...]:
+        """The statuses in which it may end a verification. Any stage may also find a crash, a timeout, no
+        memory, or a fault of ours."""
+        return tuple(
+            dict.fromkeys((*self.ends, *(status for each in self.checks for status in each.may_end)))
+        )
 
 
 PLAN = (
@@ -43,6 +54,7 @@ PLAN = (
         "load",
         "waits for `ModelNew`, and gives it the reference's weights",
         stages.load,
+        (kinds.WEIGHTS,),
         (Status.LOAD_ERROR,),
     ),
     PlanStage(
@@ -50,21 +62,25 @@ PLAN = (
         "drawn inputs, variants of them, results kept, state",
         stages.correctness,
         (
-            *(Status.RUNTIME_ERROR, Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
-            *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC, Status.BUILD_ERROR),
+            *(kinds.OUTPUT_FORM, kinds.OUTPUT_STRIDES, kinds.INPUTS_UNCHANGED, kinds.VALUES, kinds.REPEAT),
+            *(kinds.INPUTS_LATE, kinds.OUTPUT_APART, kinds.RESULT_KEPT, kinds.STATE_UNCHANGED),
+            kinds.STATE_UPDATED,
         ),
+        (Status.RUNTIME_ERROR, Status.BUILD_ERROR),
     ),
     PlanStage(
         "kernels",
         "whose kernels ran in one call",
         stages.kernels,
-        (Status.NO_CUSTOM_KERNEL, Status.BUILD_ERROR, Status.RUNTIME_ERROR),
+        (kinds.OWN_KERNEL, kinds.OWN_COMPUTE),
+        (Status.BUILD_ERROR, Status.RUNTIME_ERROR),
         told=False,
     ),
     PlanStage(
         "settling",
         "waits until nothing else takes time",
         stages.settling,
+        (kinds.EXCLUSIVE,),
         wanted=stages.measured,
         holds=stages.own_cores,
     ),
@@ -72,7 +88,11 @@ PLAN = (
         "timing",
         "rounds of both sides, in one pair of processes or several",
         stages.pairs,
-        (Status.WRONG_OUTPUT, Status.MUTATED_INPUT, Status.CHEATING, Status.RUNTIME_ERROR),
+        (
+            *(kinds.TIMED_OUTPUTS, kinds.TIMED_INPUTS, kinds.RESULTS_LATE, kinds.CACHE_EMPTIED),
+            *(kinds.INSIDE_CLOCK, kinds.HELD_STILL),
+        ),
+        (Status.RUNTIME_ERROR,),
         stages.measured,
     ),
     PlanStage(
@@ -82,17 +102,27 @@ PLAN = (
         "kernels",
         "whose kernels ran, once more",
         stages.kernels_again,
-        (Status.NO_CUSTOM_KERNEL, Status.RUNTIME_ERROR),
+        (kinds.OWN_KERNEL.again(), kinds.OWN_COMPUTE.again()),
+        (Status.RUNTIME_ERROR,),
         stages.worth_another_look,
         told=False,
     ),
-    PlanStage("probes", "what the problem does not promise: flags", stages.probes, told=False),
+    PlanStage(
+        "probes",
+        "what the problem does not promise: flags",
+        stages.probes,
+        (kinds.PROBES, kinds.PROBE),
+        told=False,
+    ),
     PlanStage(
         "timing",
         "the baseline alone, and the verdict on the times",
         stages.conclusion,
-        (Status.CHEATING,),
-        stages.measured,
+        (
+            *(kinds.HOST_CLOCK, kinds.BEYOND_ROOFLINE, kinds.BASELINE_ALONE, kinds.UNDISTURBED),
+            kinds.RESOLVED,
+        ),
+        wanted=stages.measured,
         told=False,
     ),
     PlanStage(

@@ -26,6 +26,7 @@ from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.referee.timing.measuring import Measuring
 from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import Status
+from kernelproof.types.check_kinds import EXCLUSIVE
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.workers.client import BuildService, Contestant
 from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
@@ -56,11 +57,10 @@ class Tools:
 def alone(key: str, ledger: Ledger, tools: Tools) -> Iterator[None]:
     """Holds a device for this verification, and records whether nobody else could use it meanwhile."""
     with tools.warm.alone(key, tools.progress) as note:
-        asked = "Is the device used by this verification alone?"
         if note is not None:
-            ledger.skipped("exclusive", asked, note)
+            ledger.skipped(EXCLUSIVE, note)
         else:
-            ledger.passed("exclusive", asked, "it held the lock that all kernelproof processes here respect")
+            ledger.passed(EXCLUSIVE, "it held the lock that all kernelproof processes here respect")
         yield
 
 

@@ -35,8 +35,8 @@ from kernelproof.referee.plan import PLAN
 from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.registry import STRATEGIES
 from kernelproof.sandbox.model import Tier
-from kernelproof.types import Status
-from tests.docs.test_reasons import texts, tree_of
+from kernelproof.types import Status, check_kinds
+from kernelproof.types.check_kinds import CheckKind
 
 ROOT = Path(__file__).parents[2]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -103,22 +103,13 @@ def _all_subclasses(kind: type[errors.KernelproofError]) -> Iterator[type[errors
 
 
 def check_names() -> list[str]:
-    """The names of checks that the referee writes; `{}` stands for what is filled in."""
-    return sorted({name for tree in _referee() for name in _checks_in(tree)})
-
-
-def _referee() -> list[ast.Module]:
-    return [tree_of(path) for path in sorted((ROOT / "pipeline" / "referee").rglob("*.py"))]
-
-
-def _checks_in(tree: ast.Module) -> Iterator[str]:
-    """The name is the first argument of `passed` and `skipped`, the second of `failed`."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="passed" | "skipped"), args=[name, _, *_]):
-                yield from ("{}".join(parts) for parts in texts(tree, name))
-            case ast.Call(func=ast.Attribute(attr="failed"), args=[_, name, _, *_]):
-                yield from ("{}".join(parts) for parts in texts(tree, name))
+    """The names of checks that the referee writes; a detail follows those that end in a space."""
+    kinds = {name: each for name, each in vars(check_kinds).items() if isinstance(each, CheckKind)}
+    sources = "".join(path.read_text() for path in (ROOT / "pipeline" / "referee").rglob("*.py"))
+    detailed = set(re.findall(r"\b([A-Z_]+)\.of\(", sources)) & kinds.keys()
+    again = set(re.findall(r"\b([A-Z_]+)\.again\(", sources)) & kinds.keys()
+    more = [kinds[name].of("").name for name in detailed] + [kinds[name].again().name for name in again]
+    return sorted([*(each.name for each in kinds.values()), *more])
 
 
 def commands() -> dict[str, list[str]]:

@@ -7,8 +7,8 @@ from typing import Any
 from kernelproof.contestant import loop
 from kernelproof.referee.ledger import Ledger
 from kernelproof.types import Status
+from kernelproof.types.check_kinds import OUTPUT_FORM
 
-FORM = "Have the outputs the structure, type, shape, dtype and device of the reference's?"
 _KEYS = (
     ("type", Status.WRONG_DTYPE),
     ("shape", Status.WRONG_SHAPE),
@@ -28,14 +28,14 @@ def check_form(reply: dict[str, Any], wanted: loop.OutputMeta, ledger: Ledger) -
     found = output if isinstance(output, dict) else {}
     if _loose(found.get("structure")) != _loose(wanted.structure):
         seen = f"structure {found.get('structure')!s:.200} instead of {wanted.structure!s:.200}"
-        raise ledger.failed(Status.WRONG_SHAPE, "output_form", FORM, seen)
+        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, seen)
     leaves = found.get("leaves")
     if not isinstance(leaves, list) or len(leaves) != len(wanted.leaves):
-        raise ledger.failed(Status.WRONG_SHAPE, "output_form", FORM, "another number of outputs")
+        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, "another number of outputs")
     for index, (mine, other) in enumerate(zip(leaves, wanted.leaves, strict=True)):
         _check_leaf(index, mine if isinstance(mine, dict) else {}, other, ledger)
     if reply.get("copied") is not True:
-        raise ledger.failed(Status.WRONG_SHAPE, "output_form", FORM, "the outputs could not be copied")
+        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, "the outputs could not be copied")
 
 
 def _check_leaf(index: int, mine: dict[str, Any], wanted: dict[str, Any], ledger: Ledger) -> None:
@@ -43,7 +43,7 @@ def _check_leaf(index: int, mine: dict[str, Any], wanted: dict[str, Any], ledger
         if mine.get(key) != wanted.get(key):
             seen = f"output {index}: {key} {mine.get(key)!s:.100} instead of {wanted.get(key)!s:.100}"
             figures = {"output": index, "found": str(mine.get(key))[:100], "expected": wanted.get(key)}
-            raise ledger.failed(status, "output_form", FORM, seen, figures)
+            raise ledger.failed(status, OUTPUT_FORM, seen, figures)
     if mine.get("stride") != wanted.get("stride"):
         ledger.note_strides(index, str(mine.get("stride"))[:100], str(wanted.get("stride"))[:100])
 

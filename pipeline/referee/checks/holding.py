@@ -6,9 +6,8 @@ from dataclasses import asdict
 
 from kernelproof.referee.ledger import Ledger
 from kernelproof.types import Status
+from kernelproof.types.check_kinds import HELD_STILL
 from kernelproof.workers.client import Contestant
-
-_ASKED = "Was it still while it was held between its turns?"
 
 
 def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:
@@ -19,16 +18,16 @@ def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:
     been booked late accuses nobody; the rounds count it as the candidate's.
     """
     held = contestant.held_still()
-    name = "held_still" if pair == 0 else f"held_still: pair {pair + 1}"
+    check = HELD_STILL if pair == 0 else HELD_STILL.of(f"pair {pair + 1}")
     figures = asdict(held) | {"allowed_ms": held.allowed_ms}
     if held.holds == 0:
-        ledger.skipped(name, _ASKED, "it was not held", figures)
+        ledger.skipped(check, "it was not held", figures)
     elif held.woken or held.certain_ms > held.allowed_ms:
         seen = f"it used {held.ran_ms:.3g} ms of processor time in {held.holds} holds"
         seen += f", and had gone on before {held.woken} of them ended" if held.woken else ""
-        raise ledger.failed(Status.CHEATING, name, _ASKED, seen, figures)
+        raise ledger.failed(Status.CHEATING, check, seen, figures)
     else:
         seen = f"it ran for {held.ran_ms:.3g} ms in {held.holds} holds"
         if held.watched:
             seen += f", some of which were made longer: {held.certain_ms:.3g} ms of it were certainly work"
-        ledger.passed(name, _ASKED, seen, figures)
+        ledger.passed(check, seen, figures)

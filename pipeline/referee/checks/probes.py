@@ -26,6 +26,7 @@ from kernelproof.referee.inputs.variants import finite
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Flag, Rigor, Status
+from kernelproof.types.check_kinds import PROBE, PROBES, CheckKind
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
 
@@ -75,31 +76,29 @@ class Probes:
 
     def left_out(self, why: str) -> None:
         """Records that there were none."""
-        self._ledger.skipped("probes", "Is it right where the problem does not say?", why)
+        self._ledger.skipped(PROBES, why)
 
     def run(self, candidate: CandidateProcess) -> None:
         """All probes; sets flags on the ledger, never ends the verification."""
         deadline = time.monotonic() + BUDGET_SECONDS
         gone = self._other_weights(candidate)
         for probe in self._probes():
-            asked = f"Is it right for {probe.name} too?"
+            check = _check(probe.name)
             if gone or time.monotonic() > deadline:
-                self._ledger.skipped(f"probe: {probe.name}", asked, gone or "no time was left")
+                self._ledger.skipped(check, gone or "no time was left")
                 continue
-            why = self._probe(candidate, probe, asked)
-            if why is not None:
-                self._ledger.flags.add(probe.flag)
+            if not self._probe(candidate, probe, check):
                 gone = self._disorder(candidate)
         if self._request.settings.rigor is Rigor.QUICK:
             # A misaligned access ends the process: on a GPU that takes longer than all other probes.
-            self._ledger.skipped(f"probe: {OFFSET}", f"Is it right for {OFFSET} too?", "not at rigor quick")
+            self._ledger.skipped(_check(OFFSET), "not at rigor quick")
 
     def _other_weights(self, candidate: CandidateProcess) -> str:
         """Other values for weights and inputs of one value throughout, where there are any.
 
         Returns why nothing more can be asked of the candidate, if so.
         """
-        name, asked = "probe: other weights", "Is it right for other weights too?"
+        check = _check("other weights")
         names = self._others.chosen(candidate)
         settings, scratch = self._request.settings, Ledger(self._request)
         drawn = self._oracle.loaded.draw(self._ledger.seed("other weights"), self._device)
@@ -108,7 +107,7 @@ class Probes:
         del drawn
         if not names and not inputs:
             if self._others.names:
-                self._ledger.skipped(name, asked, "it holds them in a form of its own")
+                self._ledger.skipped(check, "it holds them in a form of its own")
             return ""
         trials = Trials(
             self._oracle, [self._slot], self._form, settings, self._device, scratch, candidate.ask
@@ -119,17 +118,16 @@ class Probes:
             self._others.change(candidate, names, generator)
             why = trials.try_arguments("other weights", arguments)
             if why is not None:
-                self._ledger.skipped(name, asked, why)
+                self._ledger.skipped(check, why)
             else:
-                self._ledger.passed(name, asked, "it is", figures)
+                self._ledger.passed(check, "it is", figures)
         except Ended as ended:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
             seen = f"{ended.status}: {ended.reason}"[:500]
-            self._ledger.flags.add(Flag.WEIGHTS_SPECIALISED)
-            self._ledger.failed(Status.CORRECT, name, asked, seen, figures)
+            self._ledger.flagged(check, Flag.WEIGHTS_SPECIALISED, seen, figures)
         except torch.OutOfMemoryError:
-            self._ledger.skipped(name, asked, SHORT)
+            self._ledger.skipped(check, SHORT)
         try:
             self._others.restore(candidate, names)
         except Ended:
@@ -153,21 +151,20 @@ class Probes:
         if not few:
             yield Probe(OFFSET, Flag.LAYOUT_SPECIALISED, [partial(list, arguments)], shift=1)
 
-    def _probe(self, candidate: CandidateProcess, probe: Probe, asked: str) -> str | None:
-        """What went wrong, or None. Records the check."""
-        name = f"probe: {probe.name}"
+    def _probe(self, candidate: CandidateProcess, probe: Probe, check: CheckKind) -> bool:
+        """Whether it is right, or nothing is known. Records the check."""
         try:
             found = self._taken(probe)
         except torch.OutOfMemoryError:
             found = SHORT
         if isinstance(found, str):
-            self._ledger.skipped(name, asked, found)
-            return None
+            self._ledger.skipped(check, found)
+            return True
         arguments, sample = found
         outputs = outputs_of(sample, self._device)
         if self._short(slot_bytes(arguments, outputs)):
-            self._ledger.skipped(name, asked, SHORT)
-            return None
+            self._ledger.skipped(check, SHORT)
+            return True
         seconds = self._request.settings.call_seconds
         scratch = Ledger(self._request)  # its entries of a trial decide nothing here
         try:
@@ -184,15 +181,15 @@ class Probes:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
             seen = f"{ended.status}: {ended.reason}"[:500]
-            self._ledger.failed(Status.CORRECT, name, asked, seen, {"flag": probe.flag.value})
-            return seen
+            self._ledger.flagged(check, probe.flag, seen, {"flag": probe.flag.value})
+            return False
         finally:
             self._memory.give_back(*_ARENAS, "probe baseline")
         if why is not None:
-            self._ledger.skipped(name, asked, why)
+            self._ledger.skipped(check, why)
         else:
-            self._ledger.passed(name, asked, "it is")
-        return None
+            self._ledger.passed(check, "it is")
+        return True
 
     def _taken(self, probe: Probe) -> tuple[list[Any], Any] | str:
         """Arguments that the reference takes, with its result; else why there are none."""
@@ -226,3 +223,7 @@ class Probes:
         except Ended:
             return BROKEN
         return ""
+
+
+def _check(probe: str) -> CheckKind:
+    return PROBE.of(probe, f"Is it right for {probe} too?")

@@ -17,13 +17,12 @@ from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.ledger import Ledger
 from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Flag, Status, VerifySettings
+from kernelproof.types.check_kinds import STATE_UNCHANGED, STATE_UPDATED
 from kernelproof.wording import counted
 from kernelproof.workers.shared_memory import SharedSlot, SharedWeights, same_bits
 
 STEP_SHARE, ROUNDINGS = 2.0**-6, 8
 """A step may be off by this part of it, or by so many roundings of the values."""
-_UNCHANGED = "Are parameters and buffers unchanged?"
-_UPDATED = "Does one call update the state as it does the reference's?"
 
 
 class State:
@@ -54,18 +53,16 @@ class State:
         kept = candidate.shared - self._moving
         if not kept:
             why = "no tensor matched by name" if not candidate.shared else "the reference changes its own"
-            self._ledger.skipped("state_unchanged", _UNCHANGED, why)
+            self._ledger.skipped(STATE_UNCHANGED, why)
             return
         missing = candidate.read_state(kept, Status.RUNTIME_ERROR)
         for name in sorted(kept - missing):
             before = candidate.made.get(name, self._pristine.views[name])
             if not same_bits(self._weights.views[name].to(before.device), before):
                 seen = f"{name} was changed by forward"
-                raise self._ledger.failed(
-                    Status.MUTATED_INPUT, "state_unchanged", _UNCHANGED, seen, {"name": name}
-                )
+                raise self._ledger.failed(Status.MUTATED_INPUT, STATE_UNCHANGED, seen, {"name": name})
         counts = {"compared": len(kept - missing), "no_longer_there": len(missing)}
-        self._ledger.passed("state_unchanged", _UNCHANGED, "the same bytes after all trials", counts)
+        self._ledger.passed(STATE_UNCHANGED, "the same bytes after all trials", counts)
 
     def check_updated(self, candidate: CandidateProcess, slot: SharedSlot, device: torch.device) -> None:
         """Whether one call from the initial state takes both to the same one; sets a flag if not.
@@ -84,14 +81,11 @@ class State:
         missing = self._moving - there
         figures = {"compared": len(there), "others": len(wrong), "not_there": len(missing)}
         if not wrong | missing:
-            self._ledger.passed(
-                "state_updated", _UPDATED, f"{counted(len(there), 'tensor')} followed", figures
-            )
+            self._ledger.passed(STATE_UPDATED, f"{counted(len(there), 'tensor')} followed", figures)
             return
         first = min(wrong | missing)
         seen = f"{first} {'is not updated as the reference does' if first in wrong else 'is not there'}"
-        self._ledger.flags.add(Flag.STATE_NOT_UPDATED)
-        self._ledger.failed(Status.CORRECT, "state_updated", _UPDATED, seen, figures)
+        self._ledger.flagged(STATE_UPDATED, Flag.STATE_NOT_UPDATED, seen, figures)
 
     def _stepped(
         self, candidate: CandidateProcess, there: set[str], slot: SharedSlot, device: torch.device

@@ -10,7 +10,7 @@ import torch
 
 from kernelproof.contestant import loop
 from kernelproof.contestant.encoding import tensors
-from kernelproof.referee.checks.form import FORM, check_form
+from kernelproof.referee.checks.form import check_form
 from kernelproof.referee.correctness import comparing, tolerance
 from kernelproof.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
 from kernelproof.referee.inputs.structure import Forms
@@ -18,6 +18,16 @@ from kernelproof.referee.inputs.variants import ACCURATE, VARIANTS, Variant, fin
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.sides import starting
 from kernelproof.types import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
+from kernelproof.types.check_kinds import (
+    INPUTS_LATE,
+    INPUTS_UNCHANGED,
+    OUTPUT_APART,
+    OUTPUT_FORM,
+    REPEAT,
+    RESULT_KEPT,
+    VALUES,
+    CheckKind,
+)
 from kernelproof.wording import counted
 from kernelproof.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 
@@ -32,13 +42,6 @@ _AS_LARGE_AS = {
     ErrorClass.HALF_CLASS: "products of bfloat16 operands",
 }
 Ask = Callable[[dict[str, Any], float, Status], dict[str, Any]]
-
-_INPUTS = "Are the inputs unchanged, bit by bit?"
-_VALUES = "Do the outputs agree with the reference within the tolerance?"
-_APART = "Do results lie apart from the inputs?"
-_KEPT = "Does a later call leave an earlier result alone?"
-_REPEAT = "Does the same call give the same result again?"
-_LATE = "Does the call come after the work on its stream that writes its inputs?"
 
 
 class Trials:
@@ -89,9 +92,9 @@ class Trials:
             self._trial(self._oracle.expected(name, *self._draw(name)))
         self._variants()
         self._kept_result(aliased)
-        self._ledger.passed("output_form", FORM, "the same in every trial")
+        self._ledger.passed(OUTPUT_FORM, "the same in every trial")
         self._ledger.strides_said()
-        self._ledger.passed("inputs_unchanged", _INPUTS, "the same bytes after every trial")
+        self._ledger.passed(INPUTS_UNCHANGED, "the same bytes after every trial")
 
     @property
     def passed_variants(self) -> list[Variant]:
@@ -131,7 +134,7 @@ class Trials:
                 self._used.append(kept)
                 return
             reasons.append(why)
-        self._ledger.skipped(f"values: {variant.name}", _VALUES, reasons[0], self._structure.said)
+        self._ledger.skipped(VALUES.of(variant.name), reasons[0], self._structure.said)
 
     def _asked(self, variant: Variant) -> str | None:
         """A trial on a variant. Returns why it decides nothing, if so; raises Ended."""
@@ -158,9 +161,7 @@ class Trials:
         for index, (view, pristine) in enumerate(zip(slot.views, tensors(arguments), strict=True)):
             if not same_bits(view, pristine):
                 seen = f"input {index} was changed"
-                raise self._ledger.failed(
-                    Status.MUTATED_INPUT, "inputs_unchanged", _INPUTS, seen, {"input": index}
-                )
+                raise self._ledger.failed(Status.MUTATED_INPUT, INPUTS_UNCHANGED, seen, {"input": index})
 
     def _call(self, slot: SharedSlot, seed: int, **more: Any) -> dict[str, Any]:
         starting.make_room(self._device, slot.input_bytes)
@@ -168,16 +169,16 @@ class Trials:
         return self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
 
     def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
-        name, judged = f"values: {expected.name}", self._oracle.judge(expected, slot.outputs)
+        check, judged = VALUES.of(expected.name), self._oracle.judge(expected, slot.outputs)
         found = judged.found
         if judged.excused is not None:
             figures = {"amplification": judged.amplification, "plain_error": judged.hopeless}
             known = {key: value for key, value in figures.items() if value is not None}
-            self._ledger.skipped(name, _VALUES, f"{judged.excused}: right results may differ so", known)
+            self._ledger.skipped(check, f"{judged.excused}: right results may differ so", known)
             return
         self._ledger.errors.extend(found)
         if judged.wrong is not None:
-            raise self._wrong(name, judged.wrong, expected)
+            raise self._wrong(check, judged.wrong, expected)
         classes = [tolerance.error_class(each, self._settings.numerics) for each in found]
         if expected.name.startswith("drawn"):
             self._exact_when_drawn |= set(classes) - {None} == {ErrorClass.FP32_EQUIVALENT}
@@ -188,9 +189,9 @@ class Trials:
             self._ledger.saw_class(classes)
         self._right_on.add(expected.name)
         kept = self._structure.said if expected.forgiving else {}
-        self._ledger.passed(name, _VALUES, _summary(judged, expected), kept)
+        self._ledger.passed(check, _summary(judged, expected), kept)
 
-    def _wrong(self, name: str, found: ErrorStatistics, expected: Expected) -> Ended:
+    def _wrong(self, check: CheckKind, found: ErrorStatistics, expected: Expected) -> Ended:
         seen = f"output {found.output}: {found.verdict}"
         kind = tolerance.error_class(found, self._settings.numerics)
         telling = expected.name.startswith("drawn") or not self._exact_when_drawn
@@ -200,15 +201,14 @@ class Trials:
         if expected.name.startswith("drawn") and found.relative_norm > tolerance.HALF_FLOOR:
             seen = "; ".join(filter(None, (seen, self._ledger.own_weights)))
         figures = found.model_dump(mode="json")
-        return self._ledger.failed(Status.WRONG_OUTPUT, name, _VALUES, seen, figures)
+        return self._ledger.failed(Status.WRONG_OUTPUT, check, seen, figures)
 
     def _repeat(self, expected: Expected) -> None:
         """The first trial once more, at other addresses where there are any; on a GPU its inputs are then
         written by work that is queued right before the call."""
-        name = "values: repeat"
         native = self._oracle.native(expected.arguments, expected.seed)  # a model with a state stays in step
         if not _agree(native.outputs, expected.native.outputs):
-            self._ledger.skipped(name, _REPEAT, "the reference itself gives another result")
+            self._ledger.skipped(REPEAT, "the reference itself gives another result")
             return
         first, again = self._slots[0], self._slots[-1]
         before = [bits(place).clone() for place in first.outputs]
@@ -219,16 +219,16 @@ class Trials:
             self._called(expected.arguments, expected.seed, again)
         if all(torch.equal(bits(now), then) for now, then in zip(again.outputs, before, strict=True)):
             self._ledger.determinism = Determinism.BIT_EQUAL
-            self._ledger.passed(name, _REPEAT, "the same bits")
+            self._ledger.passed(REPEAT, "the same bits")
             return
         wrong = self._oracle.judge(expected, again.outputs).wrong
         if wrong is not None:
             self._ledger.errors.append(wrong)
             seen = f"right once, then output {wrong.output}: {wrong.verdict}"
             figures = wrong.model_dump(mode="json")
-            raise self._ledger.failed(Status.NONDETERMINISTIC, name, _REPEAT, seen, figures)
+            raise self._ledger.failed(Status.NONDETERMINISTIC, REPEAT, seen, figures)
         self._ledger.determinism = Determinism.WITHIN_ERROR
-        self._ledger.passed(name, _REPEAT, "other bits, within the tolerance")
+        self._ledger.passed(REPEAT, "other bits, within the tolerance")
 
     def _late(self, expected: Expected, source: SharedSlot, slot: SharedSlot) -> None:
         """The call on inputs that come from `source`, where they are, while it is made. Leaves its outputs
@@ -239,7 +239,7 @@ class Trials:
         del meanwhile
         self._called(expected.arguments, expected.seed, slot, late=late)
         if self._oracle.judge(expected, slot.outputs).wrong is None:
-            self._ledger.passed("inputs_late", _LATE, "it is right on inputs that were still to be written")
+            self._ledger.passed(INPUTS_LATE, "it is right on inputs that were still to be written")
             return
         # A candidate that is right every second time has another fault, which the repeat names.
         for _ in range(2):
@@ -248,7 +248,7 @@ class Trials:
             if self._oracle.judge(expected, slot.outputs).wrong is not None:
                 return
         seen = "right only when its inputs are there before it is called"
-        raise self._ledger.failed(Status.WRONG_OUTPUT, "inputs_late", _LATE, seen)
+        raise self._ledger.failed(Status.WRONG_OUTPUT, INPUTS_LATE, seen)
 
     def _kept_result(self, aliased: bool) -> None:
         """A result must survive its inputs' being overwritten, and a second call."""
@@ -258,12 +258,12 @@ class Trials:
         self._call(first, self._ledger.seed(f"forward {name}"))
         before = [bits(place).clone() for place in first.outputs]
         if aliased:
-            self._ledger.skipped("output_apart", _APART, "the reference's own result lies in its inputs")
+            self._ledger.skipped(OUTPUT_APART, "the reference's own result lies in its inputs")
         else:
             first.scramble()
-            self._unchanged("output_apart", _APART, first, before, "it changed with the inputs")
+            self._unchanged(OUTPUT_APART, first, before, "it changed with the inputs")
         if second is first:
-            self._ledger.skipped("result_kept", _KEPT, "memory holds one set of inputs only")
+            self._ledger.skipped(RESULT_KEPT, "memory holds one set of inputs only")
             return
         for number in range(2, 2 + LATER_DRAWS):  # one of several buffers in turn comes round again
             second.fill(self._loaded.draw(self._ledger.seed(f"trial {name} {number}"), self._device))
@@ -272,18 +272,18 @@ class Trials:
         until, most = time.monotonic() + LATER_SECONDS, max(len(self._slots), MAX_SLOTS)
         while (most := most - 1) > 0 and time.monotonic() < until:
             self._call(second, seed, hold=True)
-        self._unchanged("result_kept", _KEPT, first, before, "a later call overwrote it")
+        self._unchanged(RESULT_KEPT, first, before, "a later call overwrote it")
 
     def _unchanged(
-        self, name: str, asked: str, slot: SharedSlot, before: list[torch.Tensor], otherwise: str
+        self, check: CheckKind, slot: SharedSlot, before: list[torch.Tensor], otherwise: str
     ) -> None:
         """Has the kept result copied out again, and compares it with what it was."""
         slot.poison()
         message = {"op": "again", "outputs": slot.message()["outputs"]}
         self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
         if not all(torch.equal(bits(now), then) for now, then in zip(slot.outputs, before, strict=True)):
-            raise self._ledger.failed(Status.WRONG_OUTPUT, name, asked, otherwise)
-        self._ledger.passed(name, asked, "the result is unchanged")
+            raise self._ledger.failed(Status.WRONG_OUTPUT, check, otherwise)
+        self._ledger.passed(check, "the result is unchanged")
 
 
 def _agree(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:

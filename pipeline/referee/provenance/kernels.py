@@ -17,6 +17,7 @@ from kernelproof.referee.provenance.origins import Evidence, evidence
 from kernelproof.referee.provenance.replaced import CONVOLUTION, PRODUCT, Replaced, Works, replaced
 from kernelproof.referee.provenance.reports import OWN, Report, read_report
 from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
+from kernelproof.types.check_kinds import OWN_COMPUTE, OWN_KERNEL
 from kernelproof.wording import counted
 from kernelproof.workers.shared_memory import SharedSlot
 
@@ -34,8 +35,6 @@ TRACE_SECONDS = 60.0
 _LIBRARIES = (Origin.LIBRARY, Origin.INDUCTOR, Origin.UNKNOWN)
 """Whose compute is not the candidate's; copies are neither."""
 
-_KERNEL = "Did a kernel of the candidate's own do the work?"
-_PURE = "Are all compute operators the candidate's own?"
 _NAMED = 5
 """Most names in a sentence."""
 
@@ -97,7 +96,7 @@ def check_kernels(
     kernels = _with_shares(report.kernels, found)
     if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
         ledger.kernels = kernels
-    _judge(kernels, found, shown, ledger, settings, after)
+    _judge(kernels, found, shown, ledger, settings, again)
 
 
 def _with_shares(kernels: Kernels, found: Replaced | None) -> Kernels:
@@ -114,9 +113,10 @@ def _judge(
     shown: Evidence,
     ledger: Ledger,
     settings: VerifySettings,
-    after: str,
+    again: bool,
 ) -> None:
     """Raises Ended where the settings ask for more of the candidate's own."""
+    own_kernel, own_compute = (each.again() if again else each for each in (OWN_KERNEL, OWN_COMPUTE))
     figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
     if found is not None:
         figures |= {"replaced_share": found.share, "replaced_outside_products": found.outside_products}
@@ -124,18 +124,18 @@ def _judge(
         why = lacking(kernels, ledger.builds, shown, found)
         if why:
             ledger.kernels = kernels
-            raise ledger.failed(Status.NO_CUSTOM_KERNEL, f"own_kernel{after}", _KERNEL, why, figures)
-        ledger.passed(f"own_kernel{after}", _KERNEL, _summary(kernels, ledger.builds), figures)
+            raise ledger.failed(Status.NO_CUSTOM_KERNEL, own_kernel, why, figures)
+        ledger.passed(own_kernel, _summary(kernels, ledger.builds), figures)
     if settings.purity == "own-compute":
         others = library_compute(kernels)
         if others or kernels.raised:
             ledger.kernels = kernels
             seen = f"libraries computed too: {_names(others)}" if others else f"not seen: {kernels.trouble}"
-            raise ledger.failed(Status.NO_CUSTOM_KERNEL, f"own_compute{after}", _PURE, seen, figures)
+            raise ledger.failed(Status.NO_CUSTOM_KERNEL, own_compute, seen, figures)
         if kernels.trouble and not kernels.launches:
-            ledger.skipped(f"own_compute{after}", _PURE, kernels.trouble, figures)
+            ledger.skipped(own_compute, kernels.trouble, figures)
         else:
-            ledger.passed(f"own_compute{after}", _PURE, "no library computed anything", figures)
+            ledger.passed(own_compute, "no library computed anything", figures)
 
 
 def lacking(

@@ -16,12 +16,12 @@ from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.sides import starting
 from kernelproof.types import Status, VerifySettings
+from kernelproof.types.check_kinds import WEIGHTS
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.wording import counted
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.workers.shared_memory import SharedMemory, SharedWeights, same_bits
 
-_WEIGHTS = "Do the candidate's parameters start where the reference's do?"
 _NAMED, _LONGEST = 5, 60
 """The number of weights that a message names, and of characters of each name: a candidate chooses its
 names."""
@@ -117,7 +117,7 @@ class CandidateProcess:
         matched, equal = len(self._shared), len(self._shared) - len(self.differed)
         figures = {"reference": of, "candidate": mine, "matched": matched, "equal_before": equal}
         if not of:
-            self._ledger.skipped("weights", _WEIGHTS, "the reference has no parameters", figures)
+            self._ledger.skipped(WEIGHTS, "the reference has no parameters", figures)
             return
         tensors = counted(of, "tensor")
         seen = (
@@ -128,7 +128,7 @@ class CandidateProcess:
             seen += f"; folded: kept {len(self.made)} as ModelNew made them ({_some(sorted(self.made))})"
         else:
             seen += ", the others got them now"
-        self._ledger.passed("weights", _WEIGHTS, seen, figures)
+        self._ledger.passed(WEIGHTS, seen, figures)
 
     def _own(self, theirs: Collection[str], mine: Collection[str]) -> str:
         """In words, what tensors the candidate has instead of the reference's; empty if it does not."""

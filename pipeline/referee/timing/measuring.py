@@ -29,18 +29,22 @@ from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.types import Ceilings, Measurement, Replayed, Roofline, Status, VerifySettings
+from kernelproof.types.check_kinds import (
+    BASELINE_ALONE,
+    BEYOND_ROOFLINE,
+    CACHE_EMPTIED,
+    HOST_CLOCK,
+    INSIDE_CLOCK,
+    RESOLVED,
+    RESULTS_LATE,
+    TIMED_INPUTS,
+    TIMED_OUTPUTS,
+    UNDISTURBED,
+)
 from kernelproof.wording import counted
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.workers.pool import WarmPool
 from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
-
-_OUTPUTS = "Are the outputs of timed calls right?"
-_CLOCKS = "Does the referee's own clock agree with the contestant's?"
-_ALONE = "Is the baseline as fast beside the candidate as alone?"
-_ROOF = "Is the claim within what moving the data takes at least?"
-_EMPTIED = "Was the cache emptied before every timed call?"
-_QUIET = "Was the device left alone while blocks were timed?"
-_RESOLVED = "Was the speedup of this screening resolved as far as its rigor asks?"
 
 
 @dataclass
@@ -218,25 +222,22 @@ class Measuring:
             ledger.errors.append(timed.bad)
             seen = f"output {timed.bad.output} of a timed call: {timed.bad.verdict}"
             figures = timed.bad.model_dump(mode="json")
-            raise ledger.failed(Status.WRONG_OUTPUT, "timed_outputs", _OUTPUTS, seen, figures)
+            raise ledger.failed(Status.WRONG_OUTPUT, TIMED_OUTPUTS, seen, figures)
         if timed.failure == "inputs_unchanged":
-            asked = "Are the inputs of timed calls unchanged?"
             seen = "an input of a timed call was changed"
-            raise ledger.failed(Status.MUTATED_INPUT, "timed_inputs", asked, seen)
+            raise ledger.failed(Status.MUTATED_INPUT, TIMED_INPUTS, seen)
         if timed.failure == "results_late":
-            asked = "Were the results of timed calls there when it said so?"
             seen = "elements of a result changed after the reply: its device was not done"
-            raise ledger.failed(Status.CHEATING, "results_late", asked, seen)
+            raise ledger.failed(Status.CHEATING, RESULTS_LATE, seen)
         if timed.failure == emptied.LEFT_OUT:
             seen = "the work that empties it was left out"
-            raise ledger.failed(Status.CHEATING, "cache_emptied", _EMPTIED, seen)
+            raise ledger.failed(Status.CHEATING, CACHE_EMPTIED, seen)
         if timed.failure == emptied.OVERWRITTEN:
             seen = "memory of its process that is not the program's own was overwritten"
-            raise ledger.failed(Status.RUNTIME_ERROR, "cache_emptied", _EMPTIED, seen)
+            raise ledger.failed(Status.RUNTIME_ERROR, CACHE_EMPTIED, seen)
         if timed.failure == "inside_clock":
-            asked = "Are the times of the contestant's clock possible?"
             seen = "it reported times that no call can have taken"
-            raise ledger.failed(Status.CHEATING, "inside_clock", asked, seen)
+            raise ledger.failed(Status.CHEATING, INSIDE_CLOCK, seen)
 
     def _ceilings(self, baseline: Contestant) -> Ceilings:
         """The device's ceilings and its A/A spread of today, both from the cache where they are known."""
@@ -255,7 +256,7 @@ class Measuring:
                 self.oracle.loaded, self.oracle.model, arguments, self.ledger.seed("forward roofline")
             )
         except (ProblemError, torch.OutOfMemoryError) as error:
-            self.ledger.skipped("beyond_roofline", _ROOF, f"the reference could not be counted: {error}")
+            self.ledger.skipped(BEYOND_ROOFLINE, f"the reference could not be counted: {error}")
             return None
         return roofline.judge(work, known, candidate_ms)
 
@@ -270,7 +271,7 @@ class Measuring:
         }
         if self.device.type != "cuda":
             why = "a processor's caches may hold the inputs: nothing is concluded"
-            self.ledger.skipped("beyond_roofline", _ROOF, why, figures)
+            self.ledger.skipped(BEYOND_ROOFLINE, why, figures)
             return
         seen = (
             f"{measured.candidate_ms:.4g} ms claimed, moving the data takes {bound.needed_ms:.4g} ms at least"
@@ -278,12 +279,12 @@ class Measuring:
         if roofline.impossible(bound, measured.candidate_ms):
             excuse = self._excuse_beyond(bound, measured.candidate_ms)
             if excuse is None:
-                raise self.ledger.failed(Status.CHEATING, "beyond_roofline", _ROOF, seen, figures)
-            self.ledger.skipped("beyond_roofline", _ROOF, f"{seen}; {excuse}", figures)
+                raise self.ledger.failed(Status.CHEATING, BEYOND_ROOFLINE, seen, figures)
+            self.ledger.skipped(BEYOND_ROOFLINE, f"{seen}; {excuse}", figures)
             return
         if bound.fraction > roofline.BEYOND:
             seen = f"{seen}; it is beyond the reference's own work, which another algorithm may save"
-        self.ledger.passed("beyond_roofline", _ROOF, seen, figures)
+        self.ledger.passed(BEYOND_ROOFLINE, seen, figures)
 
     def _excuse_beyond(self, bound: Roofline, candidate_ms: float) -> str | None:
         """Why an honest program may be that fast; None where none may."""
@@ -317,21 +318,19 @@ class Measuring:
             "uneven_ms": uneven,
             "allowed_ms": allowed,
         }
-        self.ledger.passed(
-            "timed_outputs", _OUTPUTS, f"{counted(self.timed.checked_calls, 'call')} compared, all right"
-        )
+        self.ledger.passed(TIMED_OUTPUTS, f"{counted(self.timed.checked_calls, 'call')} compared, all right")
         seen = f"inside {inside:.4g} ms, outside {measured.host_ms:.4g} ms a call"
         if clock.hides_work(rounds):
             seen = f"{seen}: {unseen:.4g} ms a call are certainly not on its own clock"
             excuse = self._excuse_unseen()
             if excuse is None:
-                raise self.ledger.failed(Status.CHEATING, "host_clock", _CLOCKS, seen, figures)
+                raise self.ledger.failed(Status.CHEATING, HOST_CLOCK, seen, figures)
             seen = f"{seen}; {excuse}"
         if measured.unseen_ms > 0:
             seen = (
                 f"{seen}; the claim is {measured.candidate_ms:.4g} ms, as far as the outer clock bears it out"
             )
-        self.ledger.passed("host_clock", _CLOCKS, seen, figures)
+        self.ledger.passed(HOST_CLOCK, seen, figures)
 
     def _excuse_unseen(self) -> str | None:
         """Why an honest program may take so much time off its own clock; None where none may.
@@ -356,7 +355,7 @@ class Measuring:
             seen = f"{seen}: its blocks fall into two groups"
         elif slowed > allowed:
             seen = f"{seen}: the speedup is counted against the faster"
-        self.ledger.passed("baseline_alone", _ALONE, seen, figures)
+        self.ledger.passed(BASELINE_ALONE, seen, figures)
 
     def _judge_bar(self) -> None:
         bar, rounds = self.settings.bar, len(self.timed.rounds)
@@ -365,9 +364,9 @@ class Measuring:
         figures = {"bar": bar, "rounds": rounds}
         if self.below_bar():
             seen = f"surely below {bar:.4g}, the best of its search: timing ended after {rounds} rounds"
-            self.ledger.skipped("resolved", _RESOLVED, seen, figures)
+            self.ledger.skipped(RESOLVED, seen, figures)
         else:
-            self.ledger.passed("resolved", _RESOLVED, f"{rounds} rounds", figures)
+            self.ledger.passed(RESOLVED, f"{rounds} rounds", figures)
 
     def _judge_quiet(self) -> None:
         disturbed, kept = self.timed.disturbed, len(self.timed.rounds)
@@ -376,4 +375,4 @@ class Measuring:
         if disturbed:
             thrown = counted(len(disturbed), "block")
             seen = f"{thrown} thrown away and repeated, the last because: {disturbed[-1]}"
-        self.ledger.passed("undisturbed", _QUIET, "; ".join((seen, *self.timed.notes)), figures)
+        self.ledger.passed(UNDISTURBED, "; ".join((seen, *self.timed.notes)), figures)
