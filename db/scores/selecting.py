@@ -201,8 +201,8 @@ def _without_stale(rows: Rows, facts: _FactColumns) -> tuple[Rows, int, int]:
 def _placed(rows: Rows, usual: Ints, mixed: bool, facts: _FactColumns) -> tuple[Rows, Ints]:
     """The rows with their device's number, -1 for none. `usual`, `mixed`: as `_usual` has them.
 
-    What reached no device belongs to wherever its sample was judged under the same rules, on each of these
-    devices; else to the device on which most attempts of its run were judged.
+    A turn that reached no device belongs to each device on which its sample was judged under the same rules,
+    else to the one on which most attempts of its run were judged.
     """
     code = rows["facts"]
     device = facts.device[code]

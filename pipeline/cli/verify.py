@@ -107,7 +107,7 @@ def _given(
 def _one(
     given: Given, settings: VerifySettings, database: DatabasePlace | None, run: str | None, as_json: bool
 ) -> Status:
-    from contextlib import ExitStack
+    from contextlib import ExitStack, nullcontext
 
     from kernelproof.db.store import open_store
     from kernelproof.engine.engine import Engine
@@ -120,11 +120,10 @@ def _one(
         engine = stack.enter_context(Engine(unsafe=settings.unsafe))
         kept = stack.enter_context(open_store(database)) if database else None
         console = screen()
-        with console.status("starting") if not as_json and console.is_terminal else ExitStack() as status:
+        with console.status("starting") if not as_json and console.is_terminal else nullcontext() as status:
             keep = NewAttempt(files_run(settings, run), given.response)
             job = Job(given.problem, given.extraction, settings, keep, Purpose.MEASUREMENT)
-            on_stage = status.update if hasattr(status, "update") else None
-            done = Judge(engine, kept).judge(job, on_stage) if on_stage else Judge(engine, kept).judge(job)
+            done = Judge(engine, kept).judge(job, status.update if status else lambda _: None)
     if as_json:
         print(json_verified(done.extraction, done.status, done.verification, done.attempt_id))
     else:
