@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from benchmarks.mutants.deciding import JUDGED, UNKNOWN_BYTES, decisions
 from benchmarks.mutants.judging import Judge
 from benchmarks.mutants.recipes import maker
 from benchmarks.mutants.showing import show
+from benchmarks.mutants.sizes import extent, halved, sized
 from kernelproof import backends
 from kernelproof.devices.discovery import default_backend
 from kernelproof.problems import open_suite
@@ -45,6 +47,8 @@ def main() -> int:
     size = choose_size(options.size, backend, problems)
     plan = _plan(options, problems, size)
     if options.list:
+        if options.elements:
+            _halved(options, problems, size)
         show(plan)
         return 0
     book = Book.open(options, "mutants")
@@ -53,6 +57,13 @@ def main() -> int:
         first = options.share.index * options.cores
         os.sched_setaffinity(0, {cores[(first + place) % len(cores)] for place in range(options.cores)})
     chosen = [record for record in plan if record["problem"] in {problem.id for problem in problems}]
+    if options.elements:
+        smaller = _halved(options, problems, size)
+        problems = [
+            problem.model_copy(update={"source": smaller[problem.id]["source"], "sizes": {size: {}}})
+            for problem in problems
+        ]
+        chosen = [record | {"extent": smaller[record["problem"]]["extent"]} for record in chosen]
     settings = VerifySettings(backend=backend, size=size, own_kernel=False, measure=False)
     _judge(options, book, options.share.of(sorted(chosen, key=_bytes)), problems, settings)
     return 0 if show(book.records) else 1
@@ -105,6 +116,25 @@ def _plan(options: argparse.Namespace, problems: Sequence[Problem], size: str) -
     return plan
 
 
+def _halved(options: argparse.Namespace, problems: Sequence[Problem], size: str) -> dict[str, Record]:
+    """By problem, its text with numbers halved until it holds at most --elements, and what it holds then.
+    They are kept beside the plan."""
+    path: Path = options.plan.with_suffix(f".{options.elements}.json")
+    kept: dict[str, Record] = json.loads(path.read_text()) if path.exists() else {}
+    todo = {problem.id: sized(problem, size) for problem in problems if problem.id not in kept}
+    if todo:
+        with ProcessPoolExecutor(options.jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+            made = pool.map(_smaller, todo.values(), [options.elements] * len(todo))
+            kept |= dict(zip(todo, made, strict=True))
+        path.write_text(json.dumps(kept, indent=1) + "\n")
+    return kept
+
+
+def _smaller(source: str, elements: int) -> Record:
+    there = extent(text := halved(source, elements))
+    return {"source": text, "extent": there and asdict(there)}
+
+
 def _bytes(record: Record) -> int:
     there = record["extent"]
     return int(there["slot_bytes"] + there["weight_bytes"]) if there else UNKNOWN_BYTES
@@ -121,11 +151,15 @@ def _options() -> argparse.Namespace:
     options_of.add_argument("--backend", choices=backends.names())
     options_of.add_argument("--size")
     options_of.add_argument("--plan", type=Path, help="where the decisions are kept")
+    options_of.add_argument("--elements", type=int, help="at sizes of at most so many elements; needs --plan")
     options_of.add_argument("--list", action="store_true", help="judge none: what would be is `not reached`")
     options_of.add_argument("--cores", type=int, default=0, help="for this share; 0: all there are")
     options_of.add_argument("--jobs", type=int, default=1, help="processes that decide")
     options_of.add_argument("--add", type=Path, nargs="+", help="judge none; add up these --json files")
-    return options_of.parse_args()
+    options = options_of.parse_args()
+    if options.elements and options.plan is None:
+        options_of.error("--elements keeps its texts beside --plan; name a file there")
+    return options
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError
 from kernelproof.types import CheckOutcome, ErrorStatistics, Problem, Status, Verification, VerifySettings
 
-SEATS = 16
+SEATS = 64
 """Parts of a GPU's memory that a verification may hold some of."""
 SLOTS = 10
 """Sets of inputs and outputs that a verification may hold, its truths in float64 among them."""

@@ -63,17 +63,20 @@ def sized(problem: Problem, size: str) -> str:
     return "\n".join([problem.source, *(f"{name} = {value!r}" for name, value in values), ""])
 
 
-def small(problem: Problem, seconds: float = 4.0) -> str:
-    """The problem's text at its own size `small`; where it has none, with numbers that are halved as long as
-    the model still takes its inputs: all at once, which keeps what they are to each other, then the largest
-    ones, then each. Takes about so many seconds of a processor."""
-    if SMALL in problem.sizes:
-        return sized(problem, SMALL)
-    best, there = ast.parse(problem.source), extent(problem.source)
+def small(problem: Problem) -> str:
+    """The problem's text at its own size `small`; where it has none, with halved numbers."""
+    return sized(problem, SMALL) if SMALL in problem.sizes else halved(problem.source, ENOUGH)
+
+
+def halved(source: str, elements: int, seconds: float = 4.0) -> str:
+    """A problem's text with numbers halved until its tensors hold at most so many elements, as long as the
+    model still takes its inputs: all at once, which keeps what they are to each other, then the largest ones,
+    then each. Takes about so many seconds of a processor."""
+    best, there = ast.parse(source), extent(source)
     until = time.process_time() + seconds
     stuck: set[int] = set()
     together = True
-    while there is not None and there.elements > ENOUGH and time.process_time() < until:
+    while there is not None and there.elements > elements and time.process_time() < until:
         numbers = [node.value for node in _literals(best)]
         largest = max(set(numbers) - stuck, default=None)
         if largest is None:
