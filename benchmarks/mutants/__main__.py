@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from benchmarks.mutants.deciding import JUDGED, UNKNOWN_BYTES, decisions
 from benchmarks.mutants.judging import Judge
 from benchmarks.mutants.recipes import maker
 from benchmarks.mutants.showing import show
-from benchmarks.mutants.sizes import extent, halved, sized
+from benchmarks.mutants.sizes import sized, smaller
 from kernelproof import backends
 from kernelproof.devices.discovery import default_backend
 from kernelproof.problems import open_suite
@@ -58,12 +57,12 @@ def main() -> int:
         os.sched_setaffinity(0, {cores[(first + place) % len(cores)] for place in range(options.cores)})
     chosen = [record for record in plan if record["problem"] in {problem.id for problem in problems}]
     if options.elements:
-        smaller = _halved(options, problems, size)
+        kept = _halved(options, problems, size)
         problems = [
-            problem.model_copy(update={"source": smaller[problem.id]["source"], "sizes": {size: {}}})
+            problem.model_copy(update={"source": kept[problem.id]["source"], "sizes": {size: {}}})
             for problem in problems
         ]
-        chosen = [record | {"extent": smaller[record["problem"]]["extent"]} for record in chosen]
+        chosen = [record | {"extent": kept[record["problem"]]["extent"]} for record in chosen]
     settings = VerifySettings(backend=backend, size=size, own_kernel=False, measure=False)
     _judge(options, book, options.share.of(sorted(chosen, key=_bytes)), problems, settings)
     return 0 if show(book.records) else 1
@@ -124,15 +123,10 @@ def _halved(options: argparse.Namespace, problems: Sequence[Problem], size: str)
     todo = {problem.id: sized(problem, size) for problem in problems if problem.id not in kept}
     if todo:
         with ProcessPoolExecutor(options.jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-            made = pool.map(_smaller, todo.values(), [options.elements] * len(todo))
+            made = pool.map(smaller, todo.values(), [options.elements] * len(todo))
             kept |= dict(zip(todo, made, strict=True))
         path.write_text(json.dumps(kept, indent=1) + "\n")
     return kept
-
-
-def _smaller(source: str, elements: int) -> Record:
-    there = extent(text := halved(source, elements))
-    return {"source": text, "extent": there and asdict(there)}
 
 
 def _bytes(record: Record) -> int:

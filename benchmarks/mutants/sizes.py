@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -95,6 +95,12 @@ def halved(source: str, elements: int, seconds: float = 4.0) -> str:
             stuck |= set() if together else {largest}
             together = False
     return ast.unparse(best)
+
+
+def smaller(source: str, elements: int) -> dict[str, Any]:
+    """The text that `halved` makes, and what it holds."""
+    there = extent(text := halved(source, elements))
+    return {"source": text, "extent": there and asdict(there)}
 
 
 def _literals(tree: ast.Module) -> list[Any]:

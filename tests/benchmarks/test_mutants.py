@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -202,3 +204,17 @@ def test_a_shard_of_our_problems_on_a_processor(tmp_path: Path, monkeypatch: pyt
     assert {outcome(each) for each in records if each["role"] == TWIN} == {Outcome.ACCEPTED}
     monkeypatch.setattr("sys.argv", ["mutants", "--add", *map(str, parts)])
     assert command.main() == 0
+
+
+def test_problems_are_judged_at_sizes_of_so_many_elements(tmp_path: Path) -> None:
+    """The command halves in processes of their own, keeps the texts, and judges those."""
+    suite, plan = tmp_path / "suite.py", tmp_path / "plan.json"
+    suite.write_text(MANY_KINDS)
+    words = [sys.executable, "-m", "benchmarks.mutants", "--suite", str(suite), "--plan", str(plan), "--list"]
+    done = subprocess.run([*words, "--size", "full", "--elements", "100000"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (kept,) = json.loads(plan.with_suffix(".100000.json").read_text()).values()
+    there = extent(kept["source"])
+    assert there is not None and there.elements == kept["extent"]["elements"] <= 100_000
+    refused = subprocess.run([*words[:5], "--elements", "9"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "name a file" in refused.stderr
