@@ -26,7 +26,6 @@ from kernelproof.engine.referee_process import HandedBack, OnStage, RefereeLost,
 from kernelproof.engine.referees import Referees
 from kernelproof.engine.stop import Stop, ended_later
 from kernelproof.errors import DeviceUnfit, MachineError, UsageError
-from kernelproof.policy import review
 from kernelproof.pysource import compiles_itself
 from kernelproof.sandbox import Group, sweep
 from kernelproof.types import (
@@ -41,6 +40,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.policy import review
 from kernelproof.workspace import cache_bound, cache_directory
 
 MAX_TRIES = 3

@@ -21,10 +21,10 @@ from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.engine import Engine, require_device
 from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.errors import MachineError
-from kernelproof.policy import review
 from kernelproof.problems import read_problem
 from kernelproof.sandbox import Group
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
+from kernelproof.verifier.policy import review
 from tests.backends import triton_programs
 
 TILELANG = backend("tilelang")

@@ -17,7 +17,6 @@ from kernelproof.devices import discovery
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt
-from kernelproof.policy import review
 from kernelproof.sandbox import Group, Job, run
 from kernelproof.sandbox.paths import python_paths
 from kernelproof.types import (
@@ -30,6 +29,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
+from kernelproof.verifier.policy import review
 from kernelproof.workers.client import Contestant
 from tests.backends import triton_programs as programs
 

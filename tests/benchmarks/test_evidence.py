@@ -20,11 +20,11 @@ from benchmarks import coverage, kernelbench_sweep
 from benchmarks.coverage import KINDS, Kind, repeated, rows_of, totals, truth_of
 from benchmarks.evidence import Book, Budget, Share, merged
 from benchmarks.fitness_server import FitnessServer
-from kernelproof.policy import review
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.problems.check import Unfit
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.types import Problem, Status
+from kernelproof.verifier.policy import review
 
 BAD = Path(__file__).parents[1] / "problems" / "bad"
 NESTED = '''"""Two outputs, one of them integers, in a dict."""

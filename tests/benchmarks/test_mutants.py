@@ -19,9 +19,9 @@ from benchmarks.mutants.parts import rounded
 from benchmarks.mutants.recipes import MUTANT, TWIN, Recipe
 from benchmarks.mutants.showing import Outcome, outcome, show
 from benchmarks.mutants.sizes import execute, extent, small
-from kernelproof.policy import review
 from kernelproof.problems import read_problem
 from kernelproof.types import Flag, Problem, Status
+from kernelproof.verifier.policy import review
 
 MANY_KINDS = '''"""A layer of each kind that a mutation looks for."""
 import torch

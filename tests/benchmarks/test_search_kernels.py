@@ -21,12 +21,12 @@ from benchmarks.search.on_kernels import apart, compared
 from benchmarks.search.proposer import MODELS, STRONG, Program
 from kernelproof import Submission, Verifier, backends
 from kernelproof.extraction import extract, read_plans
-from kernelproof.policy import review
 from kernelproof.problems import open_suite
 from kernelproof.prompting import Failure, Shown, first_prompt, plan_prompt, plans_prompt, repair_prompt
 from kernelproof.providers.base import messages
 from kernelproof.runs.likeness import likeness
 from kernelproof.types import Response, Severity, Status
+from kernelproof.verifier.policy import review
 
 BACKEND = next(name for name in backends.names() if not backends.backend(name).on_gpu)
 POINT = (2, 1, 2, 3, 1)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kernelproof.extraction import WARNINGS
-from kernelproof.policy.review import RULES
 from kernelproof.types import BuildState, Severity, Status, check_kinds
+from kernelproof.verifier.policy.review import RULES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "reasons.md").read_text()

@@ -27,7 +27,6 @@ from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.store import open_store
 from kernelproof.db.views import VerificationKind
 from kernelproof.extraction import WARNINGS
-from kernelproof.policy.review import RULES
 from kernelproof.problems.check import Unfit
 from kernelproof.prompting import list_templates
 from kernelproof.providers.registry import PROVIDERS
@@ -37,6 +36,7 @@ from kernelproof.runs.strategies.registry import STRATEGIES
 from kernelproof.sandbox.model import Tier
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
+from kernelproof.verifier.policy.review import RULES
 
 ROOT = Path(__file__).parents[2]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kernelproof.policy import review
 from kernelproof.types import Finding, Problem, Signature
+from kernelproof.verifier.policy import review
 
 REFERENCE = """import torch
 import torch.nn as nn

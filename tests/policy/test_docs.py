@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernelproof.policy import RULES
+from kernelproof.verifier.policy import RULES
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy.md"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.policy import RULES, review
 from kernelproof.problems import read_problem
 from kernelproof.types import Severity, Status
+from kernelproof.verifier.policy import RULES, review
 from tests.policy.examples import EXAMPLES, before
 from tests.policy.samples import CLEAN, CLEAN_CPP, PROBLEM, REFERENCE, changed, findings
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.policy import RULES, review
+from kernelproof.verifier.policy import RULES, review
 from tests.policy.samples import CLEAN, PROBLEM
 
 LINES = [

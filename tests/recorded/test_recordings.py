@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from kernelproof.policy import review
 from kernelproof.problems import open_suite
 from kernelproof.providers import ReplayProvider
 from kernelproof.providers.recording import Record
 from kernelproof.types import Severity, Status
+from kernelproof.verifier.policy import review
 from tests.recorded.records import BACKENDS, NO_PROGRAM, everything, expected, extracted, name, records
 
 POLICY = {Status.SYNTAX_ERROR, Status.CONTRACT_ERROR}

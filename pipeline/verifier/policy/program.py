@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from kernelproof.policy import native
-from kernelproof.policy.strings import Strings
 from kernelproof.pysource import Function, find_class, parse
 from kernelproof.types import Problem
+from kernelproof.verifier.policy import native
+from kernelproof.verifier.policy.strings import Strings
 
 _LOADERS = {"load_inline": ("name", "cpp_sources", "cuda_sources", "functions"), "load": ("name", "sources")}
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from kernelproof.backends import backend
-from kernelproof.policy import native
-from kernelproof.policy.program import Program
-from kernelproof.policy.rule import Hit, Registry
 from kernelproof.types import Severity
+from kernelproof.verifier.policy import native
+from kernelproof.verifier.policy.program import Program
+from kernelproof.verifier.policy.rule import Hit, Registry
 
 RULES = Registry()
 

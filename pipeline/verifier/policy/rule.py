@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kernelproof.policy.program import Program
 from kernelproof.types import Finding, Severity, Status
+from kernelproof.verifier.policy.program import Program
 
 MAX_HITS = 5
 """Most findings of one rule: the sixth says nothing new."""

@@ -4,7 +4,7 @@ Reads the source with `ast` and never runs it. Static findings inform and the re
 that cannot be called as the problem asks ends here. docs/reference/policy.md lists the rules.
 """
 
-from kernelproof.policy.review import RULES, review
-from kernelproof.policy.rule import Rule
+from kernelproof.verifier.policy.review import RULES, review
+from kernelproof.verifier.policy.rule import Rule
 
 __all__ = ["RULES", "Rule", "review"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernelproof.policy import behaviour, contract, extension
-from kernelproof.policy.program import Program
-from kernelproof.policy.rule import Rule
 from kernelproof.types import Finding, Problem
+from kernelproof.verifier.policy import behaviour, contract, extension
+from kernelproof.verifier.policy.program import Program
+from kernelproof.verifier.policy.rule import Rule
 
 RULES: tuple[Rule, ...] = (*contract.RULES, *extension.RULES, *behaviour.RULES)
 """All rules, in the order in which they are asked; `syntax_error` is the first."""

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from kernelproof.policy.program import Program
-from kernelproof.policy.rule import Hit, Registry
 from kernelproof.types import Severity
+from kernelproof.verifier.policy.program import Program
+from kernelproof.verifier.policy.rule import Hit, Registry
 
 RULES = Registry()
 

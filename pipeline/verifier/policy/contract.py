@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelproof.policy.program import Program
-from kernelproof.policy.rule import Hit, Registry
 from kernelproof.pysource import (
     Function,
     find_class,
@@ -18,6 +16,8 @@ from kernelproof.pysource import (
     undefined_names,
 )
 from kernelproof.types import Severity, Status
+from kernelproof.verifier.policy.program import Program
+from kernelproof.verifier.policy.rule import Hit, Registry
 
 RULES = Registry()
 PLAIN = {"torch.nn.Module", "nn.Module", "Module", "object"}
