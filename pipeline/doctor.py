@@ -10,7 +10,6 @@ from contextlib import suppress
 from importlib.metadata import version
 
 from kernelproof import backends
-from kernelproof.compile import learn_toolchain
 from kernelproof.db.store import open_if_there
 from kernelproof.devices import core_waits, gpu_health, locks, quarantine
 from kernelproof.devices.discovery import Gpu, default_backend, environment_for, fleet, gpus, quarantined
@@ -23,6 +22,7 @@ from kernelproof.sandbox import bwrap, probe
 from kernelproof.sandbox.container import container
 from kernelproof.sandbox.model import Tier
 from kernelproof.types import Diagnosis, Status, VerifySettings
+from kernelproof.verifier.build import learn_toolchain
 from kernelproof.version import __version__
 from kernelproof.wording import counted
 from kernelproof.workspace import Workspace, cache_directory

@@ -19,9 +19,9 @@ cache_app = CommandLine(help="See the cache of builds, and make it smaller.")
 @cache_app.command("info")
 def info(as_json: JsonOption = False) -> None:
     """Say where the cache is and what lies in it."""
-    from kernelproof.compile import survey
     from kernelproof.report.machine import print_survey
     from kernelproof.report.plain import json_text, screen
+    from kernelproof.verifier.build import survey
     from kernelproof.workspace import cache_directory
 
     found = survey(cache_directory())
@@ -56,9 +56,9 @@ def prune(
 
     Exit code 3 when builds cannot be removed.
     """
-    from kernelproof.compile import prune as prune_cache
     from kernelproof.errors import UsageError
     from kernelproof.service.artefact_store import open_artefacts
+    from kernelproof.verifier.build import prune as prune_cache
     from kernelproof.workspace import cache_directory, parse_bytes
 
     target = parse_bytes(to, "--to") if to is not None else None
@@ -81,8 +81,8 @@ def clear(
     """
     import sys
 
-    from kernelproof.compile import clear as clear_cache
     from kernelproof.errors import UsageError
+    from kernelproof.verifier.build import clear as clear_cache
     from kernelproof.workspace import cache_directory
 
     place = cache_directory()

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.compile import Builder, Toolchain
 from kernelproof.devices.discovery import device_for, interprets
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.core_sharing import Cores
@@ -18,6 +17,7 @@ from kernelproof.engine.stop import Stop
 from kernelproof.errors import MachineError
 from kernelproof.sandbox import Group, on_cores
 from kernelproof.types import Build, BuildState, Problem, Severity, VerifySettings
+from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.policy import review
 
 

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.compile import diagnosis, find_tools
 from kernelproof.devices import gpu_health, locks
 from kernelproof.devices.discovery import device_for, environment_for, interprets, set_aside
 from kernelproof.engine.build_stage import BuildStage
@@ -40,6 +39,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build import diagnosis, find_tools
 from kernelproof.verifier.policy import review
 from kernelproof.workspace import cache_bound, cache_directory
 

@@ -16,11 +16,11 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from kernelproof.backends import backend
-from kernelproof.compile import Toolchain
 from kernelproof.pysource import parse
 from kernelproof.sandbox import Group
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
 from kernelproof.types.base import FrozenRecord
+from kernelproof.verifier.build import Toolchain
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 
 MODEL = "ModelNew"

@@ -22,7 +22,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.compile import Builder, Toolchain
 from kernelproof.contestant import wire
 from kernelproof.errors import DeviceUnfit, KernelproofError
 from kernelproof.referee.environment import describe_environment
@@ -35,6 +34,7 @@ from kernelproof.sandbox import Group, on_cores
 from kernelproof.types import Build, CoreShares
 from kernelproof.types.verification import WHILE_HELD
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.workers.client import NeedsBuild
 from kernelproof.workers.ready_builds import ReadyBuilds
 

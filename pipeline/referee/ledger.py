@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from kernelproof.compile import diagnosis
 from kernelproof.hashing import sha256_text
 from kernelproof.referee.correctness import tolerance
 from kernelproof.types import (
@@ -32,6 +31,7 @@ from kernelproof.types import (
 )
 from kernelproof.types.check_kinds import CheckKind
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build import diagnosis
 from kernelproof.version import VERIFIER
 
 Figures = dict[str, Any]

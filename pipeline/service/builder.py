@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from kernelproof import backends
 from kernelproof.choices import Role
-from kernelproof.compile import Toolchain
 from kernelproof.db.evaluation_records import Taken, Wanted, split
 from kernelproof.db.owners import new_owner
 from kernelproof.db.store import Store
@@ -26,6 +25,7 @@ from kernelproof.runs.candidates import given_text
 from kernelproof.service.artefact_store import ArtefactStore
 from kernelproof.service.artefacts import NoArtefact, build_key, is_published, publish
 from kernelproof.types import BuildState
+from kernelproof.verifier.build import Toolchain
 
 PAUSE_S, PAUSES_S = 2.0, 60.0
 """Seconds for which a builder takes nothing after a failure of its machine, at first; it doubles up to the

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from kernelproof.compile import Builder
 from kernelproof.types import Build, BuildRequest, BuildState
+from kernelproof.verifier.build import Builder
 from kernelproof.workers.client import NeedsBuild
 
 

@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 from kernelproof.backends import backend
-from kernelproof.compile import Builder
-from kernelproof.compile.diagnosis import refusal
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.engine import Engine, require_device
 from kernelproof.engine.prebuild import Prebuilt
@@ -24,6 +22,8 @@ from kernelproof.errors import MachineError
 from kernelproof.problems import read_problem
 from kernelproof.sandbox import Group
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
+from kernelproof.verifier.build import Builder
+from kernelproof.verifier.build.diagnosis import refusal
 from kernelproof.verifier.policy import review
 from tests.backends import triton_programs
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kernelproof.backends import backend
-from kernelproof.compile import Builder
 from kernelproof.contestant.first_calls import PLACE
 from kernelproof.devices import discovery
 from kernelproof.engine.compile_ahead import compile_ahead
@@ -29,6 +28,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
+from kernelproof.verifier.build import Builder
 from kernelproof.verifier.policy import review
 from kernelproof.workers.client import Contestant
 from tests.backends import triton_programs as programs

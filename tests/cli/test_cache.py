@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.compile import BuildIndex
-from kernelproof.compile.cache import BuildCache
 from kernelproof.errors import UsageError
 from kernelproof.types import Build, BuildState
+from kernelproof.verifier.build import BuildIndex
+from kernelproof.verifier.build.cache import BuildCache
 from kernelproof.workspace import cache_bound, parse_bytes
 from tests import terminal
 from tests.cli.program import PROGRAM, Program

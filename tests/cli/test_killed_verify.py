@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.compile.cache import BuildCache
-from kernelproof.compile.entries import entries
 from kernelproof.types import Status
+from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.entries import entries
 from tests.cli import material
 from tests.cli.program import Program
 

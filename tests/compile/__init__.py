@@ -1,1 +1,1 @@
-"""Tests of kernelproof.compile."""
+"""Tests of kernelproof.verifier.build."""

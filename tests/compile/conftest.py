@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.compile import Builder, Toolchain, learn_toolchain
 from kernelproof.types import BuildRequest
+from kernelproof.verifier.build import Builder, Toolchain, learn_toolchain
 
 RequestMaker = Callable[..., BuildRequest]
 

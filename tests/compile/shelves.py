@@ -7,8 +7,8 @@ import os
 import time
 from pathlib import Path
 
-from kernelproof.compile.cache import BuildCache
 from kernelproof.types import Build, BuildState
+from kernelproof.verifier.build.cache import BuildCache
 
 BLOCK = 4096
 FILES = {"lib.so", "build.json", "log.txt"}

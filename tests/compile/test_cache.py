@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.compile import Builder, Toolchain, prune
 from kernelproof.types import BuildRequest, BuildState
+from kernelproof.verifier.build import Builder, Toolchain, prune
 
 CHILD = """
 import sys
 from pathlib import Path
-from kernelproof.compile import Builder
+from kernelproof.verifier.build import Builder
 from kernelproof.types import BuildRequest
 build = Builder(Path(sys.argv[1])).build(BuildRequest.model_validate_json(sys.argv[2]))
 print(build.state.value, build.cached)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kernelproof.compile import Builder, Toolchain
-from kernelproof.compile.compile_log import MAX_LOG_CHARS, shorten
 from kernelproof.types import BuildRequest, BuildState
+from kernelproof.verifier.build import Builder, Toolchain
+from kernelproof.verifier.build.compile_log import MAX_LOG_CHARS, shorten
 
 
 def test_the_log_names_file_line_and_error(fresh: Builder, plain) -> None:

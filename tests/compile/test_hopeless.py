@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.compile import Toolchain, diagnosis
-from kernelproof.compile.hopeless import hopeless
 from kernelproof.types import Build, BuildRequest, BuildState, Status
+from kernelproof.verifier.build import Toolchain, diagnosis
+from kernelproof.verifier.build.hopeless import hopeless
 
 HEAD = "[1/2] compile it\nFAILED: [code=1] it\n/usr/bin/c++ -c main.cpp -o main.o\n"
 BOUND = HEAD + (

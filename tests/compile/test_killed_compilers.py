@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
-from kernelproof.compile import Builder
-from kernelproof.compile.compile_log import killed
 from kernelproof.types import BuildState
+from kernelproof.verifier.build import Builder
+from kernelproof.verifier.build.compile_log import killed
 from tests.compile.conftest import RequestMaker
 
 SLOW = """

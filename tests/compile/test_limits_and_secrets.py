@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.compile import Builder
 from kernelproof.types import BuildState
+from kernelproof.verifier.build import Builder
 
 TEMPLATE_BOMB = """
 template <int depth, long path> struct Bomb {

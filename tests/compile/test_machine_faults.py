@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.compile import Builder, Toolchain
-from kernelproof.compile.machine import gencode, target_architecture
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.types import BuildState
+from kernelproof.verifier.build import Builder, Toolchain
+from kernelproof.verifier.build.machine import gencode, target_architecture
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.compile import Builder
-from kernelproof.compile.compile_log import failures, first_error
 from kernelproof.types import BuildRequest, BuildState, Route
+from kernelproof.verifier.build import Builder
+from kernelproof.verifier.build.compile_log import failures, first_error
 
 SAID = """[1/3] compile main.o
 FAILED: [code=1] main.o

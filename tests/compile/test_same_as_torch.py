@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.compile import Toolchain
-from kernelproof.compile.ninja_file import RESOURCE_USAGE, SHIM, make_plan
 from kernelproof.types import BuildRequest
+from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.build.ninja_file import RESOURCE_USAGE, SHIM, make_plan
 
 STOCK = """
 import json, os, sys

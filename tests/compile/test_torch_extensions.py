@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.compile import Builder
 from kernelproof.types import Build, BuildRequest, BuildState
+from kernelproof.verifier.build import Builder
 from tests.compile.calling import call
 
 pytestmark = pytest.mark.ci

@@ -7,12 +7,12 @@ from typing import Literal
 
 import pytest
 
-from kernelproof.compile import Builder, BuildIndex, clear
 from kernelproof.engine import stub_run
 from kernelproof.engine.prebuild import Prebuilt, prebuild
 from kernelproof.problems import open_suite
 from kernelproof.sandbox import Group
 from kernelproof.types import BuildState, Problem, VerifySettings
+from kernelproof.verifier.build import Builder, BuildIndex, clear
 
 MODEL = """
 class ModelNew(torch.nn.Module):

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.backends import backend
-from kernelproof.compile import Builder
 from kernelproof.engine.prebuild import prebuild
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.sandbox import Group
 from kernelproof.types import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build import Builder
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 KINDS = ("honest", "harmless", "wrong", "cheats", "faults")

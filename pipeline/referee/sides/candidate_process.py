@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from kernelproof.backends import backend
-from kernelproof.compile.diagnosis import refusal
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.referee.sides import starting
 from kernelproof.types import Status, VerifySettings
 from kernelproof.types.check_kinds import WEIGHTS
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build.diagnosis import refusal
 from kernelproof.wording import counted
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.workers.shared_memory import SharedMemory, SharedWeights, same_bits

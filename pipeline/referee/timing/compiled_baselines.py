@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from kernelproof.compile import Toolchain
 from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json
 from kernelproof.referee.inputs.problem import ProblemError
@@ -33,6 +32,7 @@ from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject
 from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
 from kernelproof.types.base import FrozenRecord
+from kernelproof.verifier.build import Toolchain
 from kernelproof.wording import counted
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
 from kernelproof.workers.shared_memory import SharedMemory

@@ -11,7 +11,6 @@ from statistics import median
 
 import torch
 
-from kernelproof.compile import Toolchain
 from kernelproof.contestant import loop
 from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.inputs.problem import ProblemError
@@ -41,6 +40,7 @@ from kernelproof.types.check_kinds import (
     TIMED_OUTPUTS,
     UNDISTURBED,
 )
+from kernelproof.verifier.build import Toolchain
 from kernelproof.wording import counted
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.workers.pool import WarmPool

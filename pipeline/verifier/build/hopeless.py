@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from kernelproof.compile.toolchain import Toolchain
 from kernelproof.types.build import BuildRequest
+from kernelproof.verifier.build.toolchain import Toolchain
 
 _FIRST = re.compile(
     r"^(?P<file>main\.cpp|cuda\.cu|own/[^:(\n]+)(?::\d+:\d+:|\(\d+\):) (?:fatal |catastrophic )?error:? "

@@ -10,13 +10,13 @@ import time
 from concurrent.futures import Future
 from dataclasses import replace
 
-from kernelproof.compile.compile_log import failures, first_error, shorten
-from kernelproof.compile.compiling import Compiled, Compiler, NoGlue
-from kernelproof.compile.glue import Glue
-from kernelproof.compile.hopeless import hopeless
-from kernelproof.compile.ninja_file import CPP_OBJECT, CUDA_OBJECT, Plan, make_plan
-from kernelproof.compile.slim import Slim, slim_route
 from kernelproof.types.build import Build, BuildRequest, BuildState, Route
+from kernelproof.verifier.build.compile_log import failures, first_error, shorten
+from kernelproof.verifier.build.compiling import Compiled, Compiler, NoGlue
+from kernelproof.verifier.build.glue import Glue
+from kernelproof.verifier.build.hopeless import hopeless
+from kernelproof.verifier.build.ninja_file import CPP_OBJECT, CUDA_OBJECT, Plan, make_plan
+from kernelproof.verifier.build.slim import Slim, slim_route
 
 TRIES = 3
 """Compilers that are killed from outside start again until they were killed so often."""

@@ -4,11 +4,11 @@
 >>> build = builder.build(BuildRequest(name="ext", cpp_sources=(source,), functions={"f": "f"}))
 """
 
-from kernelproof.compile.build_index import BuildIndex
-from kernelproof.compile.builder import KEY_FORMAT, Builder
-from kernelproof.compile.machine import ARCHITECTURE_VARIABLE, find_tools
-from kernelproof.compile.toolchain import Toolchain, learn_toolchain
-from kernelproof.compile.upkeep import clear, prune, survey
+from kernelproof.verifier.build.build_index import BuildIndex
+from kernelproof.verifier.build.builder import KEY_FORMAT, Builder
+from kernelproof.verifier.build.machine import ARCHITECTURE_VARIABLE, find_tools
+from kernelproof.verifier.build.toolchain import Toolchain, learn_toolchain
+from kernelproof.verifier.build.upkeep import clear, prune, survey
 
 __all__ = [
     "ARCHITECTURE_VARIABLE",

@@ -23,12 +23,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from kernelproof.compile.entries import LOG, RECORD, Entry, entries, look_at, mark_used
-from kernelproof.compile.ninja_file import LIBRARY
-from kernelproof.compile.store_size import Count, StoreSize
 from kernelproof.errors import MachineError
 from kernelproof.types.build import Build, BuildState
 from kernelproof.types.cache import Removal
+from kernelproof.verifier.build.entries import LOG, RECORD, Entry, entries, look_at, mark_used
+from kernelproof.verifier.build.ninja_file import LIBRARY
+from kernelproof.verifier.build.store_size import Count, StoreSize
 from kernelproof.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
 
 LASTING = frozenset({BuildState.OK, BuildState.ERROR})

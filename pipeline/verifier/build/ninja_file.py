@@ -10,10 +10,10 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelproof.compile.header_stubs import HEADER_STUBS
-from kernelproof.compile.slim import BINDINGS, FOLDER, GLUE, Slim
-from kernelproof.compile.toolchain import Toolchain
 from kernelproof.types.build import BuildRequest
+from kernelproof.verifier.build.header_stubs import HEADER_STUBS
+from kernelproof.verifier.build.slim import BINDINGS, FOLDER, GLUE, Slim
+from kernelproof.verifier.build.toolchain import Toolchain
 
 LIBRARY, NINJA = "lib.so", "build.ninja"
 CPP, CPP_OBJECT = "main.cpp", "main.o"

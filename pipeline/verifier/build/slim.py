@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from kernelproof.compile.toolchain import Toolchain
 from kernelproof.types.build import BuildRequest
+from kernelproof.verifier.build.toolchain import Toolchain
 
 FOLDER = "slim"
 """In the scratch directory, first on the include path."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelproof.compile.cache import LASTING, LockTimeout, open_cache
-from kernelproof.compile.compiling import MEMORY_BYTES, Compiler
-from kernelproof.compile.glue import Glue
-from kernelproof.compile.ninja_file import FlagError, Plan, make_plan, needs_cuda
-from kernelproof.compile.routes import Routes
-from kernelproof.compile.toolchain import Toolchain, learn_toolchain
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_json
 from kernelproof.sandbox import Group
 from kernelproof.types.build import Build, BuildRequest, BuildState
+from kernelproof.verifier.build.cache import LASTING, LockTimeout, open_cache
+from kernelproof.verifier.build.compiling import MEMORY_BYTES, Compiler
+from kernelproof.verifier.build.glue import Glue
+from kernelproof.verifier.build.ninja_file import FlagError, Plan, make_plan, needs_cuda
+from kernelproof.verifier.build.routes import Routes
+from kernelproof.verifier.build.toolchain import Toolchain, learn_toolchain
 
 KEY_FORMAT = 2
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""

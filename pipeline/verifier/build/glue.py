@@ -7,13 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from kernelproof.compile.cache import LASTING, BuildCache
-from kernelproof.compile.compile_log import clean_log, killed
-from kernelproof.compile.slim import GLUE, GLUE_FOLDER, headers
-from kernelproof.compile.toolchain import Toolchain
 from kernelproof.hashing import sha256_json
 from kernelproof.sandbox import Group, Limits, read_result
 from kernelproof.types.build import Build, BuildState
+from kernelproof.verifier.build.cache import LASTING, BuildCache
+from kernelproof.verifier.build.compile_log import clean_log, killed
+from kernelproof.verifier.build.slim import GLUE, GLUE_FOLDER, headers
+from kernelproof.verifier.build.toolchain import Toolchain
 
 OBJECT_BYTES = 64 << 20
 _LOCK = "glue"

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kernelproof.compile.build_index import BuildIndex
-from kernelproof.compile.cache import LASTING, LockTimeout, open_cache
-from kernelproof.compile.entries import RECORD, Entry, entries
 from kernelproof.errors import MachineError
 from kernelproof.types.build import BuildState
 from kernelproof.types.cache import CacheSurvey, Removal
+from kernelproof.verifier.build.build_index import BuildIndex
+from kernelproof.verifier.build.cache import LASTING, LockTimeout, open_cache
+from kernelproof.verifier.build.entries import RECORD, Entry, entries
 from kernelproof.workspace import CACHE_VARIABLE, cache_bound
 
 BUILDS = "builds"

@@ -9,13 +9,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kernelproof.compile.cache import BuildCache
-from kernelproof.compile.compile_log import clean_log, killed, shorten
-from kernelproof.compile.ninja_file import LIBRARY, Plan
-from kernelproof.compile.slim import GLUE
-from kernelproof.compile.toolchain import Toolchain
 from kernelproof.sandbox import Group, Limits, Outcome, read_result
 from kernelproof.types.build import Build, BuildState
+from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.compile_log import clean_log, killed, shorten
+from kernelproof.verifier.build.ninja_file import LIBRARY, Plan
+from kernelproof.verifier.build.slim import GLUE
+from kernelproof.verifier.build.toolchain import Toolchain
 
 MEMORY_BYTES = 8 << 30
 LIBRARY_BYTES = 1 << 30
