@@ -23,9 +23,9 @@ from kernelproof.extraction import extract
 from kernelproof.problems import open_suite
 from kernelproof.providers.body import response_from_body
 from kernelproof.providers.recording import read_recording
-from kernelproof.sandbox import Group
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Builder, Toolchain, learn_toolchain
+from kernelproof.verifier.sandbox import Group
 
 
 @dataclass(frozen=True)

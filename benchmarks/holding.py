@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.evidence import table
 from kernelproof.devices.discovery import gpus
-from kernelproof.sandbox import Held, Job, Process, probe, python_paths, start
+from kernelproof.verifier.sandbox import Held, Job, Process, probe, python_paths, start
 
 PROGRAM = """
 import gc, os, signal, sys, threading, time

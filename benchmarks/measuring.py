@@ -19,7 +19,7 @@ from typing import Any
 
 from kernelproof.devices.discovery import gpus
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import probe
+from kernelproof.verifier.sandbox import probe
 
 LIBRARIES = ("sqlalchemy", "alembic", "pydantic", "rich", "typer")
 

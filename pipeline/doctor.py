@@ -18,11 +18,11 @@ from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError, MachineError
 from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
-from kernelproof.sandbox import bwrap, probe
-from kernelproof.sandbox.container import container
-from kernelproof.sandbox.model import Tier
 from kernelproof.types import Diagnosis, Status, VerifySettings
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.sandbox import bwrap, probe
+from kernelproof.verifier.sandbox.container import container
+from kernelproof.verifier.sandbox.model import Tier
 from kernelproof.version import __version__
 from kernelproof.wording import counted
 from kernelproof.workspace import Workspace, cache_directory

@@ -30,8 +30,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the corpus is read by the tests' own code
 
 from kernelproof.errors import KernelproofError, SandboxError
-from kernelproof.sandbox import Group, probe
 from kernelproof.types import Verification
+from kernelproof.verifier.sandbox import Group, probe
 from kernelproof.workspace import cache_directory
 from tests.referee.corpus import DEVICES, KINDS, Confusion, Member, build_ahead, failed_check, members, miss
 from tests.referee.court import Court

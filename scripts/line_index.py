@@ -11,8 +11,8 @@ from scripts.fault_places import Fault
 
 STARTED_BY = {
     "pipeline/contestant/": "pipeline/workers/client.py",
-    "pipeline/sandbox/warden.py": "pipeline/sandbox/warden_tree.py",
-    "pipeline/sandbox/sweeper.py": "pipeline/sandbox/sweeping.py",
+    "pipeline/verifier/sandbox/warden.py": "pipeline/verifier/sandbox/warden_tree.py",
+    "pipeline/verifier/sandbox/sweeper.py": "pipeline/verifier/sandbox/sweeping.py",
 }
 """Code that runs where nothing can be measured, and the file that starts it: its tests are taken."""
 

@@ -15,10 +15,10 @@ from kernelproof.engine.prebuild import Prebuilt, prebuild
 from kernelproof.engine.referee_process import OnStage
 from kernelproof.engine.stop import Stop
 from kernelproof.errors import MachineError
-from kernelproof.sandbox import Group, on_cores
 from kernelproof.types import Build, BuildState, Problem, Severity, VerifySettings
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.policy import review
+from kernelproof.verifier.sandbox import Group, on_cores
 
 
 class BuildStage:

@@ -18,10 +18,10 @@ from kernelproof.backends import FirstCall, backend
 from kernelproof.engine.prebuild import Prebuilt, greet
 from kernelproof.engine.stub_run import MODEL
 from kernelproof.hashing import sha256_text
-from kernelproof.sandbox import Group
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.verifier.sandbox import Group
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 
 PACK_SECONDS = 60.0

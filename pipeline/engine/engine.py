@@ -26,7 +26,6 @@ from kernelproof.engine.referees import Referees
 from kernelproof.engine.stop import Stop, ended_later
 from kernelproof.errors import DeviceUnfit, MachineError, UsageError
 from kernelproof.pysource import compiles_itself
-from kernelproof.sandbox import Group, sweep
 from kernelproof.types import (
     Build,
     BuildRequest,
@@ -41,6 +40,7 @@ from kernelproof.types import (
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import diagnosis, find_tools
 from kernelproof.verifier.policy import review
+from kernelproof.verifier.sandbox import Group, sweep
 from kernelproof.workspace import cache_bound, cache_directory
 
 MAX_TRIES = 3

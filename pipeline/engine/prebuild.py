@@ -18,9 +18,9 @@ from kernelproof.backends import backend
 from kernelproof.engine.stub_run import MODEL, names_builds, stub_builds
 from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json, sha256_text
-from kernelproof.sandbox import Group
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
 from kernelproof.verifier.build import KEY_FORMAT, Builder, BuildIndex
+from kernelproof.verifier.sandbox import Group
 from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
 
 REHEARSAL_SECONDS = 30.0

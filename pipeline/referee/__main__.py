@@ -30,11 +30,11 @@ from kernelproof.referee.preparation import prepare
 from kernelproof.referee.session import Tools
 from kernelproof.referee.sides.starting import gpus
 from kernelproof.referee.warm_state import WarmState
-from kernelproof.sandbox import Group, on_cores
 from kernelproof.types import Build, CoreShares
 from kernelproof.types.verification import WHILE_HELD
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Builder, Toolchain
+from kernelproof.verifier.sandbox import Group, on_cores
 from kernelproof.workers.client import NeedsBuild
 from kernelproof.workers.ready_builds import ReadyBuilds
 

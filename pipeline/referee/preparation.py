@@ -20,8 +20,8 @@ from kernelproof.referee.roofline import ceilings
 from kernelproof.referee.sides import starting
 from kernelproof.referee.timing.sameness import aa_spread
 from kernelproof.referee.warm_state import WarmState
-from kernelproof.sandbox import on_cores
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.sandbox import on_cores
 
 _PARALLEL = 1 << 22
 """Elements enough for torch to use several threads."""

@@ -24,8 +24,8 @@ from kernelproof.referee.session import Session, alone
 from kernelproof.referee.sides import starting
 from kernelproof.referee.timing.measuring import Measuring
 from kernelproof.referee.unbuilt import has_other_kernels
-from kernelproof.sandbox import on_cores
 from kernelproof.types import Flag, Status
+from kernelproof.verifier.sandbox import on_cores
 from kernelproof.workers.shared_memory import (
     free_bytes,
     lay_out,

@@ -21,9 +21,9 @@ from pydantic import ValidationError
 
 from kernelproof.contestant import wire
 from kernelproof.errors import KernelproofError
-from kernelproof.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
 from kernelproof.types.explain import explain
+from kernelproof.verifier.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 from kernelproof.workers.contestant_start import contestant_environment, flags_of, pools_for, program
 
 BuildService = Callable[[BuildRequest], Build]

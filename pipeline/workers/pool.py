@@ -13,8 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from kernelproof.sandbox import Group
 from kernelproof.types import Build, BuildRequest, BuildState, CoreShares
+from kernelproof.verifier.sandbox import Group
 from kernelproof.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone
 
 _Kind = tuple[tuple[int, ...], bool]

@@ -20,11 +20,11 @@ from kernelproof.engine.engine import Engine, require_device
 from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.errors import MachineError
 from kernelproof.problems import read_problem
-from kernelproof.sandbox import Group
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.build.diagnosis import refusal
 from kernelproof.verifier.policy import review
+from kernelproof.verifier.sandbox import Group
 from tests.backends import triton_programs
 
 TILELANG = backend("tilelang")

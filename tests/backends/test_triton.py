@@ -16,8 +16,6 @@ from kernelproof.devices import discovery
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt
-from kernelproof.sandbox import Group, Job, run
-from kernelproof.sandbox.paths import python_paths
 from kernelproof.types import (
     Build,
     BuildRequest,
@@ -30,6 +28,8 @@ from kernelproof.types import (
 )
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.policy import review
+from kernelproof.verifier.sandbox import Group, Job, run
+from kernelproof.verifier.sandbox.paths import python_paths
 from kernelproof.workers.client import Contestant
 from tests.backends import triton_programs as programs
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.sandbox import Group, Limits
 from kernelproof.types import Build, BuildRequest, BuildState, Route
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.build.cache import BuildCache
 from kernelproof.verifier.build.glue import Glue
 from kernelproof.verifier.build.slim import Slim, slim_route
+from kernelproof.verifier.sandbox import Group, Limits
 from tests.compile.calling import call
 
 TYPES = """

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.devices import locks
-from kernelproof.sandbox import Job, Scratch, python_paths, run
+from kernelproof.verifier.sandbox import Job, Scratch, python_paths, run
 from tests.devices.holders import HOLD, KEY, Holder, let_go, line
 
 CONTEND = f"""

@@ -17,8 +17,8 @@ from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import prebuild
 from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
-from kernelproof.sandbox import Group
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
+from kernelproof.verifier.sandbox import Group
 from tests.cli import material
 
 SETTINGS = VerifySettings(backend="cpp", trials=1, measure=False)

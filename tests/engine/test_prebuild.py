@@ -10,9 +10,9 @@ import pytest
 from kernelproof.engine import stub_run
 from kernelproof.engine.prebuild import Prebuilt, prebuild
 from kernelproof.problems import open_suite
-from kernelproof.sandbox import Group
 from kernelproof.types import BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder, BuildIndex, clear
+from kernelproof.verifier.sandbox import Group
 
 MODEL = """
 class ModelNew(torch.nn.Module):

@@ -33,10 +33,10 @@ from kernelproof.providers.registry import PROVIDERS
 from kernelproof.referee.plan import PLAN
 from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.registry import STRATEGIES
-from kernelproof.sandbox.model import Tier
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
 from kernelproof.verifier.policy.review import RULES
+from kernelproof.verifier.sandbox.model import Tier
 
 ROOT = Path(__file__).parents[2]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

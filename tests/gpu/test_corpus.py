@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.sandbox import Group
+from kernelproof.verifier.sandbox import Group
 from tests.referee.conftest import holding_court
 from tests.referee.corpus import Confusion, Member, build_ahead, members
 from tests.referee.court import Court

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.sandbox import Group
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.build.cache import open_cache
 from kernelproof.verifier.build.glue import Glue
+from kernelproof.verifier.sandbox import Group
 from tests.devices.conftest import place as place
 from tests.devices.conftest import start as start
 from tests.referee.court import Court

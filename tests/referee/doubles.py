@@ -21,7 +21,7 @@ import pytest
 from kernelproof.contestant.main import Runner
 from kernelproof.contestant.wire import WireError
 from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.sandbox import Confinement, Group, Held, Job, Outcome, Tier
+from kernelproof.verifier.sandbox import Confinement, Group, Held, Job, Outcome, Tier
 
 Serve = Callable[[socket.socket], None]
 Rewrite = Callable[[dict[str, Any], bytes], list[bytes | None]]
@@ -41,7 +41,7 @@ ENDED = Outcome(
 
 
 class Double:
-    """As `kernelproof.sandbox.Process`, but a thread in which `serve` runs on the job's socket."""
+    """As `kernelproof.verifier.sandbox.Process`, but a thread in which `serve` runs on the job's socket."""
 
     confinement = Confinement(Tier.D, {})
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kernelproof.sandbox import bwrap
+from kernelproof.verifier.sandbox import bwrap
 
 HERE = Path(__file__).parent
 PIPELINE = HERE.parents[1] / "pipeline"
@@ -31,7 +31,7 @@ class Driver:
         self.tier = tier
         self.room = Path(tempfile.mkdtemp(prefix="kernelproof-test-"))
         self.room.chmod(0o755)
-        shutil.copytree(PIPELINE / "sandbox", self.room / "code/kernelproof/sandbox")
+        shutil.copytree(PIPELINE / "verifier/sandbox", self.room / "code/kernelproof/verifier/sandbox")
         shutil.copy(PIPELINE / "errors.py", self.room / "code/kernelproof")
         (self.room / "code/kernelproof/__init__.py").touch()
         shutil.copytree(HERE / "faults", self.room / "faults")

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kernelproof.sandbox import Job, Limits, Process, probe, python_paths, remove_scratch, start
+from kernelproof.verifier.sandbox import Job, Limits, Process, probe, python_paths, remove_scratch, start
 
 KEY = "sk-canary-" + os.urandom(8).hex()
 ROOM = Path(sys.argv[1] if __name__ == "__main__" else ".")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernelproof.sandbox import on_cores
+from kernelproof.verifier.sandbox import on_cores
 
 MINE = sorted(os.sched_getaffinity(0))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.sandbox import Tier
-from kernelproof.sandbox.container import container
+from kernelproof.verifier.sandbox import Tier
+from kernelproof.verifier.sandbox.container import container
 
 STATUS = (
     "Name:\tpython\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nCapEff:\t{capabilities:016x}\nSeccomp:\t{seccomp}\n"

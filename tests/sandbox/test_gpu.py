@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import Job, python_paths, run
+from kernelproof.verifier.sandbox import Job, python_paths, run
 
 pytestmark = pytest.mark.gpu
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import Group, Job, Scratch, python_paths, sweep
+from kernelproof.verifier.sandbox import Group, Job, Scratch, python_paths, sweep
 
 HOLD = """
 import signal
-from kernelproof.sandbox import Scratch
+from kernelproof.verifier.sandbox import Scratch
 scratch = Scratch()
 (scratch.path / "deep").mkdir(mode=0o000)
 print(scratch.path, flush=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.sandbox import procfs, start
-from kernelproof.sandbox.pausing import Holder
+from kernelproof.verifier.sandbox import procfs, start
+from kernelproof.verifier.sandbox.pausing import Holder
 from tests.sandbox.test_pausing import BUSY, both_ways, job_of, wait_for
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.sandbox import Limits, Process, start
+from kernelproof.verifier.sandbox import Limits, Process, start
 from tests.sandbox.test_process import python
 
 GROUPS = Path("/sys/fs/cgroup/memory")
@@ -21,7 +21,7 @@ GROUP_BYTES = 500 << 20
 IN_A_GROUP = """
 import os, pathlib, sys, time
 pathlib.Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
-from kernelproof.sandbox import Job, python_paths, start
+from kernelproof.verifier.sandbox import Job, python_paths, start
 code = "x, time = [bytearray(b'1') * (60 << 20)], __import__('time')\\n"
 code += "while True: x.append(bytearray(b'1') * (%s << 20)); time.sleep(0.03)"
 job = Job((sys.executable, "-I", "-c", code % sys.argv[3]), pathlib.Path(sys.argv[2]), python_paths())

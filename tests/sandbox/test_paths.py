@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernelproof.sandbox import python_paths, read_result, remove_scratch
-from kernelproof.sandbox.procfs import disk_usage
+from kernelproof.verifier.sandbox import python_paths, read_result, remove_scratch
+from kernelproof.verifier.sandbox.procfs import disk_usage
 
 
 def test_a_plain_result_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernelproof.sandbox import Job, probe, python_paths, start
+from kernelproof.verifier.sandbox import Job, probe, python_paths, start
 
 TICKING = """
 import os, threading, time

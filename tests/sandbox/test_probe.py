@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import Tier, bwrap, probe
+from kernelproof.verifier.sandbox import Tier, bwrap, probe
 from tests.sandbox.conftest import interpreter
 
 NAMES = (
@@ -109,7 +109,7 @@ def clone() -> Iterator[Path]:
 
 
 def _probe_in(clone: Path, tier: str) -> subprocess.CompletedProcess[str]:
-    code = "from kernelproof.sandbox import probe; print('tier', probe(unsafe=True).tier)"
+    code = "from kernelproof.verifier.sandbox import probe; print('tier', probe(unsafe=True).tier)"
     argv = [str(clone / ".venv/bin/python"), "-c", code]
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY / "src"), "KERNELPROOF_SANDBOX": tier}
     return subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
@@ -160,7 +160,7 @@ def test_root_of_a_namespace_without_user_ids_for_jobs_is_told_so() -> None:
     prefix = ("unshare", "--user", "--map-root-user")
     if shutil.which("unshare") is None or subprocess.run([*prefix, "true"], capture_output=True).returncode:
         pytest.skip("no user namespaces here")
-    code = "from kernelproof.sandbox import probe; probe()"
+    code = "from kernelproof.verifier.sandbox import probe; probe()"
     answer = subprocess.run([*prefix, sys.executable, "-c", code], capture_output=True, text=True)
     assert answer.returncode == 1
     assert "tier C1: this user namespace has no user ids 60800 to 61055" in answer.stderr

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import Job, Limits, python_paths, run, start
-from kernelproof.sandbox.process import plain_text
+from kernelproof.verifier.sandbox import Job, Limits, python_paths, run, start
+from kernelproof.verifier.sandbox.process import plain_text
 from tests.sandbox.conftest import Driver
 from tests.sandbox.driver import marked
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.sandbox.procfs import at_rest
+from kernelproof.verifier.sandbox.procfs import at_rest
 
 MARKED = """
 import os, subprocess, sys
-from kernelproof.sandbox.sweeping import environment
+from kernelproof.verifier.sandbox.sweeping import environment
 for env in (environment(), environment(), {}):
     print(subprocess.Popen(["sleep", "1000"], env=env, stdout=subprocess.DEVNULL, start_new_session=True).pid)
 ours = environment()
@@ -34,8 +34,8 @@ exec sleep 1000
 LAUNCHING = """
 import os, sys
 from pathlib import Path
-from kernelproof.sandbox.launch import launch
-from kernelproof.sandbox.model import Job, Tier
+from kernelproof.verifier.sandbox.launch import launch
+from kernelproof.verifier.sandbox.model import Job, Tier
 launch(Job(("true",), Path(sys.argv[1])), Tier.A if os.geteuid() == 0 else Tier.B)
 """
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_json
-from kernelproof.sandbox import Group
 from kernelproof.types.build import Build, BuildRequest, BuildState
 from kernelproof.verifier.build.cache import LASTING, LockTimeout, open_cache
 from kernelproof.verifier.build.compiling import MEMORY_BYTES, Compiler
@@ -17,6 +16,7 @@ from kernelproof.verifier.build.glue import Glue
 from kernelproof.verifier.build.ninja_file import FlagError, Plan, make_plan, needs_cuda
 from kernelproof.verifier.build.routes import Routes
 from kernelproof.verifier.build.toolchain import Toolchain, learn_toolchain
+from kernelproof.verifier.sandbox import Group
 
 KEY_FORMAT = 2
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""

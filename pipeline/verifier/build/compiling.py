@@ -9,13 +9,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kernelproof.sandbox import Group, Limits, Outcome, read_result
 from kernelproof.types.build import Build, BuildState
 from kernelproof.verifier.build.cache import BuildCache
 from kernelproof.verifier.build.compile_log import clean_log, killed, shorten
 from kernelproof.verifier.build.ninja_file import LIBRARY, Plan
 from kernelproof.verifier.build.slim import GLUE
 from kernelproof.verifier.build.toolchain import Toolchain
+from kernelproof.verifier.sandbox import Group, Limits, Outcome, read_result
 
 MEMORY_BYTES = 8 << 30
 LIBRARY_BYTES = 1 << 30

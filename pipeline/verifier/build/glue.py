@@ -8,12 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from kernelproof.hashing import sha256_json
-from kernelproof.sandbox import Group, Limits, read_result
 from kernelproof.types.build import Build, BuildState
 from kernelproof.verifier.build.cache import LASTING, BuildCache
 from kernelproof.verifier.build.compile_log import clean_log, killed
 from kernelproof.verifier.build.slim import GLUE, GLUE_FOLDER, headers
 from kernelproof.verifier.build.toolchain import Toolchain
+from kernelproof.verifier.sandbox import Group, Limits, read_result
 
 OBJECT_BYTES = 64 << 20
 _LOCK = "glue"

@@ -12,10 +12,10 @@ from typing import Any
 
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_json
-from kernelproof.sandbox import Job, Limits
 from kernelproof.types.base import FrozenRecord
 from kernelproof.verifier.build import machine
 from kernelproof.verifier.build.header_stubs import HEADER_STUBS
+from kernelproof.verifier.sandbox import Job, Limits
 
 TOOLCHAIN_FORMAT = 1
 """Raise it when a field is added: remembered facts of an older format are learnt again."""

@@ -13,10 +13,10 @@ from kernelproof.problems import read_problem
 from kernelproof.referee.judge import judge
 from kernelproof.referee.session import Tools
 from kernelproof.referee.warm_state import WarmState
-from kernelproof.sandbox import freezer, probe, seccomp
 from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.sandbox import freezer, probe, seccomp
 from kernelproof.workers.client import Contestant
 from tests.referee.doubles import share_the_generator
 from tests.workers.test_client import refuse

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox.model import Job, Tier
-from kernelproof.sandbox.paths import SYSTEM, SYSTEM_FILES
+from kernelproof.verifier.sandbox.model import Job, Tier
+from kernelproof.verifier.sandbox.paths import SYSTEM, SYSTEM_FILES
 
 START_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 """bwrap's own, which the job can read in /proc/1/environ: so nothing of ours."""

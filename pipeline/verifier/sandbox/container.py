@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelproof.sandbox.model import Tier
+from kernelproof.verifier.sandbox.model import Tier
 
 _CAP_SYS_ADMIN = 1 << 21
 _MARKS = {

@@ -12,13 +12,13 @@ import time
 from types import TracebackType
 from typing import Self
 
-from kernelproof.sandbox import procfs
-from kernelproof.sandbox.launch import launch
-from kernelproof.sandbox.model import Confinement, Held, Job, Outcome, State
-from kernelproof.sandbox.pausing import PATIENCE_S, Holder
-from kernelproof.sandbox.probe import probe
-from kernelproof.sandbox.shortage import LARGE, Shortage, machine_bytes
-from kernelproof.sandbox.tree import Tree
+from kernelproof.verifier.sandbox import procfs
+from kernelproof.verifier.sandbox.launch import launch
+from kernelproof.verifier.sandbox.model import Confinement, Held, Job, Outcome, State
+from kernelproof.verifier.sandbox.pausing import PATIENCE_S, Holder
+from kernelproof.verifier.sandbox.probe import probe
+from kernelproof.verifier.sandbox.shortage import LARGE, Shortage, machine_bytes
+from kernelproof.verifier.sandbox.tree import Tree
 
 WATCH_S = 0.2
 """How often the tree's processor time and memory are read."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox.model import Job, Outcome
-from kernelproof.sandbox.process import Process, start
+from kernelproof.verifier.sandbox.model import Job, Outcome
+from kernelproof.verifier.sandbox.process import Process, start
 
 MOST_NICE = 10
 """A step is about a tenth of the time on a shared core: the tenth job gets a ninth of the time that the first
@@ -49,7 +49,7 @@ class Group:
             del self._parts.now
 
     def start(self, job: Job, *, unsafe: bool = False) -> Process:
-        """As `kernelproof.sandbox.start`; raises `SandboxError` also when the group is closed."""
+        """As `kernelproof.verifier.sandbox.start`; raises `SandboxError` also when the group is closed."""
         self._require_open()
         process = start(replace(job, cores=self._cores, nice=self._nice()), unsafe=unsafe)
         for group in self._with_part():

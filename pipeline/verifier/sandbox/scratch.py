@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Self
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import slots
-from kernelproof.sandbox.paths import remove_scratch
+from kernelproof.verifier.sandbox import slots
+from kernelproof.verifier.sandbox.paths import remove_scratch
 
 PREFIX = "kernelproof-scratch-"
 

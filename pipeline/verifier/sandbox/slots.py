@@ -13,7 +13,7 @@ import socket
 from pathlib import Path
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox.model import Tier
+from kernelproof.verifier.sandbox.model import Tier
 
 FIRST, COUNT = 60_800, 256
 

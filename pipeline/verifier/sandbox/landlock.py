@@ -6,9 +6,9 @@ import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelproof.sandbox.bwrap import gpu_nodes
-from kernelproof.sandbox.model import Job
-from kernelproof.sandbox.paths import SYSTEM, SYSTEM_FILES
+from kernelproof.verifier.sandbox.bwrap import gpu_nodes
+from kernelproof.verifier.sandbox.model import Job
+from kernelproof.verifier.sandbox.paths import SYSTEM, SYSTEM_FILES
 
 _CREATE_RULESET = 444
 _ASK_VERSION = 1

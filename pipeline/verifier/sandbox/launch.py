@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import slots
-from kernelproof.sandbox.bwrap_tree import BwrapTree
-from kernelproof.sandbox.model import Job, Tier
-from kernelproof.sandbox.paths import prepare_scratch
-from kernelproof.sandbox.readable import require_readable
-from kernelproof.sandbox.tree import Tree
-from kernelproof.sandbox.warden_tree import WardenTree
+from kernelproof.verifier.sandbox import slots
+from kernelproof.verifier.sandbox.bwrap_tree import BwrapTree
+from kernelproof.verifier.sandbox.model import Job, Tier
+from kernelproof.verifier.sandbox.paths import prepare_scratch
+from kernelproof.verifier.sandbox.readable import require_readable
+from kernelproof.verifier.sandbox.tree import Tree
+from kernelproof.verifier.sandbox.warden_tree import WardenTree
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox.bwrap import START_ENVIRONMENT
+from kernelproof.verifier.sandbox.bwrap import START_ENVIRONMENT
 
 SWEEPER = Path(__file__).with_name("sweeper.py")
 NAME = "KERNELPROOF_HARNESS"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import bwrap, freezer, landlock, slots
-from kernelproof.sandbox.launch import launch
-from kernelproof.sandbox.model import Confinement, Job, Tier
-from kernelproof.sandbox.paths import python_paths
-from kernelproof.sandbox.readable import ClosedToJobs
-from kernelproof.sandbox.scratch import Scratch
+from kernelproof.verifier.sandbox import bwrap, freezer, landlock, slots
+from kernelproof.verifier.sandbox.launch import launch
+from kernelproof.verifier.sandbox.model import Confinement, Job, Tier
+from kernelproof.verifier.sandbox.paths import python_paths
+from kernelproof.verifier.sandbox.readable import ClosedToJobs
+from kernelproof.verifier.sandbox.scratch import Scratch
 
 _CAP_SYS_ADMIN = 1 << 21
 _PROBE_S = 60.0

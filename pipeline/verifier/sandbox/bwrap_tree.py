@@ -11,12 +11,12 @@ import subprocess
 import time
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import bwrap, procfs, seccomp, slots, sweeping
-from kernelproof.sandbox.freezer import Freezer
-from kernelproof.sandbox.gate import START_S, Gate
-from kernelproof.sandbox.model import Job, Tier
-from kernelproof.sandbox.spawner import spawn
-from kernelproof.sandbox.tree import Ended, freezer_for
+from kernelproof.verifier.sandbox import bwrap, procfs, seccomp, slots, sweeping
+from kernelproof.verifier.sandbox.freezer import Freezer
+from kernelproof.verifier.sandbox.gate import START_S, Gate
+from kernelproof.verifier.sandbox.model import Job, Tier
+from kernelproof.verifier.sandbox.spawner import spawn
+from kernelproof.verifier.sandbox.tree import Ended, freezer_for
 
 
 class BwrapTree:

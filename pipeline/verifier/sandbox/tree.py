@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from kernelproof.sandbox import procfs
-from kernelproof.sandbox.freezer import Freezer
-from kernelproof.sandbox.model import Job
+from kernelproof.verifier.sandbox import procfs
+from kernelproof.verifier.sandbox.freezer import Freezer
+from kernelproof.verifier.sandbox.model import Job
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from kernelproof.sandbox import procfs
-from kernelproof.sandbox.freezer import Freezer
-from kernelproof.sandbox.model import Held
+from kernelproof.verifier.sandbox import procfs
+from kernelproof.verifier.sandbox.freezer import Freezer
+from kernelproof.verifier.sandbox.model import Held
 
 PATIENCE_S = 2.0
 """Most seconds until every process of a tree has stopped; a tree that grows faster is no honest job's."""

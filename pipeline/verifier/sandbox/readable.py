@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kernelproof.errors import SandboxError
-from kernelproof.sandbox import slots
-from kernelproof.sandbox.model import Job, Tier
+from kernelproof.verifier.sandbox import slots
+from kernelproof.verifier.sandbox.model import Job, Tier
 
 _READ, _ENTER = 0o4, 0o1
 
