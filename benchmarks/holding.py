@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.evidence import table
-from kernelproof.devices.discovery import gpus
+from kernelproof.verifier.devices.discovery import gpus
 from kernelproof.verifier.sandbox import Held, Job, Process, probe, python_paths, start
 
 PROGRAM = """

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from kernelproof.devices.discovery import gpus
 from kernelproof.errors import SandboxError
+from kernelproof.verifier.devices.discovery import gpus
 from kernelproof.verifier.sandbox import probe
 
 LIBRARIES = ("sqlalchemy", "alembic", "pydantic", "rich", "typer")

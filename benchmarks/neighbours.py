@@ -28,12 +28,12 @@ import torch
 from benchmarks.evidence import table
 from benchmarks.measuring import environment
 from kernelproof.contestant.main import configure_torch
-from kernelproof.devices.discovery import VISIBLE, default_backend, device_for, gpus
 from kernelproof.problems import open_suite
 from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
 from kernelproof.referee.sides import starting
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.devices.discovery import VISIBLE, default_backend, device_for, gpus
 from kernelproof.workers.client import Contestant
 from kernelproof.workers.shared_memory import SharedMemory, lay_out
 

@@ -25,7 +25,7 @@ from benchmarks.evidence import Budget, table
 from benchmarks.measuring import environment
 from benchmarks.overlap import Overlap
 from kernelproof import backends
-from kernelproof.devices.discovery import VISIBLE, default_backend, gpus
+from kernelproof.verifier.devices.discovery import VISIBLE, default_backend, gpus
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence import merged
-from kernelproof.devices.discovery import VISIBLE, gpus
+from kernelproof.verifier.devices.discovery import VISIBLE, gpus
 
 BENCHMARKS = ("coverage", "kernelbench_sweep", "mutants")
 

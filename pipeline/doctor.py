@@ -11,8 +11,6 @@ from importlib.metadata import version
 
 from kernelproof import backends
 from kernelproof.db.store import open_if_there
-from kernelproof.devices import core_waits, gpu_health, locks, quarantine
-from kernelproof.devices.discovery import Gpu, default_backend, environment_for, fleet, gpus, quarantined
 from kernelproof.engine.core_sharing import shares
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError, MachineError
@@ -20,6 +18,15 @@ from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
 from kernelproof.types import Diagnosis, Status, VerifySettings
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.devices import core_waits, gpu_health, locks, quarantine
+from kernelproof.verifier.devices.discovery import (
+    Gpu,
+    default_backend,
+    environment_for,
+    fleet,
+    gpus,
+    quarantined,
+)
 from kernelproof.verifier.sandbox import bwrap, probe
 from kernelproof.verifier.sandbox.container import container
 from kernelproof.verifier.sandbox.model import Tier

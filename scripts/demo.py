@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.devices.discovery import default_backend
 from kernelproof.providers import ReplayProvider
+from kernelproof.verifier.devices.discovery import default_backend
 
 COMMAND = str(Path(sys.executable).with_name("kernelproof"))
 CLOSE = ("level1/1", "level1/3", "level2/3")

@@ -15,7 +15,7 @@ mkdir -p "$out"
 # The corpus, a share of it on each GPU; what is printed and kept at the end is all of it.
 corpus_everywhere() {
     local gpus builders n
-    mapfile -t gpus < <("$python" -c 'from kernelproof.devices.discovery import gpus
+    mapfile -t gpus < <("$python" -c 'from kernelproof.verifier.devices.discovery import gpus
 for gpu in gpus(): print(gpu.uuid)')
     if [ "${#gpus[@]}" = 0 ]; then
         echo "evidence.sh: no GPU is visible" >&2

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kernelproof.db.store import open_store
-from kernelproof.devices.locks import DIRECTORY_VARIABLE
+from kernelproof.verifier.devices.locks import DIRECTORY_VARIABLE
 from tests import tidy
 from tests.order import shuffle
 from tests.postgres import PostgresServer, server

@@ -25,10 +25,10 @@ from benchmarks.mutants.recipes import maker
 from benchmarks.mutants.showing import show
 from benchmarks.mutants.sizes import sized, smaller
 from kernelproof import backends
-from kernelproof.devices.discovery import default_backend
 from kernelproof.problems import open_suite
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, VerifySettings
+from kernelproof.verifier.devices.discovery import default_backend
 
 KEY = ("suite", "problem", "role", "row", "name")
 """Fields that name a candidate."""

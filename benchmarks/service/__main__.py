@@ -9,7 +9,7 @@ from types import ModuleType
 import benchmarks.service
 from benchmarks.service import kills, memory, overhead, paired, queue, scaling
 from kernelproof import backends
-from kernelproof.devices.discovery import default_backend
+from kernelproof.verifier.devices.discovery import default_backend
 
 
 def main() -> None:

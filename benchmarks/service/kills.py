@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.evidence import table
-from kernelproof.devices.locks import DIRECTORY_VARIABLE
+from kernelproof.verifier.devices.locks import DIRECTORY_VARIABLE
 from tests.cli import material
 from tests.cli.program import Program
 from tests.service.killing import REAL, STAND_INS, killing

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernelproof.devices.discovery import default_backend
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite, read_problem
 from kernelproof.runs.files import read_text
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, VerifySettings
 from kernelproof.types.explain import explain
+from kernelproof.verifier.devices.discovery import default_backend
 
 
 class Rules:

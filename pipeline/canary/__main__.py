@@ -1,4 +1,4 @@
-"""The canary's process. `kernelproof.devices.gpu_health` starts it and says what it is asked."""
+"""The canary's process. `kernelproof.verifier.devices.gpu_health` starts it and says what it is asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from kernelproof.devices.gpu_health import GO, HEALTHY, TIME_LIMIT_S, UP
+from kernelproof.verifier.devices.gpu_health import GO, HEALTHY, TIME_LIMIT_S, UP
 
 
 def main() -> int:

@@ -215,9 +215,9 @@ class VerifyOptions:
 
     def settings_for(self, given: Sequence[Given]) -> VerifySettings:
         """The settings for these programs. Says so where they can only be built. Raises as `settings`."""
-        from kernelproof.devices.discovery import default_backend
         from kernelproof.report.plain import say
         from kernelproof.runs.sizes import only_built
+        from kernelproof.verifier.devices.discovery import default_backend
 
         problems = {(one.problem.id, one.problem.sha256): one.problem for one in given}
         sources = [one.extraction.candidate.source for one in given if one.extraction.candidate]
@@ -235,11 +235,11 @@ class VerifyOptions:
         """
         from pydantic import ValidationError
 
-        from kernelproof.devices.discovery import default_backend
         from kernelproof.errors import UsageError
         from kernelproof.runs.sizes import choose_size
         from kernelproof.types import VerifySettings
         from kernelproof.types.explain import explain
+        from kernelproof.verifier.devices.discovery import default_backend
 
         asked = [self.baseline] if isinstance(self.baseline, str) else self.baseline or ()
         if unknown := [word for word in asked if word not in words_of(Baseline)]:

@@ -213,9 +213,9 @@ def _plan(
 
 def _refuse(plan: Plan, output: Path | None) -> None:
     """Raises what is known before anything runs."""
-    from kernelproof.devices.discovery import interprets
     from kernelproof.engine.engine import require_device
     from kernelproof.errors import MachineError, UsageError
+    from kernelproof.verifier.devices.discovery import interprets
 
     require_device(plan.trial.backend)
     if interprets(plan.trial.backend):

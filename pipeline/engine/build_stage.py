@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.devices.discovery import device_for, interprets
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.core_sharing import Cores
 from kernelproof.engine.prebuild import Prebuilt, prebuild
@@ -17,6 +16,7 @@ from kernelproof.engine.stop import Stop
 from kernelproof.errors import MachineError
 from kernelproof.types import Build, BuildState, Problem, Severity, VerifySettings
 from kernelproof.verifier.build import Builder, Toolchain
+from kernelproof.verifier.devices.discovery import device_for, interprets
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, on_cores
 

@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.devices import gpu_health, locks
-from kernelproof.devices.discovery import device_for, environment_for, interprets, set_aside
 from kernelproof.engine.build_stage import BuildStage
 from kernelproof.engine.core_sharing import Cores, builds_at_once, measured_threads
 from kernelproof.engine.prebuild import Prebuilt
@@ -39,6 +37,8 @@ from kernelproof.types import (
 )
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import diagnosis, find_tools
+from kernelproof.verifier.devices import gpu_health, locks
+from kernelproof.verifier.devices.discovery import device_for, environment_for, interprets, set_aside
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, sweep
 from kernelproof.workspace import cache_bound, cache_directory

@@ -15,11 +15,11 @@ from typing import Any
 
 from kernelproof import version
 from kernelproof.contestant import wire
-from kernelproof.devices.discovery import Gpu, environment_for
 from kernelproof.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
 from kernelproof.types import Build, BuildRequest, CoreShares, Environment, Verification
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.devices.discovery import Gpu, environment_for
 from kernelproof.workers.contestant_start import EVEN_GROUND, SILENT
 from kernelproof.workspace import DATABASE_VARIABLE
 

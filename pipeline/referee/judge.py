@@ -8,7 +8,6 @@ from contextlib import nullcontext
 
 import torch
 
-from kernelproof.devices import gpu_health
 from kernelproof.errors import KernelproofError
 from kernelproof.referee import plan
 from kernelproof.referee.environment import describe_environment
@@ -18,6 +17,7 @@ from kernelproof.referee.session import Session, Tools, alone
 from kernelproof.referee.unbuilt import told_once
 from kernelproof.types import Status, Verification
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.devices import gpu_health
 
 DISORDER = {
     Status.CRASH: "a crash",

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kernelproof.devices import gpu_health, locks
 from kernelproof.referee.sides import starting
 from kernelproof.types import CoreShares, VerifySettings
+from kernelproof.verifier.devices import gpu_health, locks
 from kernelproof.workers.cleanup import DeferredCleanup
 from kernelproof.workers.pool import WarmPool
 

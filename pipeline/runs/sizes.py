@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelproof import backends
-from kernelproof.devices.discovery import device_for, gpus, interprets
 from kernelproof.errors import UsageError
 from kernelproof.types import Problem
+from kernelproof.verifier.devices.discovery import device_for, gpus, interprets
 from kernelproof.wording import counted
 
 

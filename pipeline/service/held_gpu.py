@@ -1,6 +1,6 @@
 """The one GPU of a judge: the lease on it in the database, and what the driver says of it.
 
-Beneath it stays the host's lock (`kernelproof.devices.locks`), which every kernelproof process on the machine
+Beneath it stays the host's lock (`kernelproof.verifier.devices.locks`), which every kernelproof process on the machine
 takes to measure. The lease tells judges of the whole cluster apart that see the same GPU; the look through
 NVML shows programs that know of neither.
 """
@@ -16,9 +16,9 @@ from kernelproof.db.evaluation_records import LEASE_S
 from kernelproof.db.gpus import GpuLease, StoredGpu
 from kernelproof.db.owners import new_owner
 from kernelproof.db.store import Store
-from kernelproof.devices import gpu_health, locks
-from kernelproof.devices.discovery import Gpu, environment_for, known_against, restore
-from kernelproof.devices.gpu_watch import GpuWatch, Stranger
+from kernelproof.verifier.devices import gpu_health, locks
+from kernelproof.verifier.devices.discovery import Gpu, environment_for, known_against, restore
+from kernelproof.verifier.devices.gpu_watch import GpuWatch, Stranger
 
 LOOK_S = 1.0
 """Seconds between two looks at the GPU."""

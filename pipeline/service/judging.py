@@ -6,11 +6,11 @@ import threading
 from dataclasses import replace
 
 from kernelproof.choices import Role
-from kernelproof.devices.discovery import VISIBLE, Gpu, gpus
 from kernelproof.jobs.judge import places as usual_places
 from kernelproof.report.plain import say
 from kernelproof.service.keeping import Keeper
 from kernelproof.service.launchers.model import WorkerCommand
+from kernelproof.verifier.devices.discovery import VISIBLE, Gpu, gpus
 
 
 def judged_gpus() -> tuple[Gpu, ...]:

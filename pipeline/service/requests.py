@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kernelproof.db.evaluation_records import Submitted
-from kernelproof.devices.discovery import device_for
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.problems import Suite
@@ -21,6 +20,7 @@ from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, VerifySettings
 from kernelproof.types.explain import explain
 from kernelproof.types.setting import RULES
+from kernelproof.verifier.devices.discovery import device_for
 from kernelproof.version import VERIFIER
 
 TEXT_BYTES = 1_000_000

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from kernelproof.choices import Role
 from kernelproof.db.store import Store, open_store
-from kernelproof.devices.discovery import gpus
 from kernelproof.engine.core_sharing import builds_at_once
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
@@ -29,6 +28,7 @@ from kernelproof.service.keeping import Keeper
 from kernelproof.service.launchers.model import WorkerCommand
 from kernelproof.service.worker import Judging, backends_here
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.devices.discovery import gpus
 from kernelproof.wording import counted
 from kernelproof.workspace import Workspace
 

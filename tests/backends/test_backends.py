@@ -50,7 +50,7 @@ BACKEND = replace(
 LISTED = """
 import json, sys
 from kernelproof.backends import names
-from kernelproof.devices.discovery import default_backend, device_for
+from kernelproof.verifier.devices.discovery import default_backend, device_for
 from kernelproof.types import VerifySettings
 
 known = [names(), VerifySettings(backend="opencl").backend, "opencl_backend" in sys.modules]

@@ -98,7 +98,7 @@ def test_without_the_package_the_remedy_is_named(missing: bool, monkeypatch: pyt
     """Though nvcc may be here: else its candidates would be judged by an import that fails."""
     monkeypatch.setattr("kernelproof.backends.base.find_spec", lambda _: None if missing else object())
     monkeypatch.setattr("kernelproof.engine.engine.find_tools", lambda: SimpleNamespace(nvcc=Path("nvcc")))
-    monkeypatch.setattr("kernelproof.devices.discovery.gpus", lambda: ())
+    monkeypatch.setattr("kernelproof.verifier.devices.discovery.gpus", lambda: ())
     if missing:
         with pytest.raises(MachineError, match=r"needs the package tilelang and nvcc: pip install"):
             require_device("tilelang")

@@ -12,7 +12,6 @@ import pytest
 
 from kernelproof.backends import backend
 from kernelproof.contestant.first_calls import PLACE
-from kernelproof.devices import discovery
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt
@@ -27,6 +26,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.verifier.build import Builder
+from kernelproof.verifier.devices import discovery
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, Job, run
 from kernelproof.verifier.sandbox.paths import python_paths

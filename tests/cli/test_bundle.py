@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kernelproof.devices.discovery import gpus
 from kernelproof.runs.bundles.reading import Bundle
 from kernelproof.runs.bundles.writing import write_bundle
 from kernelproof.types.bundle import Bundled
+from kernelproof.verifier.devices.discovery import gpus
 from tests.cli import material
 from tests.cli.conftest import working_in
 from tests.cli.program import Program

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.devices import locks
+from kernelproof.verifier.devices import locks
 from tests.devices.holders import ROOT, Holder
 from tests.engine.conftest import host as host
 from tests.engine.conftest import referees as referees

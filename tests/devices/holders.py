@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 KEY = "GPU-00000000-1111-2222-3333-444444444444"
 HOLD = f"""
 import sys
-from kernelproof.devices import locks as exclusive
+from kernelproof.verifier.devices import locks as exclusive
 with exclusive.held({KEY!r}, lambda text: print(text, flush=True)) as note:
     print(note or "held", flush=True)
     sys.stdin.readline()

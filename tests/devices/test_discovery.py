@@ -9,13 +9,13 @@ import pytest
 
 from kernelproof import doctor
 from kernelproof.backends import backend, names
-from kernelproof.devices import discovery, quarantine
-from kernelproof.devices.discovery import visible_gpus
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.referee_process import RefereeProcess
 from kernelproof.errors import DeviceUnfit, MachineError
 from kernelproof.service.worker import backends_here
 from kernelproof.types import Status
+from kernelproof.verifier.devices import discovery, quarantine
+from kernelproof.verifier.devices.discovery import visible_gpus
 from tests.engine.host import GPUS, verdict
 
 
@@ -163,7 +163,7 @@ def test_doctor_lifts_what_passes_and_keeps_what_does_not(
         assert device == "cuda:0"
         return "3 of 97 bins" if environment["CUDA_VISIBLE_DEVICES"] == "GPU-a1" else None
 
-    monkeypatch.setattr("kernelproof.devices.gpu_health.check", check)
+    monkeypatch.setattr("kernelproof.verifier.devices.gpu_health.check", check)
     stays, lifted = doctor.lift_quarantine(lambda _: None)
     assert not stays.ok and "GPU-a1) stays: 3 of 97 bins" in stays.seen and "--gpu-reset -i 0" in stays.remedy
     assert lifted.ok and "GPU-b1) passed" in lifted.seen

@@ -15,8 +15,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelproof.canary import known_results
-from kernelproof.devices import gpu_health, quarantine
 from kernelproof.errors import DeviceUnfit
+from kernelproof.verifier.devices import gpu_health, quarantine
 
 CPU = torch.device("cpu")
 MINE = sorted(os.sched_getaffinity(0))

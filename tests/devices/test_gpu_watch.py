@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kernelproof.devices import gpu_watch
-from kernelproof.devices.gpu_watch import PROGRAMS_XIDS, GpuWatch
+from kernelproof.verifier.devices import gpu_watch
+from kernelproof.verifier.devices.gpu_watch import PROGRAMS_XIDS, GpuWatch
 from tests.devices.fake_gpus import STATE, UUIDS, FakeGpus
 from tests.devices.nvml import pynvml
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.devices import locks
+from kernelproof.verifier.devices import locks
 from kernelproof.verifier.sandbox import Job, Scratch, python_paths, run
 from tests.devices.holders import HOLD, KEY, Holder, let_go, line
 
 CONTEND = f"""
 import os, sys, time
-from kernelproof.devices import locks as exclusive
+from kernelproof.verifier.devices import locks as exclusive
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 for _ in range(5):
     with exclusive.held({KEY!r}):

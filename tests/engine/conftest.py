@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from kernelproof.devices import discovery
-from kernelproof.devices.locks import DIRECTORY_VARIABLE
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.devices import discovery
+from kernelproof.verifier.devices.locks import DIRECTORY_VARIABLE
 from tests.engine.host import GPUS, REFEREE
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernelproof.devices.discovery import Gpu
 from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Verification, VerifySettings
+from kernelproof.verifier.devices.discovery import Gpu
 
 GPUS = tuple(Gpu(uuid=f"GPU-{letter}1", name="NVIDIA H200", index=i) for i, letter in enumerate("abc"))
 SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -16,7 +16,7 @@ from pathlib import Path
 import kernelproof.referee.__main__ as room
 from kernelproof.errors import DeviceUnfit
 from kernelproof.types import Status, Verification
-from kernelproof.devices import quarantine
+from kernelproof.verifier.devices import quarantine
 from kernelproof.types.verify_request import VerifyRequest
 
 def answer(message, *_):

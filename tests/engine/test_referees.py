@@ -14,13 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from kernelproof.devices import discovery, quarantine
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt, prebuild
 from kernelproof.engine.referee_process import RefereeLost, RefereeProcess
 from kernelproof.engine.referees import Referees
 from kernelproof.errors import MachineError
 from kernelproof.types import CoreShares
+from kernelproof.verifier.devices import discovery, quarantine
 from tests.engine.host import GPUS, verdict
 
 MEET = """

@@ -16,13 +16,13 @@ import torch
 
 from kernelproof import doctor
 from kernelproof.canary import known_results
-from kernelproof.devices import discovery, gpu_health, locks, quarantine
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import DeviceUnfit, MachineError
 from kernelproof.problems import open_suite
 from kernelproof.referee.environment import describe_environment
 from kernelproof.referee.timing.disturbance import Watch, nvml_reader
 from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.verifier.devices import discovery, gpu_health, locks, quarantine
 
 pytestmark = pytest.mark.gpu
 

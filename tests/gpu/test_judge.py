@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import Store
-from kernelproof.devices import discovery, locks, quarantine
-from kernelproof.devices.gpu_watch import GpuWatch
 from kernelproof.service.held_gpu import HeldGpu
+from kernelproof.verifier.devices import discovery, locks, quarantine
+from kernelproof.verifier.devices.gpu_watch import GpuWatch
 from tests.db.samples import new_store
 from tests.gpu.test_guard import USE_THE_GPU
 from tests.service.test_held_gpu import entered

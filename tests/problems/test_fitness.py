@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelproof.devices import locks
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.problems import check_problem, read_problem
 from kernelproof.problems.check import Unfit
 from kernelproof.referee.environment import describe_environment
 from kernelproof.referee.fitness import examine
+from kernelproof.verifier.devices import locks
 from tests.problems.trees import scale_source, write
 
 BAD = Path(__file__).parent / "bad"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import Store
-from kernelproof.devices import discovery, gpu_health, locks, quarantine
-from kernelproof.devices.discovery import Gpu
 from kernelproof.service import held_gpu as held_gpus
 from kernelproof.service.held_gpu import HeldGpu
+from kernelproof.verifier.devices import discovery, gpu_health, locks, quarantine
+from kernelproof.verifier.devices.discovery import Gpu
 from tests.db.samples import new_store
 from tests.devices.fake_gpus import STATE, UUIDS, FakeGpus
 from tests.devices.nvml import pynvml

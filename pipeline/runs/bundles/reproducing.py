@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 
 from kernelproof.backends import BACKENDS, names
-from kernelproof.devices.discovery import device_for
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.referee_process import OnStage
 from kernelproof.errors import UsageError
@@ -17,6 +16,7 @@ from kernelproof.runs.reproduction import compared, not_run, settings_again
 from kernelproof.types import Reproduction, Rigor, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.bundle import Bundled
+from kernelproof.verifier.devices.discovery import device_for
 
 LIMITS = ("load_seconds", "call_seconds", "build_seconds", "memory_bytes")
 """Settings that say how much of this machine a candidate may take: a bundle asks for no more than usual."""

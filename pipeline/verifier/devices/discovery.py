@@ -13,9 +13,9 @@ import sys
 from dataclasses import dataclass
 
 from kernelproof import backends
-from kernelproof.devices import quarantine
 from kernelproof.errors import MachineError
 from kernelproof.types import Quarantine
+from kernelproof.verifier.devices import quarantine
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 _ASK_DRIVER = """

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from kernelproof.devices.locks import Unusable, checked_key, directory, open_directory
 from kernelproof.types import Quarantine
+from kernelproof.verifier.devices.locks import Unusable, checked_key, directory, open_directory
 
 MOST_BYTES = 1 << 16
 """A longer file is no record of ours."""

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernelproof import version
-from kernelproof.devices import quarantine
 from kernelproof.errors import DeviceUnfit
+from kernelproof.verifier.devices import quarantine
 
 TIME_LIMIT_S = 60.0
 """A healthy GPU takes about 3 s, torch's import included; a cold disk takes longer, a hung GPU for ever."""
