@@ -34,8 +34,8 @@ from kernelproof.referee.sides import starting
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.devices.discovery import VISIBLE, default_backend, device_for, gpus
-from kernelproof.workers.client import Contestant
-from kernelproof.workers.shared_memory import SharedMemory, lay_out
+from kernelproof.verifier.workers.client import Contestant
+from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
 
 STEPS = ("up", "context", "slots", "map", "load", "trace", "pause", "end", "free")
 PROBLEM = "level1/2"

@@ -17,8 +17,8 @@ NEED_TORCH = {
     "kernelproof.referee",
     "kernelproof.canary",
     "kernelproof.contestant",
-    "kernelproof.workers",
-    "kernelproof.workers.shared_memory",
+    "kernelproof.verifier.workers",
+    "kernelproof.verifier.workers.shared_memory",
 }
 """The referee, what runs beside it, and what only it imports."""
 
@@ -56,7 +56,8 @@ def test_the_torch_wall_has_every_room_but_those_that_need_torch() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (wall,) = [contract for contract in contracts if contract.get("forbidden_modules") == ["torch"]]
     workers = {
-        f"kernelproof.workers.{file.stem}" for file in (ROOT / "pipeline" / "workers").glob("[!_]*.py")
+        f"kernelproof.verifier.workers.{file.stem}"
+        for file in (ROOT / "pipeline" / "verifier" / "workers").glob("[!_]*.py")
     }
     rooms = {
         f"kernelproof.{entry.stem}"

@@ -22,7 +22,7 @@ from kernelproof.types import Build, BuildRequest, BuildState, Problem, VerifySe
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.build.diagnosis import refusal
 from kernelproof.verifier.sandbox import Group
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 
 PACK_SECONDS = 60.0
 MAX_LOG = 100_000

@@ -21,7 +21,7 @@ from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
 from kernelproof.verifier.build import KEY_FORMAT, Builder, BuildIndex
 from kernelproof.verifier.sandbox import Group
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 
 REHEARSAL_SECONDS = 30.0
 """Most seconds for constructing and calling the model without a GPU, builds not counted."""

@@ -20,7 +20,7 @@ from kernelproof.types import Build, BuildRequest, CoreShares, Environment, Veri
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.devices.discovery import Gpu, environment_for
-from kernelproof.workers.contestant_start import EVEN_GROUND, SILENT
+from kernelproof.verifier.workers.contestant_start import EVEN_GROUND, SILENT
 from kernelproof.workspace import DATABASE_VARIABLE
 
 START_SECONDS = 300.0

@@ -21,7 +21,7 @@ from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxR
 from kernelproof.types.base import FrozenRecord
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.sandbox import Group
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 
 MODEL = "ModelNew"
 SECONDS = 10.0

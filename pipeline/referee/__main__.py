@@ -35,8 +35,8 @@ from kernelproof.types.verification import WHILE_HELD
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.sandbox import Group, on_cores
-from kernelproof.workers.client import NeedsBuild
-from kernelproof.workers.ready_builds import ReadyBuilds
+from kernelproof.verifier.workers.client import NeedsBuild
+from kernelproof.verifier.workers.ready_builds import ReadyBuilds
 
 SWITCH_SECONDS = 0.0002
 """No thread waits longer than this for another to give way; Python's own 5 ms are as long as a block."""

@@ -28,8 +28,8 @@ from kernelproof.types import Status
 from kernelproof.types.check_kinds import EXCLUSIVE
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain
-from kernelproof.workers.client import BuildService, Contestant
-from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
+from kernelproof.verifier.workers.client import BuildService, Contestant
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
 
 LONG_SECONDS = 0.5
 """A reference whose construction takes longer has large weights: to draw them takes the baseline as long."""

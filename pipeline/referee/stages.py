@@ -26,7 +26,7 @@ from kernelproof.referee.unbuilt import has_other_kernels
 from kernelproof.types import Flag, Status
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.sandbox import on_cores
-from kernelproof.workers.shared_memory import (
+from kernelproof.verifier.workers.shared_memory import (
     free_bytes,
     lay_out,
     same_bits,

@@ -13,8 +13,8 @@ import torch
 from kernelproof.referee.sides import starting
 from kernelproof.types import CoreShares, VerifySettings
 from kernelproof.verifier.devices import gpu_health, locks
-from kernelproof.workers.cleanup import DeferredCleanup
-from kernelproof.workers.pool import WarmPool
+from kernelproof.verifier.workers.cleanup import DeferredCleanup
+from kernelproof.verifier.workers.pool import WarmPool
 
 
 class Lease:

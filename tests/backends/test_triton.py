@@ -30,7 +30,7 @@ from kernelproof.verifier.devices import discovery
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, Job, run
 from kernelproof.verifier.sandbox.paths import python_paths
-from kernelproof.workers.client import Contestant
+from kernelproof.verifier.workers.client import Contestant
 from tests.backends import triton_programs as programs
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")

@@ -17,7 +17,7 @@ from kernelproof.contestant import encoding
 from kernelproof.contestant.encoding import tensors
 from kernelproof.contestant.wire import WireError
 from kernelproof.referee.sides.starting import CANDIDATE_ARENAS
-from kernelproof.workers.shared_memory import (
+from kernelproof.verifier.workers.shared_memory import (
     POISON,
     SharedMemory,
     lay_out,

@@ -7,7 +7,7 @@ import random
 import torch
 
 from kernelproof.referee.timing.arrival import PLACES, Arrival
-from kernelproof.workers.shared_memory import in_memory
+from kernelproof.verifier.workers.shared_memory import in_memory
 
 
 def places(count: int) -> list[list[torch.Tensor]]:

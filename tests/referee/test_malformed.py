@@ -35,7 +35,7 @@ from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Builder, learn_toolchain
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court
 from tests.referee.doubles import serve_sabotaged, share_the_generator, start_doubles
 from tests.referee.garbage import LEAF, Change, bent, broken, changes, encoded, frame, messages

@@ -12,7 +12,7 @@ from kernelproof.problems import open_suite
 from kernelproof.report.verification import print_verification
 from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
-from kernelproof.workers.client import OUTPUT_KEPT
+from kernelproof.verifier.workers.client import OUTPUT_KEPT
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci

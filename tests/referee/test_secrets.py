@@ -30,7 +30,7 @@ from kernelproof.referee.ledger import derived
 from kernelproof.runs.candidates import Given, given_text
 from kernelproof.runs.files import write_attempt
 from kernelproof.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
-from kernelproof.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
+from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from kernelproof.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (
     finds,

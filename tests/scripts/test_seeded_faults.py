@@ -183,7 +183,7 @@ def test_sandboxed_code_is_tried_by_the_tests_that_start_it() -> None:
             "names": ["t"],
             "tests": {"t": test},
             "digests": {},
-            "lines": {"pipeline/workers/client.py": {"2": [0]}},
+            "lines": {"pipeline/verifier/workers/client.py": {"2": [0]}},
         }
     )
     fault = Fault("constant", "pipeline/contestant/main.py", 90, 90, True, 0, 1, "1", "2")

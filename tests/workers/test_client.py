@@ -11,7 +11,7 @@ import pytest
 
 import kernelproof
 from kernelproof.types import Build, BuildRequest, BuildState
-from kernelproof.workers.client import MAX_BUILDS, Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import MAX_BUILDS, Contestant, ContestantFailed, ContestantGone
 
 MOST = 60.0
 """Seconds that a machine under load may take to end a contestant; the deadlines below are far shorter."""

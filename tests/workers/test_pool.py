@@ -15,8 +15,8 @@ import torch
 
 from kernelproof.referee.sides import starting
 from kernelproof.types import CoreShares, VerifySettings
-from kernelproof.workers.client import Contestant, ContestantFailed
-from kernelproof.workers.pool import AT_ONCE, LOOK_S, PAIR, WarmPool
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed
+from kernelproof.verifier.workers.pool import AT_ONCE, LOOK_S, PAIR, WarmPool
 
 MINE = sorted(os.sched_getaffinity(0))
 KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))

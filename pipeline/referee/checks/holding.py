@@ -7,7 +7,7 @@ from dataclasses import asdict
 from kernelproof.referee.ledger import Ledger
 from kernelproof.types import Status
 from kernelproof.types.check_kinds import HELD_STILL
-from kernelproof.workers.client import Contestant
+from kernelproof.verifier.workers.client import Contestant
 
 
 def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:

@@ -28,7 +28,13 @@ from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Flag, Rigor, Status
 from kernelproof.types.check_kinds import PROBE, PROBES, CheckKind
 from kernelproof.types.verify_request import VerifyRequest
-from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, lay_out, slot_bytes, slots_that_fit
+from kernelproof.verifier.workers.shared_memory import (
+    SharedMemory,
+    SharedSlot,
+    lay_out,
+    slot_bytes,
+    slots_that_fit,
+)
 
 BUDGET_SECONDS = 20.0
 """Probes begin only within this time."""

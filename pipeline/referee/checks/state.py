@@ -18,8 +18,8 @@ from kernelproof.referee.ledger import Ledger
 from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Flag, Status, VerifySettings
 from kernelproof.types.check_kinds import STATE_UNCHANGED, STATE_UPDATED
+from kernelproof.verifier.workers.shared_memory import SharedSlot, SharedWeights, same_bits
 from kernelproof.wording import counted
-from kernelproof.workers.shared_memory import SharedSlot, SharedWeights, same_bits
 
 STEP_SHARE, ROUNDINGS = 2.0**-6, 8
 """A step may be off by this part of it, or by so many roundings of the values."""

@@ -28,8 +28,8 @@ from kernelproof.types.check_kinds import (
     VALUES,
     CheckKind,
 )
+from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 from kernelproof.wording import counted
-from kernelproof.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 
 LATER_DRAWS = 4
 """The number of later calls on other inputs that an earlier result must survive."""

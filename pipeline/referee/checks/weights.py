@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from kernelproof.referee.inputs.problem import mapped
 from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Status
-from kernelproof.workers.shared_memory import SharedWeights
+from kernelproof.verifier.workers.shared_memory import SharedWeights
 
 LEAST = 0.5
 """Other values are at least so large: a scale of 1e-6 hides all that is scaled by it."""

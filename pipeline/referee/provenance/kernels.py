@@ -18,8 +18,8 @@ from kernelproof.referee.provenance.replaced import CONVOLUTION, PRODUCT, Replac
 from kernelproof.referee.provenance.reports import OWN, Report, read_report
 from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
 from kernelproof.types.check_kinds import OWN_COMPUTE, OWN_KERNEL
+from kernelproof.verifier.workers.shared_memory import SharedSlot
 from kernelproof.wording import counted
-from kernelproof.workers.shared_memory import SharedSlot
 
 OWN_FLOOR = 0.01
 LIBRARY_CEILING = 0.90

@@ -15,8 +15,8 @@ from kernelproof.referee.provenance.origins import Evidence
 from kernelproof.referee.provenance.replaced import Works
 from kernelproof.referee.provenance.reports import read_report
 from kernelproof.types import VerifySettings
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
-from kernelproof.workers.shared_memory import SharedSlot
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.shared_memory import SharedSlot
 
 
 class ReferenceTrace:

@@ -18,9 +18,9 @@ from kernelproof.types import Status, VerifySettings
 from kernelproof.types.check_kinds import WEIGHTS
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedWeights, same_bits
 from kernelproof.wording import counted
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
-from kernelproof.workers.shared_memory import SharedMemory, SharedWeights, same_bits
 
 _NAMED, _LONGEST = 5, 60
 """The number of weights that a message names, and of characters of each name: a candidate chooses its

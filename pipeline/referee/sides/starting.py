@@ -19,9 +19,15 @@ from kernelproof.referee.environment import minor_number
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.ledger import Ended
 from kernelproof.types import Build, BuildRequest, BuildState, Status, VerifySettings
-from kernelproof.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone, Equipment
-from kernelproof.workers.pool import WarmPool
-from kernelproof.workers.shared_memory import SharedMemory
+from kernelproof.verifier.workers.client import (
+    BuildService,
+    Contestant,
+    ContestantFailed,
+    ContestantGone,
+    Equipment,
+)
+from kernelproof.verifier.workers.pool import WarmPool
+from kernelproof.verifier.workers.shared_memory import SharedMemory
 
 FLUSH_MULTIPLE = 2
 """The L2 cache is emptied by rewriting this many times its size."""

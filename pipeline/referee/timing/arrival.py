@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kernelproof.workers.shared_memory import in_memory
+from kernelproof.verifier.workers.shared_memory import in_memory
 
 PLACES, ELEMENTS = 4, 16
 """Places that are looked at in a block, and elements of each output there. A candidate that leaves two of

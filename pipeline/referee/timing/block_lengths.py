@@ -14,7 +14,7 @@ import random
 
 from kernelproof.referee.timing.clock import Round
 from kernelproof.referee.timing.stopping import FAR_SLOWER
-from kernelproof.workers.shared_memory import MAX_SLOTS
+from kernelproof.verifier.workers.shared_memory import MAX_SLOTS
 
 ORDERS = ("BC", "CB")
 """Baseline first, or candidate first."""

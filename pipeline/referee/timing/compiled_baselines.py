@@ -33,9 +33,9 @@ from kernelproof.referee.timing.timed_outputs import Subject
 from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
 from kernelproof.types.base import FrozenRecord
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
+from kernelproof.verifier.workers.shared_memory import SharedMemory
 from kernelproof.wording import counted
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
-from kernelproof.workers.shared_memory import SharedMemory
 
 T = TypeVar("T")
 

@@ -41,10 +41,10 @@ from kernelproof.types.check_kinds import (
     UNDISTURBED,
 )
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.pool import WarmPool
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
 from kernelproof.wording import counted
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
-from kernelproof.workers.pool import WarmPool
-from kernelproof.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
 
 
 @dataclass

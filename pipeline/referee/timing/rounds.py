@@ -38,8 +38,8 @@ from kernelproof.referee.timing.emptied import flush_failure
 from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
-from kernelproof.workers.client import Contestant, ContestantFailed, ContestantGone
-from kernelproof.workers.shared_memory import SharedSlot, same_bits
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.shared_memory import SharedSlot, same_bits
 
 WARM_UP_SECONDS = 0.2
 OVERLAP = 1.25

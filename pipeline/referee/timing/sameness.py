@@ -18,9 +18,9 @@ from kernelproof.referee.timing.disturbance import Watch
 from kernelproof.referee.timing.rounds import Stopwatch
 from kernelproof.referee.timing.timed_outputs import Subject
 from kernelproof.types import Problem, VerifySettings
-from kernelproof.workers.client import ContestantFailed, ContestantGone
-from kernelproof.workers.pool import WarmPool
-from kernelproof.workers.shared_memory import SharedMemory, lay_out
+from kernelproof.verifier.workers.client import ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.pool import WarmPool
+from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
 
 _SOURCE = """
 import torch

@@ -15,7 +15,7 @@ from kernelproof.referee.correctness.tolerance import NORM_FLOOR, UNBELIEVABLE
 from kernelproof.referee.inputs.problem import mapped
 from kernelproof.referee.inputs.variants import Variant
 from kernelproof.types import ErrorStatistics, VerifySettings
-from kernelproof.workers.shared_memory import SharedSlot
+from kernelproof.verifier.workers.shared_memory import SharedSlot
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from kernelproof.referee.ledger import Ended, Ledger
 from kernelproof.types import CheckOutcome, Status, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.sandbox import Held, probe
-from kernelproof.workers.client import Contestant
+from kernelproof.verifier.workers.client import Contestant
 from tests.workers.test_client import MOST, refuse
 
 SPINNING = """

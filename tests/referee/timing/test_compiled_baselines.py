@@ -41,8 +41,8 @@ from kernelproof.types import (
 )
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain, learn_toolchain
-from kernelproof.workers.client import Contestant
-from kernelproof.workers.shared_memory import SharedMemory
+from kernelproof.verifier.workers.client import Contestant
+from kernelproof.verifier.workers.shared_memory import SharedMemory
 from tests.referee.court import Court
 
 CPU = torch.device("cpu")

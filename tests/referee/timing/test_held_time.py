@@ -17,7 +17,7 @@ from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.sandbox import freezer, probe, seccomp
-from kernelproof.workers.client import Contestant
+from kernelproof.verifier.workers.client import Contestant
 from tests.referee.doubles import share_the_generator
 from tests.workers.test_client import refuse
 

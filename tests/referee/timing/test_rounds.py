@@ -10,7 +10,7 @@ from kernelproof.problems import read_problem
 from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.types import Measurement, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
-from kernelproof.workers.shared_memory import MAX_SLOTS
+from kernelproof.verifier.workers.shared_memory import MAX_SLOTS
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci

@@ -14,7 +14,7 @@ from kernelproof.referee.inputs import problem
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.types import VerifySettings
-from kernelproof.workers.shared_memory import SharedSlot
+from kernelproof.verifier.workers.shared_memory import SharedSlot
 
 CPU = torch.device("cpu")
 MOSTLY_ZERO = """

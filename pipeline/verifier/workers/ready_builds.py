@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from kernelproof.types import Build, BuildRequest, BuildState
 from kernelproof.verifier.build import Builder
-from kernelproof.workers.client import NeedsBuild
+from kernelproof.verifier.workers.client import NeedsBuild
 
 
 class ReadyBuilds:

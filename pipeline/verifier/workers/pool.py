@@ -15,7 +15,7 @@ from typing import Any
 
 from kernelproof.types import Build, BuildRequest, BuildState, CoreShares
 from kernelproof.verifier.sandbox import Group
-from kernelproof.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone
 
 _Kind = tuple[tuple[int, ...], bool]
 """GPUs, and whether without a sandbox."""

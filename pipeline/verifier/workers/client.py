@@ -24,7 +24,7 @@ from kernelproof.errors import KernelproofError
 from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
 from kernelproof.types.explain import explain
 from kernelproof.verifier.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
-from kernelproof.workers.contestant_start import contestant_environment, flags_of, pools_for, program
+from kernelproof.verifier.workers.contestant_start import contestant_environment, flags_of, pools_for, program
 
 BuildService = Callable[[BuildRequest], Build]
 """May raise NeedsBuild, which then ends what was asked of the contestant."""
