@@ -10,7 +10,7 @@ from typing import Any
 from scripts.fault_places import Fault
 
 STARTED_BY = {
-    "pipeline/contestant/": "pipeline/verifier/workers/client.py",
+    "pipeline/verifier/contestant/": "pipeline/verifier/workers/client.py",
     "pipeline/verifier/sandbox/warden.py": "pipeline/verifier/sandbox/warden_tree.py",
     "pipeline/verifier/sandbox/sweeper.py": "pipeline/verifier/sandbox/sweeping.py",
 }

@@ -16,7 +16,7 @@ MOST_LINES = 700
 NEED_TORCH = {
     "kernelproof.referee",
     "kernelproof.canary",
-    "kernelproof.contestant",
+    "kernelproof.verifier.contestant",
     "kernelproof.verifier.workers",
     "kernelproof.verifier.workers.shared_memory",
 }

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from benchmarks.mutants import parts
-from kernelproof.contestant.encoding import tensors
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Problem
+from kernelproof.verifier.contestant.encoding import tensors
 
 MUTANT, TWIN = "mutant", "twin"
 ONCE = "float64, rounded once"

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.types import Problem
+from kernelproof.verifier.contestant.encoding import tensors
 
 KEPT = 8
 """Literals up to this one may mean a kernel's width or a number of groups, and stay."""

@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from kernelproof import version
-from kernelproof.contestant import wire
 from kernelproof.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
 from kernelproof.types import Build, BuildRequest, CoreShares, Environment, Verification
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.devices.discovery import Gpu, environment_for
 from kernelproof.verifier.workers.contestant_start import EVEN_GROUND, SILENT
 from kernelproof.workspace import DATABASE_VARIABLE

@@ -22,7 +22,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant import wire
 from kernelproof.errors import DeviceUnfit, KernelproofError
 from kernelproof.referee.environment import describe_environment
 from kernelproof.referee.judge import judge
@@ -34,6 +33,7 @@ from kernelproof.types import Build, CoreShares
 from kernelproof.types.verification import WHILE_HELD
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Builder, Toolchain
+from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.sandbox import Group, on_cores
 from kernelproof.verifier.workers.client import NeedsBuild
 from kernelproof.verifier.workers.ready_builds import ReadyBuilds

@@ -24,12 +24,12 @@ from pathlib import Path
 import psutil
 import torch
 
-from kernelproof.contestant.main import configure_torch
 from kernelproof.problems.check import NO_DEVICE, Fitness, FitnessFinding, Unfit
 from kernelproof.referee.environment import describe_environment
 from kernelproof.referee.fitness_questions import finding, findings
 from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError
 from kernelproof.types import Problem
+from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import locks
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.problems.check import FitnessFinding, Unfit
 from kernelproof.referee.correctness.comparing import Yardstick, compare, compare_with
 from kernelproof.referee.correctness.noise import yardsticks
 from kernelproof.referee.correctness.tolerance import norm_floor
 from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
+from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.wording import counted
 
 WEIGHT_SEED, FIRST_SEED, FORWARD_SEED = 101, 202, 303

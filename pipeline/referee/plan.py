@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from kernelproof.contestant.main import configure_torch
 from kernelproof.referee import stages
 from kernelproof.referee.session import Session
 from kernelproof.types import Status
 from kernelproof.types import check_kinds as kinds
 from kernelproof.types.check_kinds import CheckKind
+from kernelproof.verifier.contestant.main import configure_torch
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import torch
 
-from kernelproof.contestant.main import configure_torch
 from kernelproof.errors import KernelproofError
 from kernelproof.referee.environment import describe_environment
 from kernelproof.referee.ledger import Ended
@@ -21,6 +20,7 @@ from kernelproof.referee.sides import starting
 from kernelproof.referee.timing.sameness import aa_spread
 from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.sandbox import on_cores
 
 _PARALLEL = 1 << 22

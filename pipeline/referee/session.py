@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant import loop
 from kernelproof.errors import KernelproofError
 from kernelproof.referee.checks.probes import Probes
 from kernelproof.referee.checks.trials import Trials
@@ -28,6 +27,7 @@ from kernelproof.types import Status
 from kernelproof.types.check_kinds import EXCLUSIVE
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.workers.client import BuildService, Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
 

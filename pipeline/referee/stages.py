@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from kernelproof.contestant import loop
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.call_limit import limit_calls
 from kernelproof.referee.checks.folding import first_trial
 from kernelproof.referee.checks.holding import check_held
@@ -24,6 +22,8 @@ from kernelproof.referee.sides import starting
 from kernelproof.referee.timing.measuring import Measuring
 from kernelproof.referee.unbuilt import has_other_kernels
 from kernelproof.types import Flag, Status
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.sandbox import on_cores
 from kernelproof.verifier.workers.shared_memory import (

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kernelproof.backends import backend
-from kernelproof.contestant.first_calls import PLACE
 from kernelproof.engine.compile_ahead import compile_ahead
 from kernelproof.engine.engine import Engine
 from kernelproof.engine.prebuild import Prebuilt
@@ -26,6 +25,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.verifier.build import Builder
+from kernelproof.verifier.contestant.first_calls import PLACE
 from kernelproof.verifier.devices import discovery
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, Job, run

@@ -13,7 +13,7 @@ import pytest
 MINE = sorted(os.sched_getaffinity(0))
 ASKING = """
 import json, os, sys, threading
-from kernelproof.contestant import core_lock as cores
+from kernelproof.verifier.contestant import core_lock as cores
 
 one, all_of_them = json.loads(sys.argv[1])
 seen = []

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.contestant import loop
+from kernelproof.verifier.contestant import loop
 
 CPU = torch.device("cpu")
 NBYTES = 4096

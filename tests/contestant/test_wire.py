@@ -16,7 +16,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.contestant import encoding, wire
+from kernelproof.verifier.contestant import encoding, wire
 
 Pair = tuple[socket.socket, socket.socket]
 scalars = (

@@ -41,7 +41,7 @@ def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
     starts = {
         "orchestrator": "kernelproof.cli",
         "referee": "kernelproof.referee.__main__",
-        "contestant": "kernelproof.contestant.main",
+        "contestant": "kernelproof.verifier.contestant.main",
         "canary": "kernelproof.canary.__main__",
     }
     imported = {

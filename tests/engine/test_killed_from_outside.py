@@ -25,7 +25,7 @@ SETTINGS = VerifySettings(backend="cpp", trials=1, measure=False)
 MARK = "killed_here"
 WAITING = f"open('{MARK}', 'w').close(); __import__('time').sleep(2)"
 """A candidate at a certain place: its scratch directory then has a file of this name."""
-WITH_TORCH = f"if 'kernelproof.contestant.main' in __import__('sys').modules: {WAITING}"
+WITH_TORCH = f"if 'kernelproof.verifier.contestant.main' in __import__('sys').modules: {WAITING}"
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ for name in map(str, ("one", "two")):
 BY_WHOM = f"""
 import sys, torch
 from torch.utils.cpp_extension import load_inline
-name = "stub" if "kernelproof.contestant.stub_runner" in sys.modules else "torch"
+name = "stub" if "kernelproof.verifier.contestant.stub_runner" in sys.modules else "torch"
 load_inline(name, 'extern "C" int one() {{ return 1; }}', no_implicit_headers=True, is_python_module=False)
 {MODEL}"""
 """Its extension's name says what ran it."""

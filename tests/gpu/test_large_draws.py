@@ -7,10 +7,10 @@ import time
 import pytest
 import torch
 
-from kernelproof.contestant.draws import large_draws
 from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Problem, Status, VerifySettings
+from kernelproof.verifier.contestant.draws import large_draws
 
 pytestmark = pytest.mark.gpu
 

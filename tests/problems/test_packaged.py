@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.problems import open_suite
 from kernelproof.referee.fitness import examine
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.types import Problem
+from kernelproof.verifier.contestant.encoding import tensors
 
 CPU = torch.device("cpu")
 PROBLEMS = open_suite().problems()

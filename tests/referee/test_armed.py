@@ -12,8 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from kernelproof.contestant import loop, main
 from kernelproof.types import Status, Verification
+from kernelproof.verifier.contestant import loop, main
 from tests.referee.corpus import CORPUS, members, miss, unarmed
 from tests.referee.exercise import outputs
 

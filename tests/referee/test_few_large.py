@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelproof.contestant.loop import OutputMeta
 from kernelproof.problems import read_problem
 from kernelproof.referee.correctness import tolerance
 from kernelproof.referee.correctness.oracle import Expected, Oracle
 from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.contestant.loop import OutputMeta
 from tests.referee.corpus import CORPUS
 
 CPU = torch.device("cpu")

@@ -23,7 +23,6 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kernelproof.contestant import loop, wire
 from kernelproof.problems import read_problem
 from kernelproof.referee.checks.form import check_form
 from kernelproof.referee.judge import judge
@@ -35,6 +34,7 @@ from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Builder, learn_toolchain
+from kernelproof.verifier.contestant import loop, wire
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court
 from tests.referee.doubles import serve_sabotaged, share_the_generator, start_doubles

@@ -19,7 +19,6 @@ import psutil
 import pytest
 import torch
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.db.store import open_store
 from kernelproof.engine.engine import Engine
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
@@ -30,6 +29,7 @@ from kernelproof.referee.ledger import derived
 from kernelproof.runs.candidates import Given, given_text
 from kernelproof.runs.files import write_attempt
 from kernelproof.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
+from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from kernelproof.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (

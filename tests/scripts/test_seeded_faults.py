@@ -186,7 +186,7 @@ def test_sandboxed_code_is_tried_by_the_tests_that_start_it() -> None:
             "lines": {"pipeline/verifier/workers/client.py": {"2": [0]}},
         }
     )
-    fault = Fault("constant", "pipeline/contestant/main.py", 90, 90, True, 0, 1, "1", "2")
+    fault = Fault("constant", "pipeline/verifier/contestant/main.py", 90, 90, True, 0, 1, "1", "2")
     assert index.covering(fault) == {"t"}
     assert [nearest(file) for file in ("db/store.py", "pipeline/bounds.py", "pipeline/runs/batch.py")] == [
         "db", "bounds", "runs",

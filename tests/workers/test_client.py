@@ -146,7 +146,7 @@ def test_of_our_program_it_sees_its_own_room_alone(contestant: Contestant) -> No
     """Neither the other rooms nor the link that gives the package its name, where the sandbox hides files."""
     source = """
 import os, sys
-room = os.path.dirname(sys.modules["kernelproof.contestant"].__file__)
+room = os.path.dirname(sys.modules["kernelproof.verifier.contestant"].__file__)
 package = os.path.dirname(room)
 assert os.path.realpath(room) == room, room
 assert not os.path.exists({link!r}) and os.listdir(package) == ["contestant"], os.listdir(package)

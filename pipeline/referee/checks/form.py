@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproof.contestant import loop
 from kernelproof.referee.ledger import Ledger
 from kernelproof.types import Status
 from kernelproof.types.check_kinds import OUTPUT_FORM
+from kernelproof.verifier.contestant import loop
 
 _KEYS = (
     ("type", Status.WRONG_DTYPE),

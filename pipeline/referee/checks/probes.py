@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant import loop
 from kernelproof.referee.checks.trials import Trials
 from kernelproof.referee.checks.weights import OtherWeights, other_inputs
 from kernelproof.referee.correctness.oracle import Oracle
@@ -28,6 +27,7 @@ from kernelproof.referee.sides.candidate_process import CandidateProcess
 from kernelproof.types import Flag, Rigor, Status
 from kernelproof.types.check_kinds import PROBE, PROBES, CheckKind
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.workers.shared_memory import (
     SharedMemory,
     SharedSlot,

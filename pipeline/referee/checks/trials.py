@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant import loop
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.checks.form import check_form
 from kernelproof.referee.correctness import comparing, tolerance
 from kernelproof.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
@@ -28,6 +26,8 @@ from kernelproof.types.check_kinds import (
     VALUES,
     CheckKind,
 )
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 from kernelproof.wording import counted
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 
-from kernelproof.contestant.encoding import dtype_name
 from kernelproof.referee.correctness.tolerance import (
     ELEMENT_MULTIPLE,
     UNBELIEVABLE,
@@ -16,6 +15,7 @@ from kernelproof.referee.correctness.tolerance import (
     reference_multiple,
 )
 from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant.encoding import dtype_name
 
 SURE_SHARE = 0.9
 """A share of the floor. A look in float32 errs by far less than the rest."""

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.correctness.comparing import Yardstick
 from kernelproof.referee.correctness.tolerance import norm_floor
 from kernelproof.referee.inputs.problem import LoadedProblem, mapped, outputs_of, truth
+from kernelproof.verifier.contestant.encoding import tensors
 
 WELL_CONDITIONED = 16.0
 """Beyond this amplification the tolerance is wider. The float32 floor is 840 roundings wide: what is left

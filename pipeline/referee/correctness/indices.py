@@ -26,10 +26,10 @@ from enum import Enum, auto
 
 import torch
 
-from kernelproof.contestant.encoding import dtype_name
 from kernelproof.referee.correctness.geometry import Geometry
 from kernelproof.referee.correctness.tolerance import ELEMENT_MULTIPLE, norm_floor
 from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant.encoding import dtype_name
 
 PIECE = 1 << 23
 """Indices judged at a time: their values, and what comparing needs, take about half a GiB."""

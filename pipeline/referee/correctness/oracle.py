@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant import loop
 from kernelproof.referee.correctness import comparing, tolerance
 from kernelproof.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
 from kernelproof.referee.correctness.noise import loosened, middle, yardsticks
@@ -16,6 +15,7 @@ from kernelproof.referee.correctness.outputs import ReferenceOutputs, compare, m
 from kernelproof.referee.correctness.plain_tolerance import Arithmetic, Inputs
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant import loop
 
 GROSS = ("constant", "sparse")
 """Variants that are judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""

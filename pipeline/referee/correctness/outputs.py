@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant import loop
 from kernelproof.referee.correctness import comparing, indices, tolerance
 from kernelproof.referee.correctness.indices import IndexLeaf
 from kernelproof.referee.correctness.tracing import IndexTrace
 from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
 from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant import loop
 
 INDEX_DTYPES = ("int64", "int32")
 

@@ -24,9 +24,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.correctness.tracing import bound, written
 from kernelproof.referee.inputs.problem import mapped
+from kernelproof.verifier.contestant.encoding import tensors
 
 CHUNK = 1 << 24
 """Terms that are added up at a time: some 640 MiB of float64."""

@@ -89,9 +89,9 @@ from __future__ import annotations
 
 import torch
 
-from kernelproof.contestant.encoding import dtype_name
 from kernelproof.hashing import sha256_json
 from kernelproof.types import ErrorClass, ErrorStatistics
+from kernelproof.verifier.contestant.encoding import dtype_name
 
 REFERENCE_MULTIPLE, NARROW_MULTIPLE = 8.0, 4.0
 ELEMENT_MULTIPLE = 6.0

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.correctness.geometry import Geometry, storage_address
 from kernelproof.referee.correctness.indices import Hop, IndexLeaf, Rule
+from kernelproof.verifier.contestant.encoding import tensors
 
 
 def bound(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.draws import large_draws
-from kernelproof.contestant.encoding import leaves, ordered, tensors
-from kernelproof.contestant.loop import is_number
-from kernelproof.contestant.seeding import draws_noticed, seed_torch
 from kernelproof.errors import UsageError
 from kernelproof.types import Problem
+from kernelproof.verifier.contestant.draws import large_draws
+from kernelproof.verifier.contestant.encoding import leaves, ordered, tensors
+from kernelproof.verifier.contestant.loop import is_number
+from kernelproof.verifier.contestant.seeding import draws_noticed, seed_torch
 
 _counter = itertools.count()
 

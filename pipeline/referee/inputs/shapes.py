@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.inputs.problem import mapped
 from kernelproof.referee.inputs.structure import Forms
+from kernelproof.verifier.contestant.encoding import tensors
 
 ALIGNED = 64
 """By so much a size grows where rows are to stay aligned: a kernel that reads four floats at a time ends its

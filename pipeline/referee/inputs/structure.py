@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.inputs.traits import (
     Ascending,
     Definite,
@@ -32,6 +31,7 @@ from kernelproof.referee.inputs.traits import (
     Zeros,
     in_order,
 )
+from kernelproof.verifier.contestant.encoding import tensors
 
 SAMPLE = 1 << 18
 """Elements that are looked at first."""

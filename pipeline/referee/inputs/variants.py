@@ -21,11 +21,11 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import tensors
-from kernelproof.contestant.seeding import seed_torch
 from kernelproof.referee.inputs.problem import mapped
 from kernelproof.referee.inputs.structure import Forms, sampled
 from kernelproof.referee.inputs.traits import Fixed, Trait, Twin
+from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.seeding import seed_torch
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 

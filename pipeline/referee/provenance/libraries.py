@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from kernelproof.contestant.profiling import MAX_NAME
 from kernelproof.referee.loaded_files import loaded_files
 from kernelproof.referee.provenance.names import KernelName, kernel_name
+from kernelproof.verifier.contestant.profiling import MAX_NAME
 
 _KERNELS = re.compile(r"lib(?:cublas|cudnn|cufft|cusolver|cusparse|curand|nccl|torch_cuda)\w*\.so(?:\.|$)")
 """Libraries with kernels in them."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.profiling import Watched
 from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError
 from kernelproof.referee.provenance.kernels import TRACE_SECONDS
 from kernelproof.referee.provenance.origins import Evidence
 from kernelproof.referee.provenance.replaced import Works
 from kernelproof.referee.provenance.reports import read_report
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.contestant.profiling import Watched
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.shared_memory import SharedSlot
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kernelproof.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_MADE, MAX_NAME, allocation
-from kernelproof.contestant.spans import LIBRARY_NAMESPACES
 from kernelproof.referee.ledger import clean
 from kernelproof.referee.provenance.libraries import holds_kernel
 from kernelproof.referee.provenance.origins import Evidence, author, evidence, of_library, origin
 from kernelproof.referee.provenance.replaced import Operator, Works, works
 from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
+from kernelproof.verifier.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_MADE, MAX_NAME, allocation
+from kernelproof.verifier.contestant.spans import LIBRARY_NAMESPACES
 
 MOST_LOOKUPS = 16
 """Names of a report that are looked for in the libraries' files, a second each at most."""

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.correctness.geometry import Geometry, storage_address
 from kernelproof.referee.correctness.tracing import bound, written
 from kernelproof.referee.roofline.operators import MASK_ELEMENTS, OTHERS, only_written, parts_read
+from kernelproof.verifier.contestant.encoding import tensors
 
 
 @dataclass(frozen=True)

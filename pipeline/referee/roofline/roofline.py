@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from kernelproof.contestant.encoding import tensors
 from kernelproof.referee.correctness.geometry import Geometry
 from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError
 from kernelproof.referee.roofline.reads import Read, ReadTrace, union
 from kernelproof.types.roofline import Ceilings, Roofline
+from kernelproof.verifier.contestant.encoding import tensors
 
 BEYOND = 1.05
 """A call this many times faster than `needed_ms` is impossible: ceilings are measured to within 5 %."""

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from kernelproof.backends import backend
-from kernelproof.contestant import encoding
 from kernelproof.referee.environment import minor_number
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.ledger import Ended
 from kernelproof.types import Build, BuildRequest, BuildState, Status, VerifySettings
+from kernelproof.verifier.contestant import encoding
 from kernelproof.verifier.workers.client import (
     BuildService,
     Contestant,

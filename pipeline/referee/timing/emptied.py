@@ -7,7 +7,7 @@ too. That is a fault of an honest program, and no accusation.
 
 from __future__ import annotations
 
-from kernelproof.contestant.loop import Flush
+from kernelproof.verifier.contestant.loop import Flush
 
 LEFT_OUT, OVERWRITTEN = "cache_emptied", "cache_overwritten"
 

@@ -11,7 +11,6 @@ from statistics import median
 
 import torch
 
-from kernelproof.contestant import loop
 from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.inputs.problem import ProblemError
 from kernelproof.referee.inputs.variants import Variant
@@ -41,6 +40,7 @@ from kernelproof.types.check_kinds import (
     UNDISTURBED,
 )
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.pool import WarmPool
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kernelproof.contestant.loop import Flush
 from kernelproof.referee.environment import read_state
 from kernelproof.referee.inputs.variants import Variant
 from kernelproof.referee.sides import starting
@@ -38,6 +37,7 @@ from kernelproof.referee.timing.emptied import flush_failure
 from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.referee.timing.timed import Timed
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.verifier.contestant.loop import Flush
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.shared_memory import SharedSlot, same_bits
 

@@ -7,8 +7,6 @@ from statistics import median
 
 import torch
 
-from kernelproof.contestant import loop
-from kernelproof.contestant.main import configure_torch
 from kernelproof.hashing import sha256_text
 from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
@@ -18,6 +16,8 @@ from kernelproof.referee.timing.disturbance import Watch
 from kernelproof.referee.timing.rounds import Stopwatch
 from kernelproof.referee.timing.timed_outputs import Subject
 from kernelproof.types import Problem, VerifySettings
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.workers.client import ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.pool import WarmPool
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out

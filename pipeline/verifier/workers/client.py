@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernelproof.contestant import wire
 from kernelproof.errors import KernelproofError
 from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
 from kernelproof.types.explain import explain
+from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 from kernelproof.verifier.workers.contestant_start import contestant_environment, flags_of, pools_for, program
 

@@ -26,11 +26,11 @@ sys.modules["kernelproof"] = types.ModuleType("kernelproof")
 sys.modules["kernelproof"].__path__ = []
 folder = {folder!r}
 spec = spec_from_file_location(
-    "kernelproof.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
+    "kernelproof.verifier.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
 )
 sys.modules[spec.name] = sys.modules["kernelproof"].contestant = module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
-from kernelproof.contestant.{runner} import main
+from kernelproof.verifier.contestant.{runner} import main
 main()
 """
 """Finds our one room by its file: some sandboxes do not let a process list the folder that it lies in.

@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import torch
 
-from kernelproof.contestant import arena as arenas
-from kernelproof.contestant import encoding
-from kernelproof.contestant.encoding import tensors
+from kernelproof.verifier.contestant import arena as arenas
+from kernelproof.verifier.contestant import encoding
+from kernelproof.verifier.contestant.encoding import tensors
 
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from kernelproof.contestant import loop
+from kernelproof.verifier.contestant import loop
 
 root = Path(loop.__file__).parents[2]
 OURS = (f"{root}/reference_models/level1/2_softmax.py", f"{root}/pipeline/referee/correctness/tolerance.py")

@@ -33,7 +33,7 @@ class ModelNew(nn.Module):
         for place in places():
             if not isinstance(place, dict):
                 continue
-            if place.get("__name__") == "kernelproof.contestant.main":
+            if place.get("__name__") == "kernelproof.verifier.contestant.main":
                 armed("the runner's names")
             reference = place.get("Model")
             if isinstance(reference, type) and issubclass(reference, nn.Module) and "get_inputs" in place:

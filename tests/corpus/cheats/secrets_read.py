@@ -43,7 +43,7 @@ def others_readable():
                 return True
         except OSError:
             continue
-    package = Path(sys.modules["kernelproof.contestant"].__file__).parents[1]
+    package = Path(sys.modules["kernelproof.verifier.contestant"].__file__).parents[1]
     return any(map(readable, (package / "referee", package.parent / "reference_models" / "level1")))
 
 

@@ -11,7 +11,7 @@ from functools import cache
 import torch
 from torch import nn
 
-from kernelproof.contestant import loop
+from kernelproof.verifier.contestant import loop
 
 
 @cache

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from kernelproof.contestant import loop, main, wire
+from kernelproof.verifier.contestant import loop, main, wire
 
 
 @cache

@@ -14,7 +14,7 @@ from functools import cache
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from kernelproof.contestant import loop
+from kernelproof.verifier.contestant import loop
 
 
 @cache

@@ -15,7 +15,7 @@ from functools import cache
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from kernelproof.contestant import arena, loop
+from kernelproof.verifier.contestant import arena, loop
 
 
 @cache

@@ -17,7 +17,7 @@ from time import perf_counter_ns
 import torch
 from torch import nn
 
-from kernelproof.contestant import loop
+from kernelproof.verifier.contestant import loop
 
 
 @cache

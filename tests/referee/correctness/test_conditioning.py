@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelproof.contestant.loop import OutputMeta
 from kernelproof.problems import read_problem
 from kernelproof.referee.correctness.oracle import Expected, Oracle
 from kernelproof.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.contestant.loop import OutputMeta
 
 CPU = torch.device("cpu")
 ROWS, STEEP, CLOSE = 1 << 18, 2.0**22, 2

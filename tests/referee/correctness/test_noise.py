@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from kernelproof.contestant.loop import OutputMeta
 from kernelproof.problems import read_problem
 from kernelproof.referee.correctness.oracle import Expected, Oracle
 from kernelproof.referee.inputs.problem import LoadedProblem
@@ -17,6 +16,7 @@ from kernelproof.referee.inputs.variants import VARIANTS
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.types import CheckOutcome, Flag, Status, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.contestant.loop import OutputMeta
 from tests.referee.court import Court
 from tests.referee.timing.test_timed_outputs import Slot
 

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from kernelproof.contestant.loop import OutputMeta
 from kernelproof.problems import read_problem
 from kernelproof.referee.correctness import tolerance
 from kernelproof.referee.correctness.oracle import Judgement, Oracle
 from kernelproof.referee.correctness.plain_arithmetic import Steps, eleven_bits, in_turn
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.inputs.variants import ACCURATE, VARIANTS, finite
+from kernelproof.verifier.contestant.loop import OutputMeta
 
 CPU = torch.device("cpu")
 PROBLEM = """

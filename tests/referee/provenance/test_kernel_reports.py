@@ -12,7 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.contestant.profiling import (
+from kernelproof.referee.provenance import reports
+from kernelproof.referee.provenance.kernels import lacking, library_compute
+from kernelproof.referee.provenance.origins import Evidence, origin
+from kernelproof.referee.provenance.reports import read
+from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
+from kernelproof.verifier.contestant.profiling import (
     BY_TORCH,
     MAX_ENTRIES,
     MAX_NAME,
@@ -20,12 +25,7 @@ from kernelproof.contestant.profiling import (
     allocation,
     launch_shape,
 )
-from kernelproof.contestant.spans import Span, calls
-from kernelproof.referee.provenance import reports
-from kernelproof.referee.provenance.kernels import lacking, library_compute
-from kernelproof.referee.provenance.origins import Evidence, origin
-from kernelproof.referee.provenance.reports import read
-from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
+from kernelproof.verifier.contestant.spans import Span, calls
 
 
 def build(library: Path, name: str = "own") -> Build:

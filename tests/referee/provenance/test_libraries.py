@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kernelproof.contestant.profiling import MAX_NAME
 from kernelproof.referee.loaded_files import loaded_files
 from kernelproof.referee.provenance.libraries import holds_kernel
 from kernelproof.referee.provenance.names import kernel_name
+from kernelproof.verifier.contestant.profiling import MAX_NAME
 
 SOURCE = """
 #include <type_traits>

@@ -15,7 +15,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.contestant.loop import OutputMeta
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.inputs.problem import LoadedProblem
@@ -41,6 +40,7 @@ from kernelproof.types import (
 )
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain, learn_toolchain
+from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory
 from tests.referee.court import Court

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelproof.contestant.loop import OutputMeta
 from kernelproof.problems import read_problem
 from kernelproof.referee.correctness.oracle import Oracle
 from kernelproof.referee.inputs import problem
 from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.workers.shared_memory import SharedSlot
 
 CPU = torch.device("cpu")

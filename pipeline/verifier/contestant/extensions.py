@@ -19,8 +19,8 @@ from typing import Any
 import torch
 import torch.utils.cpp_extension as torch_cpp_extension
 
-from kernelproof.contestant import requests, setups
-from kernelproof.contestant.own_files import with_own_files
+from kernelproof.verifier.contestant import requests, setups
+from kernelproof.verifier.contestant.own_files import with_own_files
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 """Sends a build request; returns the reply and the library's descriptor."""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from kernelproof.contestant import gpu_facts
+from kernelproof.verifier.contestant import gpu_facts
 
 _GETTERS = {getattr(torch.Tensor, name).__get__: name for name in ("device", "is_cuda", "is_cpu", "is_meta")}
 _IS_META = getattr(torch.Tensor, "is_meta").__get__  # noqa: B009

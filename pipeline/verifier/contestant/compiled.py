@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.loop import Forward, Slot
+from kernelproof.verifier.contestant.loop import Forward, Slot
 
 MODES: dict[str, str | None] = {"compile": None, "max-autotune": "max-autotune"}
 """The baseline's name and torch.compile's mode."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import dtype_name, leaves, ordered, structure
-from kernelproof.contestant.seeding import seed_torch
+from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure
+from kernelproof.verifier.contestant.seeding import seed_torch
 
 Forward = Callable[..., Any]
 

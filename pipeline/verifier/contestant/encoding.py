@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.wire import WireError
+from kernelproof.verifier.contestant.wire import WireError
 
 
 def encode(value: Any, tensor: Callable[[Any], dict[str, Any]]) -> Any:

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant.encoding import dtype_name, dtype_of
-from kernelproof.contestant.wire import WireError
+from kernelproof.verifier.contestant.encoding import dtype_name, dtype_of
+from kernelproof.verifier.contestant.wire import WireError
 
 ALIGNMENT = 512
 """Bytes: every tensor starts on such a boundary, as torch's own CUDA allocations do."""

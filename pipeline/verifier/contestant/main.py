@@ -21,12 +21,12 @@ from typing import Any
 
 import torch
 
-from kernelproof.contestant import arena as arenas
-from kernelproof.contestant import compiled, core_lock, encoding, loop, pretence, wire
-from kernelproof.contestant.draws import large_draws
-from kernelproof.contestant.extensions import ExtensionLoader
-from kernelproof.contestant.first_calls import FirstCalls, packed, unpack
-from kernelproof.contestant.profiling import Watched, add_first_calls
+from kernelproof.verifier.contestant import arena as arenas
+from kernelproof.verifier.contestant import compiled, core_lock, encoding, loop, pretence, wire
+from kernelproof.verifier.contestant.draws import large_draws
+from kernelproof.verifier.contestant.extensions import ExtensionLoader
+from kernelproof.verifier.contestant.first_calls import FirstCalls, packed, unpack
+from kernelproof.verifier.contestant.profiling import Watched, add_first_calls
 
 MODULE = "candidate"
 """The candidate's module name."""

@@ -24,8 +24,8 @@ import torch
 from torch._C._autograd import DeviceType
 from torch.autograd.profiler import profile, record_function
 
-from kernelproof.contestant.extensions import BUILT
-from kernelproof.contestant.spans import (
+from kernelproof.verifier.contestant.extensions import BUILT
+from kernelproof.verifier.contestant.spans import (
     LIBRARY_NAMESPACES,
     MARK,
     Attributed,

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernelproof.contestant import gpu_facts, requests, stub_torch, wire
-from kernelproof.contestant.own_files import with_own_files
+from kernelproof.verifier.contestant import gpu_facts, requests, stub_torch, wire
+from kernelproof.verifier.contestant.own_files import with_own_files
 
 MODULE = "candidate"
 MAX_TRACEBACK = 16_000
