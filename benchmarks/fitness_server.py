@@ -120,9 +120,9 @@ def main() -> None:
     import psutil
     import torch
 
-    from kernelproof.referee.environment import describe_environment
-    from kernelproof.referee.fitness import examine
     from kernelproof.verifier.devices import locks
+    from kernelproof.verifier.referee.environment import describe_environment
+    from kernelproof.verifier.referee.fitness import examine
 
     size, device = sys.argv[1], torch.device(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

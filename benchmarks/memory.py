@@ -90,7 +90,7 @@ def _seen() -> Iterator[tuple[str, dict[str, int]]]:
             if process == ours:
                 kind = ORCHESTRATOR
             else:
-                kind = REFEREE if "kernelproof.referee" in process.cmdline() else WORKERS
+                kind = REFEREE if "kernelproof.verifier.referee" in process.cmdline() else WORKERS
             own, shared = _memory(process)
             files, threads = process.num_fds(), process.num_threads()
             yield kind, {"own": own, "shared": shared, "files": files, "threads": threads, "processes": 1}

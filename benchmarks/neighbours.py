@@ -28,12 +28,12 @@ import torch
 from benchmarks.evidence import table
 from benchmarks.measuring import environment
 from kernelproof.problems import open_suite
-from kernelproof.referee.inputs.problem import LoadedProblem, outputs_of
-from kernelproof.referee.sides import starting
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices.discovery import VISIBLE, default_backend, device_for, gpus
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
 

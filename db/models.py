@@ -274,7 +274,7 @@ class Verification(Base):
     settings: Mapped[dict[str, Any]] = json("The settings of the verification.")
     seeds: Mapped[dict[str, int]] = json(
         "Seeds of the inputs, which were secret until the verdict. Seeds of the timed calls follow from "
-        "`timed`: see `derived` in `pipeline/referee/ledger.py`."
+        "`timed`: see `derived` in `pipeline/verifier/referee/ledger.py`."
     )
     inputs: Mapped[list[dict[str, Any]]] = json("Shape, dtype and strides of each input tensor.")
     errors: Mapped[list[dict[str, Any]]] = json("Error statistics, one entry for each trial and output.")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("pipeline", "db", "tests", "benchmarks", "scripts", "prompts", "reference_models")
 MOST_LINES = 700
 NEED_TORCH = {
-    "kernelproof.referee",
+    "kernelproof.verifier.referee",
     "kernelproof.canary",
     "kernelproof.verifier.contestant",
     "kernelproof.verifier.workers",

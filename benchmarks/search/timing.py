@@ -1,7 +1,7 @@
 """Timing on a landscape as the referee's stopping rule has it: rounds until the interval is narrow, or lies
 below the bar; and the seconds that the device is held.
 
-A closed form of `pipeline/referee/timing/stopping.py`: the half-width of the median of n rounds is taken as
+A closed form of `pipeline/verifier/referee/timing/stopping.py`: the half-width of the median of n rounds is taken as
 1.96 x 1.2533 x their standard deviation / sqrt(n). The outer clock always agrees.
 """
 
@@ -16,10 +16,10 @@ from benchmarks.search.landscape import Landscape
 from benchmarks.search.proposer import Program
 from benchmarks.search.verdicts import Verifier, measurement
 from kernelproof.choices import Rigor
-from kernelproof.referee.timing.claim import CLEARLY_SLOWER
-from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.runs.strategies import Proposal, Result
 from kernelproof.types import Interval, Measurement, Pace, Problem
+from kernelproof.verifier.referee.timing.claim import CLEARLY_SLOWER
+from kernelproof.verifier.referee.timing.stopping import StoppingRule
 
 MEDIAN = 1.96 * 1.2533
 """Half-width of the median's 95 % interval, in standard deviations of one value over sqrt(n)."""

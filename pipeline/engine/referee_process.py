@@ -67,7 +67,13 @@ class RefereeProcess:
         self._sock = ours
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "kernelproof.referee", str(theirs.fileno()), str(lifeline_read)],
+                [
+                    sys.executable,
+                    "-m",
+                    "kernelproof.verifier.referee",
+                    str(theirs.fileno()),
+                    str(lifeline_read),
+                ],
                 pass_fds=(theirs.fileno(), lifeline_read),
                 stdin=subprocess.DEVNULL,
                 env=referee_environment(cache) | environment_for(self.gpu),

@@ -1,6 +1,6 @@
 """Checks whether a problem is fit to judge candidates, in a process of its own: problem code never runs here.
 
-The process is `python -m kernelproof.referee.fitness`; this module starts it, limits it and reads its record.
+The process is `python -m kernelproof.verifier.referee.fitness`; this module starts it, limits it and reads its record.
 """
 
 from __future__ import annotations
@@ -133,7 +133,15 @@ def _run(
 ) -> tuple[int | None, bytes, bytes]:
     """Exit code (None: time-out), the record, and standard error of the process."""
     waiting, theirs = os.pipe()
-    command = [sys.executable, "-m", "kernelproof.referee.fitness", "--size", size, "--device", device]
+    command = [
+        sys.executable,
+        "-m",
+        "kernelproof.verifier.referee.fitness",
+        "--size",
+        size,
+        "--device",
+        device,
+    ]
     with (
         os.fdopen(waiting, encoding="utf-8") as sentences,
         subprocess.Popen(

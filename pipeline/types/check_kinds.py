@@ -1,6 +1,6 @@
 """The checks that a verification may record: what each asks, and the statuses in which it may end one.
 
-The plan (`pipeline/referee/plan.py`) says in which stage each is asked; the pages of checks and of the plan
+The plan (`pipeline/verifier/referee/plan.py`) says in which stage each is asked; the pages of checks and of the plan
 are made from both. Names are stored, so they stay.
 """
 

@@ -22,9 +22,9 @@ from benchmarks.evidence import Book, Budget, Share, merged
 from benchmarks.fitness_server import FitnessServer
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.problems.check import Unfit
-from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.types import Problem, Status
 from kernelproof.verifier.policy import review
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 
 BAD = Path(__file__).parents[1] / "problems" / "bad"
 NESTED = '''"""Two outputs, one of them integers, in a dict."""

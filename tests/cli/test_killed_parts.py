@@ -122,7 +122,7 @@ class Killing:
         marks = {
             "compiler": (b"cc1plus", b"c++", b"as\0"),
             "contestant": (b"-I\0-B\0-c",),
-            "referee": (b"kernelproof.referee",),
+            "referee": (b"kernelproof.verifier.referee",),
         }
         found = []
         for pid in self.program.processes():

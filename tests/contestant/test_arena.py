@@ -12,11 +12,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.referee.sides.starting import CANDIDATE_ARENAS
 from kernelproof.verifier.contestant import arena as arenas
 from kernelproof.verifier.contestant import encoding
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.wire import WireError
+from kernelproof.verifier.referee.sides.starting import CANDIDATE_ARENAS
 from kernelproof.verifier.workers.shared_memory import (
     POISON,
     SharedMemory,

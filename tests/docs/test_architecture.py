@@ -40,7 +40,7 @@ def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
     graph = grimp.build_graph("kernelproof", cache_dir=None)
     starts = {
         "orchestrator": "kernelproof.cli",
-        "referee": "kernelproof.referee.__main__",
+        "referee": "kernelproof.verifier.referee.__main__",
         "contestant": "kernelproof.verifier.contestant.main",
         "canary": "kernelproof.canary.__main__",
     }
@@ -61,7 +61,9 @@ def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
 
 
 def test_every_package_of_the_referee_is_named() -> None:
-    there = {folder.parent.name for folder in (ROOT / "pipeline" / "referee").glob("*/__init__.py")}
+    there = {
+        folder.parent.name for folder in (ROOT / "pipeline" / "verifier" / "referee").glob("*/__init__.py")
+    }
     assert packages("## Inside the referee") == there
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelproof.referee.plan import PLAN, PlanStage
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
+from kernelproof.verifier.referee.plan import PLAN, PlanStage
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "verification-plan.md"

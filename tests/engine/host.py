@@ -13,7 +13,7 @@ SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(s
 REFEREE = """#!{python}
 import os, sys, time
 from pathlib import Path
-import kernelproof.referee.__main__ as room
+import kernelproof.verifier.referee.__main__ as room
 from kernelproof.errors import DeviceUnfit
 from kernelproof.types import Status, Verification
 from kernelproof.verifier.devices import quarantine
@@ -39,7 +39,7 @@ def answer(message, *_):
     return {{"verification": verdict.model_dump(mode="json")}}
 
 room._answer = answer
-sys.argv = [sys.argv[0], *sys.argv[3:]]  # without -m kernelproof.referee
+sys.argv = [sys.argv[0], *sys.argv[3:]]  # without -m kernelproof.verifier.referee
 room.main()
 """
 

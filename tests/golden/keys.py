@@ -18,8 +18,6 @@ from pydantic import TypeAdapter
 
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.prompting import Failure, first_prompt, list_templates, repair_prompt
-from kernelproof.referee.correctness import tolerance
-from kernelproof.referee.ledger import derived
 from kernelproof.runs.config import BatchConfig, checked, read_config
 from kernelproof.runs.questions import question_key
 from kernelproof.service.requests import EvaluationRequest, Reader
@@ -33,6 +31,8 @@ from kernelproof.types import (
     Status,
     VerifySettings,
 )
+from kernelproof.verifier.referee.correctness import tolerance
+from kernelproof.verifier.referee.ledger import derived
 from kernelproof.version import POLICY
 from tests.golden.loading import BUNDLE, CONFIG, FILES, load
 

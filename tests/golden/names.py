@@ -30,12 +30,12 @@ from kernelproof.extraction import WARNINGS
 from kernelproof.problems.check import Unfit
 from kernelproof.prompting import list_templates
 from kernelproof.providers.registry import PROVIDERS
-from kernelproof.referee.plan import PLAN
 from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.registry import STRATEGIES
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
 from kernelproof.verifier.policy.review import RULES
+from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox.model import Tier
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +105,7 @@ def _all_subclasses(kind: type[errors.KernelproofError]) -> Iterator[type[errors
 def check_names() -> list[str]:
     """The names of checks that the referee writes; a detail follows those that end in a space."""
     kinds = {name: each for name, each in vars(check_kinds).items() if isinstance(each, CheckKind)}
-    sources = "".join(path.read_text() for path in (ROOT / "pipeline" / "referee").rglob("*.py"))
+    sources = "".join(path.read_text() for path in (ROOT / "pipeline" / "verifier" / "referee").rglob("*.py"))
     detailed = set(re.findall(r"\b([A-Z_]+)\.of\(", sources)) & kinds.keys()
     again = set(re.findall(r"\b([A-Z_]+)\.again\(", sources)) & kinds.keys()
     more = [kinds[name].of("").name for name in detailed] + [kinds[name].again().name for name in again]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelproof.referee.sides import starting
 from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.referee.sides import starting
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)

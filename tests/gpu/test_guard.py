@@ -19,10 +19,10 @@ from kernelproof.canary import known_results
 from kernelproof.engine.engine import Engine
 from kernelproof.errors import DeviceUnfit, MachineError
 from kernelproof.problems import open_suite
-from kernelproof.referee.environment import describe_environment
-from kernelproof.referee.timing.disturbance import Watch, nvml_reader
 from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.verifier.devices import discovery, gpu_health, locks, quarantine
+from kernelproof.verifier.referee.environment import describe_environment
+from kernelproof.verifier.referee.timing.disturbance import Watch, nvml_reader
 
 pytestmark = pytest.mark.gpu
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from kernelproof.referee.provenance.libraries import holds_kernel
-from kernelproof.referee.provenance.origins import origin
-from kernelproof.referee.provenance.reports import MOST_LOOKUPS, read
 from kernelproof.types import Origin
 from kernelproof.verifier.contestant.profiling import Watched
+from kernelproof.verifier.referee.provenance.libraries import holds_kernel
+from kernelproof.verifier.referee.provenance.origins import origin
+from kernelproof.verifier.referee.provenance.reports import MOST_LOOKUPS, read
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)

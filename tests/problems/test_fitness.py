@@ -11,9 +11,9 @@ import torch
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.problems import check_problem, read_problem
 from kernelproof.problems.check import Unfit
-from kernelproof.referee.environment import describe_environment
-from kernelproof.referee.fitness import examine
 from kernelproof.verifier.devices import locks
+from kernelproof.verifier.referee.environment import describe_environment
+from kernelproof.verifier.referee.fitness import examine
 from tests.problems.trees import scale_source, write
 
 BAD = Path(__file__).parent / "bad"

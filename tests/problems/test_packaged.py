@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from kernelproof.problems import open_suite
-from kernelproof.referee.fitness import examine
-from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.types import Problem
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.fitness import examine
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 
 CPU = torch.device("cpu")
 PROBLEMS = open_suite().problems()

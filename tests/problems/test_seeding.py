@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from kernelproof.problems import open_suite, read_problem
-from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.seeding import seed_torch
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 
 CPU = torch.device("cpu")
 PROBLEMS = Path(__file__).parents[1] / "corpus" / "problems"

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.contestant.main import Runner
 from kernelproof.verifier.contestant.wire import WireError
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.sandbox import Confinement, Group, Held, Job, Outcome, Tier
 
 Serve = Callable[[socket.socket], None]

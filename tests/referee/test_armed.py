@@ -52,11 +52,11 @@ NO_REPORT = {
 }
 """Attacks that reach for something and do not report it, and why they need not."""
 LOOKED_FOR = {
-    "pipeline/referee/correctness/tolerance.py": "REFERENCE_MULTIPLE",
+    "pipeline/verifier/referee/correctness/tolerance.py": "REFERENCE_MULTIPLE",
     "reference_models/level1/2_softmax.py": "get_inputs",
     "pipeline/workspace.py": "attempts.sqlite",
     "pipeline/runs/files.py": "verification.json",
-    "pipeline/referee/stages.py": '"weights"',
+    "pipeline/verifier/referee/stages.py": '"weights"',
 }
 """Where it says how we call what attacks look for out of their reach, and a text there that attacks name.
 

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from kernelproof.problems import open_suite
-from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.ledger import Ledger
-from kernelproof.referee.session import LONG_SECONDS, Session, Tools
-from kernelproof.referee.sides import starting
-from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.ledger import Ledger
+from kernelproof.verifier.referee.session import LONG_SECONDS, Session, Tools
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee.warm_state import WarmState
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.correctness import tolerance
-from kernelproof.referee.correctness.oracle import Expected, Oracle
-from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.contestant.loop import OutputMeta
+from kernelproof.verifier.referee.correctness import tolerance
+from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from tests.referee.corpus import CORPUS
 
 CPU = torch.device("cpu")

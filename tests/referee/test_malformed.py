@@ -24,17 +24,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.checks.form import check_form
-from kernelproof.referee.judge import judge
-from kernelproof.referee.ledger import Ended, Ledger
-from kernelproof.referee.provenance import reports
-from kernelproof.referee.session import Tools
-from kernelproof.referee.timing import clock
-from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Builder, learn_toolchain
 from kernelproof.verifier.contestant import loop, wire
+from kernelproof.verifier.referee.checks.form import check_form
+from kernelproof.verifier.referee.judge import judge
+from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.provenance import reports
+from kernelproof.verifier.referee.session import Tools
+from kernelproof.verifier.referee.timing import clock
+from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court
 from tests.referee.doubles import serve_sabotaged, share_the_generator, start_doubles

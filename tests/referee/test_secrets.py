@@ -24,12 +24,12 @@ from kernelproof.engine.engine import Engine
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.problems import read_problem
-from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.ledger import derived
 from kernelproof.runs.candidates import Given, given_text
 from kernelproof.runs.files import write_attempt
 from kernelproof.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.ledger import derived
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS
 from kernelproof.workspace import Workspace, open_workspace
 from tests.referee.snapshots import (
@@ -120,7 +120,9 @@ class Follower:
         self._await(number)
         cwd = Path(f"/proc/{self._pid}/cwd")
         referee = next(
-            p.pid for p in psutil.Process(self._pid).parents() if "kernelproof.referee" in p.cmdline()
+            p.pid
+            for p in psutil.Process(self._pid).parents()
+            if "kernelproof.verifier.referee" in p.cmdline()
         )
         if not may_trace(self._pid):
             pytest.skip("this user may not read another process's memory (ptrace)")

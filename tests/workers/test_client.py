@@ -139,7 +139,7 @@ assert not [link for fd, link in links.items() if fd > 2 and link.startswith("pi
     )
     load(contestant, source)
     with pytest.raises(ContestantFailed, match=r"ModuleNotFoundError|ImportError|PermissionError"):
-        load(contestant, "import kernelproof.referee")
+        load(contestant, "import kernelproof.verifier.referee")
 
 
 def test_of_our_program_it_sees_its_own_room_alone(contestant: Contestant) -> None:

@@ -13,8 +13,8 @@ import psutil
 import pytest
 import torch
 
-from kernelproof.referee.sides import starting
 from kernelproof.types import CoreShares, VerifySettings
+from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed
 from kernelproof.verifier.workers.pool import AT_ONCE, LOOK_S, PAIR, WarmPool
 

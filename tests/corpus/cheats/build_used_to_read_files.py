@@ -19,7 +19,7 @@ from torch.utils.cpp_extension import load_inline
 from kernelproof.verifier.contestant import loop
 
 root = Path(loop.__file__).parents[2]
-OURS = (f"{root}/reference_models/level1/2_softmax.py", f"{root}/pipeline/referee/correctness/tolerance.py")
+OURS = (f"{root}/reference_models/level1/2_softmax.py", f"{root}/pipeline/verifier/referee/correctness/tolerance.py")
 HOSTS = ("/proc/self/environ", "/etc/shadow", "/root/.bash_history", "/proc/1/environ")
 SECRET = re.compile(r"API_KEY=|root:[*!$x]|get_inputs|REFERENCE_MULTIPLE")
 

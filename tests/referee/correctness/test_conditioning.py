@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.correctness.oracle import Expected, Oracle
-from kernelproof.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.contestant.loop import OutputMeta
+from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 
 CPU = torch.device("cpu")
 ROWS, STEEP, CLOSE = 1 << 18, 2.0**22, 2

@@ -13,11 +13,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.referee.correctness import indices
-from kernelproof.referee.correctness.indices import IndexLeaf
-from kernelproof.referee.correctness.tracing import IndexTrace
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.correctness import indices
+from kernelproof.verifier.referee.correctness.indices import IndexLeaf
+from kernelproof.verifier.referee.correctness.tracing import IndexTrace
 
 Forward = Callable[..., Any]
 seeds = st.integers(0, 2**32 - 1)

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.correctness.oracle import Expected, Oracle
-from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.inputs.variants import VARIANTS
-from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.types import CheckOutcome, Flag, Status, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.contestant.loop import OutputMeta
+from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.inputs.variants import VARIANTS
+from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from tests.referee.court import Court
 from tests.referee.timing.test_timed_outputs import Slot
 

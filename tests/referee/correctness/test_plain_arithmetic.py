@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.correctness import tolerance
-from kernelproof.referee.correctness.oracle import Judgement, Oracle
-from kernelproof.referee.correctness.plain_arithmetic import Steps, eleven_bits, in_turn
-from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.inputs.variants import ACCURATE, VARIANTS, finite
 from kernelproof.verifier.contestant.loop import OutputMeta
+from kernelproof.verifier.referee.correctness import tolerance
+from kernelproof.verifier.referee.correctness.oracle import Judgement, Oracle
+from kernelproof.verifier.referee.correctness.plain_arithmetic import Steps, eleven_bits, in_turn
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, finite
 
 CPU = torch.device("cpu")
 PROBLEM = """
@@ -261,7 +261,7 @@ def test_a_sum_in_turn_is_reckoned_as_it_comes_out(seed: int, count: int, kind: 
 def test_chunks_do_not_change_a_sum_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = torch.rand(3, 1000)
     whole = in_turn(terms)
-    monkeypatch.setattr("kernelproof.referee.correctness.plain_arithmetic.CHUNK", 7)
+    monkeypatch.setattr("kernelproof.verifier.referee.correctness.plain_arithmetic.CHUNK", 7)
     assert torch.allclose(in_turn(terms), whole, rtol=1e-12, atol=0)
 
 

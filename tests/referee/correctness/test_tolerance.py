@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.referee.correctness import comparing, tolerance
 from kernelproof.types import ErrorClass, ErrorStatistics
+from kernelproof.verifier.referee.correctness import comparing, tolerance
 from kernelproof.version import POLICY
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)

@@ -9,7 +9,7 @@ import torch
 
 from kernelproof.errors import UsageError
 from kernelproof.problems import read_problem
-from kernelproof.referee.inputs.problem import LoadedProblem, ProblemError, truth, upcast
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, truth, upcast
 
 CPU = torch.device("cpu")
 HEAD = "import torch\nfrom torch import nn\n"

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from kernelproof.referee.inputs.shapes import Reshaped, Shapes
-from kernelproof.referee.inputs.structure import Forms
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.inputs.shapes import Reshaped, Shapes
+from kernelproof.verifier.referee.inputs.structure import Forms
 
 
 def every_shape(arguments: list[Any]) -> list[Reshaped]:

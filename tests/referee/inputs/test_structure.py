@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.referee.inputs.structure import Forms, recognise
-from kernelproof.referee.inputs.variants import VARIANTS, Variant, mixed_rows
+from kernelproof.verifier.referee.inputs.structure import Forms, recognise
+from kernelproof.verifier.referee.inputs.variants import VARIANTS, Variant, mixed_rows
 
 Draw = Callable[[torch.Generator], torch.Tensor]
 Holds = Callable[[torch.Tensor], bool]

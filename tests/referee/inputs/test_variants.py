@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.referee.inputs.structure import Forms
-from kernelproof.referee.inputs.variants import VARIANTS, Variant, describe, finite, mixed_rows
+from kernelproof.verifier.referee.inputs.structure import Forms
+from kernelproof.verifier.referee.inputs.variants import VARIANTS, Variant, describe, finite, mixed_rows
 
 ALL = (*VARIANTS, mixed_rows(VARIANTS))
 every = pytest.mark.parametrize("variant", ALL, ids=lambda v: v.name)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kernelproof.backends import backend
-from kernelproof.referee.provenance.origins import evidence, origin
-from kernelproof.referee.provenance.reports import read, read_report
 from kernelproof.types import Origin
+from kernelproof.verifier.referee.provenance.origins import evidence, origin
+from kernelproof.verifier.referee.provenance.reports import read, read_report
 
 SOURCE = "import triton\n@triton.jit\ndef relu_kernel(x): pass\ndef triton_poi_fused_relu_0(x): pass\n"
 OWN = "/tmp/scratch/candidate.py"

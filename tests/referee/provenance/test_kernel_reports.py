@@ -12,10 +12,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.referee.provenance import reports
-from kernelproof.referee.provenance.kernels import lacking, library_compute
-from kernelproof.referee.provenance.origins import Evidence, origin
-from kernelproof.referee.provenance.reports import read
 from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
 from kernelproof.verifier.contestant.profiling import (
     BY_TORCH,
@@ -26,6 +22,10 @@ from kernelproof.verifier.contestant.profiling import (
     launch_shape,
 )
 from kernelproof.verifier.contestant.spans import Span, calls
+from kernelproof.verifier.referee.provenance import reports
+from kernelproof.verifier.referee.provenance.kernels import lacking, library_compute
+from kernelproof.verifier.referee.provenance.origins import Evidence, origin
+from kernelproof.verifier.referee.provenance.reports import read
 
 
 def build(library: Path, name: str = "own") -> Build:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kernelproof.referee.loaded_files import loaded_files
-from kernelproof.referee.provenance.libraries import holds_kernel
-from kernelproof.referee.provenance.names import kernel_name
 from kernelproof.verifier.contestant.profiling import MAX_NAME
+from kernelproof.verifier.referee.loaded_files import loaded_files
+from kernelproof.verifier.referee.provenance.libraries import holds_kernel
+from kernelproof.verifier.referee.provenance.names import kernel_name
 
 SOURCE = """
 #include <type_traits>

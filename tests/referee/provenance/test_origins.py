@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.referee.provenance.origins import Evidence, author, evidence, origin
 from kernelproof.types import Build, BuildState, Origin
+from kernelproof.verifier.referee.provenance.origins import Evidence, author, evidence, origin
 from tests.referee.corpus import members
 
 NVRTC = """

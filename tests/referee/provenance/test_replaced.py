@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kernelproof.referee.provenance.kernels import lacking
-from kernelproof.referee.provenance.kinds import Kind
-from kernelproof.referee.provenance.origins import Evidence
-from kernelproof.referee.provenance.replaced import Replaced, Works, replaced
-from kernelproof.referee.provenance.reports import Report, read_report
 from kernelproof.types import Origin
 from kernelproof.verifier.contestant.profiling import BY_TORCH
+from kernelproof.verifier.referee.provenance.kernels import lacking
+from kernelproof.verifier.referee.provenance.kinds import Kind
+from kernelproof.verifier.referee.provenance.origins import Evidence
+from kernelproof.verifier.referee.provenance.replaced import Replaced, Works, replaced
+from kernelproof.verifier.referee.provenance.reports import Report, read_report
 
 Line = tuple[str, int, float, int]
 """Operator, calls, milliseconds, elements."""

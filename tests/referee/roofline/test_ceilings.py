@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from kernelproof.referee.roofline import ceilings
 from kernelproof.types import Environment, GpuInfo
 from kernelproof.types.roofline import Ceilings
+from kernelproof.verifier.referee.roofline import ceilings
 
 CPU = torch.device("cpu")
 HOST = Environment(

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.problems import open_suite, read_problem
-from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.roofline import roofline
-from kernelproof.referee.roofline.roofline import Work
 from kernelproof.types.roofline import Ceilings
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.roofline import roofline
+from kernelproof.verifier.referee.roofline.roofline import Work
 
 Count = Callable[..., Work]
 

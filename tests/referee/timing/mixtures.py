@@ -12,10 +12,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kernelproof.referee.timing import claim
-from kernelproof.referee.timing.clock import Alone, Round
-from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.types import Measurement, VerifySettings
+from kernelproof.verifier.referee.timing import claim
+from kernelproof.verifier.referee.timing.clock import Alone, Round
+from kernelproof.verifier.referee.timing.stopping import StoppingRule
 
 LOOP_MS = 0.6
 """What the loop costs a call on an H200: flush, marks, waiting for the device, copying out."""

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.referee.timing import claim, clock
-from kernelproof.referee.timing.stopping import Stop, StoppingRule
 from kernelproof.types import Pace, VerifySettings
 from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing.stopping import Stop, StoppingRule
 
 CPU = torch.device("cpu")
 anything = st.recursive(

@@ -16,17 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.problems import open_suite, read_problem
-from kernelproof.referee.correctness.oracle import Oracle
-from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.timing.compiled_baselines import (
-    Compiled,
-    CompiledBaselines,
-    ProcessSetup,
-    same_eager,
-    through_eager,
-)
-from kernelproof.referee.timing.timed import Timed
-from kernelproof.referee.timing.timed_outputs import Subject
 from kernelproof.types import (
     Against,
     Check,
@@ -41,6 +30,17 @@ from kernelproof.types import (
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import Toolchain, learn_toolchain
 from kernelproof.verifier.contestant.loop import OutputMeta
+from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.timing.compiled_baselines import (
+    Compiled,
+    CompiledBaselines,
+    ProcessSetup,
+    same_eager,
+    through_eager,
+)
+from kernelproof.verifier.referee.timing.timed import Timed
+from kernelproof.verifier.referee.timing.timed_outputs import Subject
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory
 from tests.referee.court import Court

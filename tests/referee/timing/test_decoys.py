@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from kernelproof.referee.inputs.variants import VARIANTS
-from kernelproof.referee.timing.clock import Round
-from kernelproof.referee.timing.decoys import Decoys
-from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.referee.inputs.variants import VARIANTS
+from kernelproof.verifier.referee.timing.clock import Round
+from kernelproof.verifier.referee.timing.decoys import Decoys
+from kernelproof.verifier.referee.timing.stopping import StoppingRule
 
 RULE = StoppingRule.of(VerifySettings())
 

@@ -16,7 +16,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.referee.timing.disturbance import (
+from kernelproof.verifier.devices.core_waits import cores_of, waits_readable
+from kernelproof.verifier.referee.timing.disturbance import (
     GpuReading,
     Repeats,
     Watch,
@@ -25,7 +26,6 @@ from kernelproof.referee.timing.disturbance import (
     spent,
     taken_by_others,
 )
-from kernelproof.verifier.devices.core_waits import cores_of, waits_readable
 from tests.referee.corpus import members
 from tests.referee.court import Court
 

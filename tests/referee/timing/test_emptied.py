@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelproof.referee.timing.emptied import LEFT_OUT, OVERWRITTEN, flush_failure
 from kernelproof.verifier.contestant.loop import Flush
+from kernelproof.verifier.referee.timing.emptied import LEFT_OUT, OVERWRITTEN, flush_failure
 
 CPU, SEED, CALLS = torch.device("cpu"), 7, 5
 

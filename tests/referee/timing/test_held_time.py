@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.judge import judge
-from kernelproof.referee.session import Tools
-from kernelproof.referee.warm_state import WarmState
 from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.referee.judge import judge
+from kernelproof.verifier.referee.session import Tools
+from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.sandbox import freezer, probe, seccomp
 from kernelproof.verifier.workers.client import Contestant
 from tests.referee.doubles import share_the_generator

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.referee.timing import claim, clock
-from kernelproof.referee.timing.clock import Round
 from kernelproof.types import Measurement, Pace, Rigor, VerifySettings
+from kernelproof.verifier.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing.clock import Round
 from tests.referee.timing.mixtures import TRICKS, Candidate, Machine, Noise
 
 H200, BUSY = Noise(), Noise(call=0.03, block_ms=0.4, common=0.05)

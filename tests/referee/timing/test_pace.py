@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.referee.timing import claim, clock, stats
 from kernelproof.types import Pace
+from kernelproof.verifier.referee.timing import claim, clock, stats
 
 
 def alone(ms: float) -> dict[int, list[clock.Alone]]:

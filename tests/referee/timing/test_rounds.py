@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.timing.stopping import StoppingRule
 from kernelproof.types import Measurement, VerifySettings
 from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS
 from tests.referee.court import Court
 

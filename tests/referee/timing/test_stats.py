@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.referee.timing import stats
 from kernelproof.types import Interval, Pace
+from kernelproof.verifier.referee.timing import stats
 
 samples = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.referee.timing.clock import Round
-from kernelproof.referee.timing.stopping import Stop, StoppingRule
 from kernelproof.types import Rigor, VerifySettings
+from kernelproof.verifier.referee.timing.clock import Round
+from kernelproof.verifier.referee.timing.stopping import Stop, StoppingRule
 
 STANDARD = VerifySettings(backend="cuda", rigor=Rigor.STANDARD)
 """6 s and 1 %."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing import claim, clock
 
 SHARES = st.floats(0.05, 0.99)
 

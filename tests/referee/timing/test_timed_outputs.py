@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from kernelproof.problems import read_problem
-from kernelproof.referee.correctness.oracle import Oracle
-from kernelproof.referee.inputs import problem
-from kernelproof.referee.inputs.problem import LoadedProblem
-from kernelproof.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.contestant.loop import OutputMeta
+from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.inputs import problem
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.workers.shared_memory import SharedSlot
 
 CPU = torch.device("cpu")

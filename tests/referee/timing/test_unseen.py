@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproof.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing import claim, clock
 
 
 def test_what_is_used_while_held_is_claimed_by_nobody_and_convicts_nobody() -> None:

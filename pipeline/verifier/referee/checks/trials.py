@@ -1,0 +1,321 @@
+"""The correctness trials: the same inputs for reference and candidate, and what is asked of the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernelproof.types import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
+from kernelproof.types.check_kinds import (
+    INPUTS_LATE,
+    INPUTS_UNCHANGED,
+    OUTPUT_APART,
+    OUTPUT_FORM,
+    REPEAT,
+    RESULT_KEPT,
+    VALUES,
+    CheckKind,
+)
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.checks.form import check_form
+from kernelproof.verifier.referee.correctness import comparing, tolerance
+from kernelproof.verifier.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
+from kernelproof.verifier.referee.inputs.structure import Forms
+from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
+from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
+from kernelproof.wording import counted
+
+LATER_DRAWS = 4
+"""The number of later calls on other inputs that an earlier result must survive."""
+LATER_SECONDS = 0.15
+"""And more on the last of these inputs, for so long, until there are more than slots, and than there are
+slots where memory allows them: in timed calls all results of a block are kept, so a candidate with a ring of
+buffers must have more buffers than that."""
+_AS_LARGE_AS = {
+    ErrorClass.TF32_CLASS: "products of TF32 or float16 operands",
+    ErrorClass.HALF_CLASS: "products of bfloat16 operands",
+}
+Ask = Callable[[dict[str, Any], float, Status], dict[str, Any]]
+
+
+class Trials:
+    """Runs the trials of one verification on the first slot (and the second, to see results overwritten)."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        slots: list[SharedSlot],
+        form: loop.OutputMeta,
+        settings: VerifySettings,
+        device: torch.device,
+        ledger: Ledger,
+        ask: Ask,
+    ) -> None:
+        self._oracle, self._loaded, self._slots = oracle, oracle.loaded, slots
+        self._form, self._settings, self._device = form, settings, device
+        self._ledger, self._ask = ledger, ask
+        self._structure = Forms()
+        """The structure of drawn inputs, which variants keep."""
+        self._used: list[Variant] = []
+        """Variants that the candidate was asked on."""
+        self._right_on: set[str] = set()
+        self._exact_when_drawn = False
+        """Whether a trial on drawn inputs showed float32's accuracy: other errors are not of its operands."""
+        self.reference_error = [0.0] * len(slots[0].outputs)
+        """For each output, the native reference's largest relative error in norm on drawn inputs."""
+
+    def first(self) -> None:
+        """The first trial on drawn inputs, twice: most wrong candidates end here. Raises as `run` does."""
+        arguments, seed = self._draw("drawn")
+        native = self._oracle.native(arguments, seed)
+        slot = self._slots[0]
+        slot.fill(arguments)
+        self._called(arguments, seed, slot)
+        # The truth in float64 takes longest. A candidate that raises or returns another shape needs none.
+        expected = self._oracle.expected("drawn", arguments, seed, native=native)
+        self._check_values(expected, slot)
+        self._repeat(expected)
+
+    def run(self, *, aliased: bool) -> None:
+        """All other trials. `aliased`: the reference's own result lies in its inputs.
+
+        Raises Ended with the status of the first trial that fails.
+        """
+        for number in range(1, self._settings.trials):
+            name = f"drawn {number + 1}"
+            self._trial(self._oracle.expected(name, *self._draw(name)))
+        self._variants()
+        self._kept_result(aliased)
+        self._ledger.passed(OUTPUT_FORM, "the same in every trial")
+        self._ledger.strides_said()
+        self._ledger.passed(INPUTS_UNCHANGED, "the same bytes after every trial")
+
+    @property
+    def passed_variants(self) -> list[Variant]:
+        """The variants that the candidate was right on, with nothing excused."""
+        return [variant for variant in self._used if variant.name in self._right_on]
+
+    def try_arguments(self, name: str, arguments: list[Any]) -> str | None:
+        """One trial on arguments from elsewhere. Returns why it decides nothing, if so; raises Ended."""
+        native = self._oracle.native(arguments, seed := self._ledger.seed(f"forward {name}"))
+        if not finite(native.outputs):
+            return "the reference is not finite on it"
+        expected = self._oracle.expected(name, arguments, seed, native=native, forgiving=True)
+        if not _accurate(expected.sticks):
+            return "the reference itself is not accurate on it"
+        self._trial(expected)
+        return None
+
+    def _draw(self, name: str) -> tuple[list[Any], int]:
+        """Arguments as drawn, and the seed of forward."""
+        arguments = self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device)
+        self._structure.see(arguments)
+        return arguments, self._ledger.seed(f"forward {name}")
+
+    def _variants(self) -> None:
+        for variant in VARIANTS:
+            self._variant(variant)
+        # Equal terms have a tolerance of their own, and spikes are single elements already.
+        parts = [v for v in self.passed_variants if v.name not in (*GROSS, *FEW_LARGE)]
+        self._variant(mixed_rows(parts))
+
+    def _variant(self, variant: Variant) -> None:
+        reasons = []
+        for way in variant.ways:
+            kept = way.keeping(self._structure)
+            why = self._asked(kept)
+            if why is None:
+                self._used.append(kept)
+                return
+            reasons.append(why)
+        self._ledger.skipped(VALUES.of(variant.name), reasons[0], self._structure.said)
+
+    def _asked(self, variant: Variant) -> str | None:
+        """A trial on a variant. Returns why it decides nothing, if so; raises Ended."""
+        name = variant.name
+        arguments = self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device)
+        if self._structure.draws < 2:  # a single draw may look like anything by chance
+            self._structure.see(arguments)
+        changed = variant.apply(arguments, self._ledger.seed(f"variant {name}"))
+        del arguments
+        if changed is None:
+            return "no input whose values may be changed"
+        return self.try_arguments(name, changed)
+
+    def _trial(self, expected: Expected) -> None:
+        slot = self._slots[0]
+        slot.fill(expected.arguments)
+        self._called(expected.arguments, expected.seed, slot)
+        self._check_values(expected, slot)
+
+    def _called(self, arguments: list[Any], seed: int, slot: SharedSlot, **more: Any) -> None:
+        """The call itself, the form of its result, and the inputs afterwards."""
+        reply = self._call(slot, seed, **more)
+        check_form(reply, self._form, self._ledger)
+        for index, (view, pristine) in enumerate(zip(slot.views, tensors(arguments), strict=True)):
+            if not same_bits(view, pristine):
+                seen = f"input {index} was changed"
+                raise self._ledger.failed(Status.MUTATED_INPUT, INPUTS_UNCHANGED, seen, {"input": index})
+
+    def _call(self, slot: SharedSlot, seed: int, **more: Any) -> dict[str, Any]:
+        starting.make_room(self._device, slot.input_bytes)
+        message = {"op": "call", "seed": seed, **slot.message(), **more}
+        return self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
+
+    def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
+        check, judged = VALUES.of(expected.name), self._oracle.judge(expected, slot.outputs)
+        found = judged.found
+        if judged.excused is not None:
+            figures = {"amplification": judged.amplification, "plain_error": judged.hopeless}
+            known = {key: value for key, value in figures.items() if value is not None}
+            self._ledger.skipped(check, f"{judged.excused}: right results may differ so", known)
+            return
+        self._ledger.errors.extend(found)
+        if judged.wrong is not None:
+            raise self._wrong(check, judged.wrong, expected)
+        classes = [tolerance.error_class(each, self._settings.numerics) for each in found]
+        if expected.name.startswith("drawn"):
+            self._exact_when_drawn |= set(classes) - {None} == {ErrorClass.FP32_EQUIVALENT}
+            for index, (each, stick) in enumerate(zip(found, expected.sticks, strict=True)):
+                own = each.reference_relative_norm if stick.noise is None else 0.0
+                self.reference_error[index] = max(self.reference_error[index], own)
+        if expected.name not in GROSS:
+            self._ledger.saw_class(classes)
+        self._right_on.add(expected.name)
+        kept = self._structure.said if expected.forgiving else {}
+        self._ledger.passed(check, _summary(judged, expected), kept)
+
+    def _wrong(self, check: CheckKind, found: ErrorStatistics, expected: Expected) -> Ended:
+        seen = f"output {found.output}: {found.verdict}"
+        kind = tolerance.error_class(found, self._settings.numerics)
+        telling = expected.name.startswith("drawn") or not self._exact_when_drawn
+        if telling and kind in _AS_LARGE_AS and self._oracle.multiplies(expected):
+            seen = f"{seen}; the error is as large as {_AS_LARGE_AS[kind]} would make it"
+        # Other weights are off by as much as weights are: by far more than any arithmetic.
+        if expected.name.startswith("drawn") and found.relative_norm > tolerance.HALF_FLOOR:
+            seen = "; ".join(filter(None, (seen, self._ledger.own_weights)))
+        figures = found.model_dump(mode="json")
+        return self._ledger.failed(Status.WRONG_OUTPUT, check, seen, figures)
+
+    def _repeat(self, expected: Expected) -> None:
+        """The first trial once more, at other addresses where there are any; on a GPU its inputs are then
+        written by work that is queued right before the call."""
+        native = self._oracle.native(expected.arguments, expected.seed)  # a model with a state stays in step
+        if not _agree(native.outputs, expected.native.outputs):
+            self._ledger.skipped(REPEAT, "the reference itself gives another result")
+            return
+        first, again = self._slots[0], self._slots[-1]
+        before = [bits(place).clone() for place in first.outputs]
+        if again is not first and self._device.type == "cuda":
+            self._late(expected, first, again)
+        else:
+            again.fill(expected.arguments)
+            self._called(expected.arguments, expected.seed, again)
+        if all(torch.equal(bits(now), then) for now, then in zip(again.outputs, before, strict=True)):
+            self._ledger.determinism = Determinism.BIT_EQUAL
+            self._ledger.passed(REPEAT, "the same bits")
+            return
+        wrong = self._oracle.judge(expected, again.outputs).wrong
+        if wrong is not None:
+            self._ledger.errors.append(wrong)
+            seen = f"right once, then output {wrong.output}: {wrong.verdict}"
+            figures = wrong.model_dump(mode="json")
+            raise self._ledger.failed(Status.NONDETERMINISTIC, REPEAT, seen, figures)
+        self._ledger.determinism = Determinism.WITHIN_ERROR
+        self._ledger.passed(REPEAT, "other bits, within the tolerance")
+
+    def _late(self, expected: Expected, source: SharedSlot, slot: SharedSlot) -> None:
+        """The call on inputs that come from `source`, where they are, while it is made. Leaves its outputs
+        in `slot`."""
+        slot.poison()
+        meanwhile = self._loaded.draw(self._ledger.seed("trial late"), self._device)
+        late = slot.await_from(source, meanwhile)
+        del meanwhile
+        self._called(expected.arguments, expected.seed, slot, late=late)
+        if self._oracle.judge(expected, slot.outputs).wrong is None:
+            self._ledger.passed(INPUTS_LATE, "it is right on inputs that were still to be written")
+            return
+        # A candidate that is right every second time has another fault, which the repeat names.
+        for _ in range(2):
+            slot.fill(expected.arguments)
+            self._called(expected.arguments, expected.seed, slot)
+            if self._oracle.judge(expected, slot.outputs).wrong is not None:
+                return
+        seen = "right only when its inputs are there before it is called"
+        raise self._ledger.failed(Status.WRONG_OUTPUT, INPUTS_LATE, seen)
+
+    def _kept_result(self, aliased: bool) -> None:
+        """A result must survive its inputs' being overwritten, and a second call."""
+        first, second = self._slots[0], self._slots[-1]
+        name = "kept"
+        first.fill(self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device))
+        self._call(first, self._ledger.seed(f"forward {name}"))
+        before = [bits(place).clone() for place in first.outputs]
+        if aliased:
+            self._ledger.skipped(OUTPUT_APART, "the reference's own result lies in its inputs")
+        else:
+            first.scramble()
+            self._unchanged(OUTPUT_APART, first, before, "it changed with the inputs")
+        if second is first:
+            self._ledger.skipped(RESULT_KEPT, "memory holds one set of inputs only")
+            return
+        for number in range(2, 2 + LATER_DRAWS):  # one of several buffers in turn comes round again
+            second.fill(self._loaded.draw(self._ledger.seed(f"trial {name} {number}"), self._device))
+            seed = self._ledger.seed(f"forward {name} {number}")
+            self._call(second, seed, hold=True)
+        until, most = time.monotonic() + LATER_SECONDS, max(len(self._slots), MAX_SLOTS)
+        while (most := most - 1) > 0 and time.monotonic() < until:
+            self._call(second, seed, hold=True)
+        self._unchanged(RESULT_KEPT, first, before, "a later call overwrote it")
+
+    def _unchanged(
+        self, check: CheckKind, slot: SharedSlot, before: list[torch.Tensor], otherwise: str
+    ) -> None:
+        """Has the kept result copied out again, and compares it with what it was."""
+        slot.poison()
+        message = {"op": "again", "outputs": slot.message()["outputs"]}
+        self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
+        if not all(torch.equal(bits(now), then) for now, then in zip(slot.outputs, before, strict=True)):
+            raise self._ledger.failed(Status.WRONG_OUTPUT, check, otherwise)
+        self._ledger.passed(check, "the result is unchanged")
+
+
+def _agree(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
+    return same_bits(left, right) or all(
+        comparing.compare(a, b, None, trial="again", output=i).wrong == 0
+        for i, (a, b) in enumerate(zip(left, right, strict=True))
+    )
+
+
+def _accurate(sticks: list[comparing.Yardstick]) -> bool:
+    return all(
+        stick.reference_relative_norm < ACCURATE
+        for stick in sticks
+        if stick.native.dtype in (torch.float32, torch.float64) and stick.noise is None
+    )
+
+
+def _summary(judged: Judgement, expected: Expected) -> str:
+    for stick, found in zip(expected.sticks, judged.found, strict=True):
+        if stick.noise is not None:
+            few, size = int((stick.noise > 0).sum()), float(stick.noise.max())
+            return (
+                f"output {found.output} is rounding noise in {few} of {counted(found.count, 'element')}: "
+                f"off by {found.max_abs:.3g} at most, and one rounding of the inputs alone makes {size:.3g}"
+            )
+    worst = max(judged.found, key=lambda e: e.relative_norm, default=None)
+    if worst is None:
+        return "no tensor outputs"
+    if worst.allowed_norm is None:
+        return "all elements right"
+    why = ", since the plainest float32 sums are off by a quarter of that" if judged.plain else ""
+    return (
+        f"relative error {worst.relative_norm:.3g} in norm "
+        f"(the reference's own {worst.reference_relative_norm:.3g}; allowed {worst.allowed_norm:.3g}{why})"
+    )

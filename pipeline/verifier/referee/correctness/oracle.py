@@ -1,0 +1,191 @@
+"""What the reference makes of some arguments, and whether another answer to them is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.referee.correctness import comparing, tolerance
+from kernelproof.verifier.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
+from kernelproof.verifier.referee.correctness.noise import loosened, middle, yardsticks
+from kernelproof.verifier.referee.correctness.outputs import (
+    ReferenceOutputs,
+    compare,
+    may_hold_indices,
+    run_reference,
+)
+from kernelproof.verifier.referee.correctness.plain_tolerance import Arithmetic, Inputs
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+
+GROSS = ("constant", "sparse")
+"""Variants that are judged by a wide floor: on equal terms rounding errors add up instead of cancelling."""
+FEW_LARGE = ("spikes",)
+"""Variants on which few elements are large: an algorithm that is stable in norm only may err in others."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The reference's results for one set of arguments."""
+
+    name: str
+    arguments: list[Any]
+    seed: int
+    """Seed of forward's own randomness; the arguments were drawn from another."""
+    native: ReferenceOutputs
+    sticks: list[comparing.Yardstick]
+    forgiving: bool
+    """Whether these inputs may turn out too ill-conditioned to refuse a candidate."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How another answer compares."""
+
+    found: list[ErrorStatistics]
+    """Of every output."""
+    amplification: float | None = None
+    """By how much the problem amplifies rounding there in norm, if only rounding excuses what was found."""
+
+    plain: bool = False
+    """Whether only the error of plain arithmetic there makes it right."""
+    hopeless: float | None = None
+    """How far off plain arithmetic is in norm there, if only that excuses what was found."""
+
+    @property
+    def excused(self) -> str | None:
+        """Why what was found decides nothing, if so, in words."""
+        if self.amplification is not None:
+            return f"the problem amplifies rounding {self.amplification:.3g}-fold in norm there"
+        if self.hopeless is not None:
+            return f"plain float32 sums are off by {self.hopeless:.3g} of the result in norm there"
+        return None
+
+    @property
+    def wrong(self) -> ErrorStatistics | None:
+        """The first output that is wrong, if there is one and nothing excuses it."""
+        if self.excused is not None:
+            return None
+        return next((each for each in self.found if each.wrong), None)
+
+
+class Oracle:
+    """One problem's reference, with its weights, on one device."""
+
+    def __init__(
+        self,
+        loaded: LoadedProblem,
+        model: torch.nn.Module,
+        form: loop.OutputMeta,
+        device: torch.device,
+        numerics: str,
+    ) -> None:
+        self.loaded, self.model = loaded, model
+        self.open_indices = False
+        """Whether an output seen so far is indices that torch does not settle."""
+        self._farthest: dict[int, float] = {}
+        self._noise: dict[int, float] = {}
+        self._arithmetic = Arithmetic(loaded, model)
+        self._device, self._numerics = device, numerics
+        self._indexed = may_hold_indices(form)
+
+    def native(self, arguments: list[Any], seed: int) -> ReferenceOutputs:
+        """The reference's own answer.
+
+        It runs on memory that the contestant cannot reach: a thread of the candidate's could change shared
+        inputs under it, and with them the yardstick.
+        """
+        found = run_reference(self.loaded, self.model, arguments, seed, self._device, indexed=self._indexed)
+        self.open_indices |= found.open
+        return found
+
+    def expected(
+        self,
+        name: str,
+        arguments: list[Any],
+        seed: int,
+        *,
+        native: ReferenceOutputs | None = None,
+        forgiving: bool = False,
+    ) -> Expected:
+        """With what each output is held against."""
+        native = native or self.native(arguments, seed)
+        sticks = yardsticks(self.loaded, self.model, arguments, seed, native.outputs, self._device)
+        if name in FEW_LARGE:
+            shares = [tolerance.few_large_slack(stick.native.dtype) for stick in sticks]
+            sticks = [replace(s, slack=share * s.truth_norm) for s, share in zip(sticks, shares, strict=True)]
+        if not forgiving:
+            for output, stick in enumerate(sticks):
+                if stick.noise is not None:
+                    self._noise[output] = max(middle(stick.noise), self._noise.get(output, 0.0))
+                elif stick.has_truth and stick.rms > 0.0 and stick.native.itemsize > 2:
+                    far = stick.reference_max / stick.rms
+                    self._farthest[output] = max(far, self._farthest.get(output, 0.0))
+        return Expected(name, arguments, seed, native, sticks, forgiving)
+
+    def beside(self, output: int, native: torch.Tensor) -> comparing.Yardstick:
+        """The yardstick of an output where only the native result is known. One element of that result may
+        be off as far, in proportion to all, as any was on the inputs drawn so far. The same holds for the
+        compared output. (Errors of narrow outputs are their own rounding, which the floors include.) What was
+        rounding noise may be as large again."""
+        stick = comparing.yardstick(native, None)
+        if self.noisy(output):
+            return loosened(stick, torch.full_like(stick.native, self._noise[output], dtype=torch.float64))
+        return replace(stick, reference_max=2 * self._farthest.get(output, 0.0) * stick.rms)
+
+    def noisy(self, output: int) -> bool:
+        """Whether an output was rounding noise on inputs drawn so far."""
+        return output in self._noise
+
+    def multiplies(self, expected: Expected) -> bool:
+        """Whether the reference has a product there that a tensor core could do."""
+        return self._arithmetic.products(Inputs(expected.arguments, expected.seed, self._device)) > 0
+
+    def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Judgement:
+        """Every output against its yardstick. The error of plain arithmetic may excuse a wrong output; on
+        forgiving inputs the condition may excuse it too."""
+        found = self._compared(expected, mine)
+        if not any(each.wrong for each in found):
+            return Judgement(found)
+        at = Inputs(expected.arguments, expected.seed, self._device)
+        with_room = self._arithmetic.room(at, expected.sticks, found, drawn=not expected.forgiving)
+        if with_room is not None:
+            again = self._compared(replace(expected, sticks=with_room), mine)
+            if not any(each.wrong for each in again):
+                return Judgement(again, plain=True)
+        if not expected.forgiving:
+            return Judgement(found)
+        condition = Condition(self.loaded, self.model, expected.arguments, expected.sticks, expected.seed)
+        for direction in range(DIRECTIONS):
+            if not condition.look(direction):
+                break
+            excused = self._compared(expected, mine, condition)
+            if not any(each.wrong for each in excused):
+                return Judgement(found, condition.amplification)
+        hopeless = self._arithmetic.hopeless(at, expected.sticks)
+        if hopeless is not None:
+            excused = self._compared(replace(expected, sticks=hopeless[0]), mine)
+            if not any(each.wrong for each in excused):
+                return Judgement(found, hopeless=hopeless[1])
+        return Judgement(found)
+
+    def _compared(
+        self, expected: Expected, mine: Sequence[torch.Tensor], condition: Condition | None = None
+    ) -> list[ErrorStatistics]:
+        """With floors as wide as the problem's condition there asks for."""
+        floor = tolerance.gross_floor if expected.name in GROSS else tolerance.norm_floor
+        factor = max(1.0, condition.amplification / WELL_CONDITIONED) if condition else 1.0
+        floors = [factor * floor(stick.native.dtype, self._numerics) for stick in expected.sticks]
+        return compare(
+            expected.native,
+            expected.sticks,
+            mine,
+            floors,
+            trial=expected.name,
+            numerics=self._numerics,
+            moved=condition.moved if condition else None,
+        )

@@ -1,0 +1,365 @@
+"""The plainest honest way to compute a problem: float32 sums one term after another, variances in one pass.
+
+A kernel that a person writes by hand adds up a row in one loop, and gets a variance from the sum and the sum
+of squares. Torch's own reductions are better than that: they add in pairs, or in blocks. So the native
+reference's error says nothing of how far such a kernel may honestly be off. It depends on the number of terms
+and on what they are: errors of a million random terms mostly cancel, those of a million equal terms all have
+one sign, and a variance in one pass loses what the mean is larger than the spread. Nothing of this is guessed
+here. The reference runs once more at these very inputs, and every reduction in it is replaced by the plain
+one; how far that is from the truth, any honest kernel may be.
+
+A loop over 10^8 terms would take minutes. Its result is computed at once. Say the sum so far is 1000.25.
+float32 numbers are 2^-14 apart there, so adding 0.3 adds 0.3 rounded to a multiple of 2^-14, whatever the
+digits of the sum: it is such a multiple itself. So a float32 sum in turn is the sum of its terms, each
+rounded to the spacing of float32 numbers at the sum so far, which a float64 cumulative sum says well enough.
+Products of matrices and convolutions are accumulated for real, one slice of the summed dimension at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.correctness.tracing import bound, written
+from kernelproof.verifier.referee.inputs.problem import mapped
+
+CHUNK = 1 << 24
+"""Terms that are added up at a time: some 640 MiB of float64."""
+SLICES = {"cuda": 1 << 37, "cpu": 1 << 30}
+"""Most multiplications of a product that is accumulated slice by slice (a second or so); beyond, several
+slices are taken at once, and the error is taken for smaller than it may be."""
+ELEVEN_BITS = 13
+"""Bits of a float32 significand that TF32 and float16 do not have."""
+
+
+def eleven_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """float32 values rounded to 11 significant bits; other tensors as they are."""
+    if tensor.dtype != torch.float32:
+        return tensor
+    bits = tensor.contiguous().view(torch.int32)
+    half = 1 << (ELEVEN_BITS - 1)
+    rounded = ((bits + half) & -(1 << ELEVEN_BITS)).view(torch.float32)
+    return torch.where(torch.isfinite(tensor) & torch.isfinite(rounded), rounded, tensor)
+
+
+class Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Runs what is inside with float32 arithmetic done otherwise, and counts operators.
+
+    With `coarse` None products and reductions are done the plain way; else torch does everything, but the
+    operators of these numbers (from 0) have their float32 operands rounded to eleven bits.
+    """
+
+    def __init__(self, coarse: Collection[int] | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._coarse = coarse
+        self.count = 0
+        """Operators so far that compute from float32 tensors."""
+        self.products = 0
+        """The operators among them that a tensor core can do: products, convolutions, attention, recurrent
+        layers."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.is_view or not any(t.dtype == torch.float32 for t in tensors([args, kwargs])):
+            return func(*args, **kwargs)
+        name, number = func._overloadpacket.__name__, self.count
+        self.count += 1
+        self.products += name in _PRODUCTS or name.startswith(_OTHER_PRODUCTS)
+        if self._coarse is None:
+            return _plainly(func, name, args, kwargs)
+        if number in self._coarse:
+            kept = {id(tensor) for _, tensor in written(func, bound(func, args, kwargs))}
+
+            def change(tensor: torch.Tensor) -> torch.Tensor:
+                return tensor if id(tensor) in kept else eleven_bits(tensor)
+
+            args, kwargs = mapped(args, change), mapped(kwargs, change)
+        return func(*args, **kwargs)
+
+
+def _plainly(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The operator's result, the plain way where there is one."""
+    way, named = _PRODUCTS.get(name) or _REDUCTIONS.get(name), bound(func, args, kwargs)
+    if way is None or "out" in named or _dtype_of(named) != torch.float32:
+        return func(*args, **kwargs)
+    done = way(named)
+    if done is None:
+        return func(*args, **kwargs)
+    return done(func(*args, **kwargs)) if callable(done) else done
+
+
+def _dtype_of(named: dict[str, Any]) -> torch.dtype | None:
+    """The dtype that the operator computes in, if all its floating operands have one dtype."""
+    found = {v.dtype for v in named.values() if isinstance(v, torch.Tensor) and v.is_floating_point()}
+    wanted = named.get("dtype")
+    found |= {wanted} if isinstance(wanted, torch.dtype) else set()
+    return found.pop() if len(found) == 1 else None
+
+
+# Sums. `rows` are (outputs, terms).
+
+
+def in_turn(rows: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor] | None = None) -> torch.Tensor:
+    """A float32 sum of each row, one term after another; of `change(row)` if given: see above.
+
+    `rows` has two dimensions; the result, in float64, has one. Where its rounding errors happen to cancel,
+    the result has the error that is likely by chance, as another order would have it.
+    """
+    count, length = rows.shape
+    exact, error, squared = torch.zeros(3, count, dtype=torch.float64, device=rows.device)
+    many = max(1, CHUNK // max(length, 1))
+    for first in range(0, count, many):
+        chunk = rows[first : first + many]
+        reached = torch.zeros(chunk.shape[0], 1, dtype=torch.float64, device=rows.device)
+        for start in range(0, length, CHUNK):
+            terms = chunk[:, start : start + CHUNK].double()
+            terms = change(terms) if change else terms
+            added, reached = _added(terms, reached)
+            lost = added.sub_(terms)
+            error[first : first + many] += lost.sum(1)
+            squared[first : first + many] += lost.square_().sum(1)
+        exact[first : first + many] = reached[:, 0]
+    chance = squared.sqrt_()
+    likely: torch.Tensor = torch.where(error.abs() < chance, torch.where(error < 0, -chance, chance), error)
+    return likely.add_(exact)
+
+
+def _added(terms: torch.Tensor, reached: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The amount that each term adds to a float32 sum, along the last dimension, and the sum reached at the
+    end."""
+    so_far = terms.cumsum(-1).add_(reached)
+    spacing = torch.exp2((torch.frexp(so_far).exponent.clamp_(min=-125) - 24).double())
+    return (terms / spacing).round_().mul_(spacing), so_far[..., -1:].clone()
+
+
+def _split(tensor: torch.Tensor, dims: Any, keep: bool) -> tuple[torch.Tensor, list[int]]:
+    """The tensor as (outputs, terms), and the shape of what a reduction over `dims` gives."""
+    rank = tensor.dim()
+    listed = [dims] if isinstance(dims, int) else list(dims or ())
+    over = sorted({d % rank for d in listed} or range(rank)) if rank else []
+    kept = [d for d in range(rank) if d not in over]
+    shape = [1 if d in over else tensor.shape[d] for d in range(rank) if keep or d in kept]
+    terms = math.prod(tensor.shape[d] for d in over)
+    return tensor.permute(*kept, *over).reshape(-1, terms) if rank else tensor.reshape(1, 1), shape
+
+
+def _of_rows(named: dict[str, Any]) -> tuple[torch.Tensor, list[int]]:
+    return _split(named["self"], named.get("dim"), bool(named.get("keepdim", False)))
+
+
+def _sum(named: dict[str, Any]) -> torch.Tensor:
+    rows, shape = _of_rows(named)
+    return in_turn(rows).float().reshape(shape)
+
+
+def _mean(named: dict[str, Any]) -> torch.Tensor:
+    rows, shape = _of_rows(named)
+    return (in_turn(rows).float() / rows.shape[1]).reshape(shape)
+
+
+def _cumsum(named: dict[str, Any]) -> torch.Tensor:
+    terms = named["self"].movedim(named["dim"], -1).double()
+    added, _ = _added(terms, torch.zeros((), dtype=torch.float64, device=terms.device))
+    return added.cumsum(-1).float().movedim(-1, named["dim"])
+
+
+def _norm(named: dict[str, Any]) -> torch.Tensor | None:
+    order = named.get("ord", named.get("p"))
+    if order not in (None, 2, 1):
+        return None
+    rows, shape = _of_rows(named)
+    found = in_turn(rows, torch.abs if order == 1 else torch.square).float()
+    return (found if order == 1 else found.sqrt_()).reshape(shape)
+
+
+def _one_pass(rows: torch.Tensor, correction: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and variance of each row from the sum and the sum of squares, in float32."""
+    count = rows.shape[1]
+    mean = in_turn(rows).float() / count
+    squares = in_turn(rows, torch.square).float() / count
+    variance = squares - mean.square()
+    return mean, variance * (count / max(count - correction, 1.0)) if correction else variance
+
+
+def _variance(*, root: bool, with_mean: bool) -> Callable[[dict[str, Any]], Any]:
+    def way(named: dict[str, Any]) -> Any:
+        rows, shape = _of_rows(named)
+        correction = named.get("correction")
+        mean, variance = _one_pass(rows, 1.0 if correction is None else float(correction))
+        found = (variance.clamp_(min=0.0).sqrt_() if root else variance).reshape(shape)
+        return (found, mean.reshape(shape)) if with_mean else found
+
+    return way
+
+
+def _normalised(rows: torch.Tensor, eps: float) -> torch.Tensor:
+    mean, variance = _one_pass(rows)
+    return (rows - mean[:, None]).mul_((variance.clamp_(min=0.0) + eps).rsqrt_()[:, None])
+
+
+def _scaled(value: torch.Tensor, weight: Any, bias: Any, shape: Sequence[int]) -> torch.Tensor:
+    value = value * weight.reshape(shape) if weight is not None else value
+    return value + bias.reshape(shape) if bias is not None else value
+
+
+def _first_of(value: torch.Tensor) -> Callable[[Any], Any]:
+    """Replaces an operator's first result; the others are torch's."""
+    return lambda results: (value, *results[1:])
+
+
+def _layer_norm(named: dict[str, Any]) -> Any:
+    x, shape = named["input"], list(named["normalized_shape"])
+    rows = _normalised(x.reshape(-1, math.prod(shape)), named["eps"]).reshape(x.shape)
+    return _first_of(_scaled(rows, named.get("weight"), named.get("bias"), shape))
+
+
+def _group_norm(named: dict[str, Any]) -> Any:
+    x, groups = named["input"], named["group"]
+    rows = _normalised(x.reshape(x.shape[0] * groups, -1), named["eps"]).reshape(x.shape)
+    return _first_of(_scaled(rows, named.get("weight"), named.get("bias"), [-1] + [1] * (x.dim() - 2)))
+
+
+def _batch_norm(named: dict[str, Any]) -> Any:
+    x = named["input"]
+    if not (named.get("training") or named.get("train")):
+        return None
+    turned = x.transpose(0, 1)
+    rows = _normalised(turned.reshape(x.shape[1], -1), float(named.get("eps") or named["epsilon"]))
+    value = rows.reshape(turned.shape).transpose(0, 1)
+    return _first_of(_scaled(value, named.get("weight"), named.get("bias"), [-1] + [1] * (x.dim() - 2)))
+
+
+def _softmax(*, logarithm: bool) -> Callable[[dict[str, Any]], torch.Tensor]:
+    def way(named: dict[str, Any]) -> torch.Tensor:
+        x: torch.Tensor = named["self"].movedim(named["dim"], -1)
+        below = x - x.amax(-1, keepdim=True)
+        total = in_turn(below.reshape(-1, x.shape[-1]).exp()).float().reshape(*x.shape[:-1], 1)
+        found = below - total.log() if logarithm else below.exp_().div_(total)
+        return found.movedim(-1, named["dim"])
+
+    return way
+
+
+def _logsumexp(named: dict[str, Any]) -> torch.Tensor:
+    rows, shape = _of_rows(named)
+    most = rows.amax(1, keepdim=True)
+    most = torch.where(torch.isfinite(most), most, 0.0)
+    return in_turn((rows - most).exp_()).float().log_().add_(most[:, 0]).reshape(shape)
+
+
+def _squared_error(named: dict[str, Any]) -> torch.Tensor | None:
+    reduction = named.get("reduction", 1)
+    if reduction == 0:
+        return None
+    error = (named["self"] - named["target"]).reshape(1, -1)
+    found = in_turn(error, torch.square).float()
+    found = found / error.shape[1] if reduction == 1 else found
+    return found.reshape(())
+
+
+# Products: one slice of the summed dimension after another, in float32.
+
+
+def _slices(length: int, outputs: int, device: torch.device) -> list[slice]:
+    wide = math.ceil(length * outputs / SLICES.get(device.type, SLICES["cpu"]))
+    return [slice(start, start + wide) for start in range(0, length, wide)]
+
+
+def _multiplied(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """(..., m, k) times (..., k, n)."""
+    total = left.new_zeros(*left.shape[:-1], right.shape[-1])
+    for part in _slices(left.shape[-1], total.numel(), left.device):
+        if part.stop - part.start == 1:
+            total.addcmul_(left[..., part], right[..., part, :])
+        else:
+            total += left[..., part] @ right[..., part, :]
+    return total
+
+
+def _mm(left: str, right: str) -> Callable[[dict[str, Any]], torch.Tensor]:
+    def way(named: dict[str, Any]) -> torch.Tensor:
+        one, other = named[left], named[right]
+        if other.dim() == 1:  # mv and dot
+            one = one[None] if one.dim() == 1 else one
+            found = in_turn(one.double() * other.double()).float()
+            return found if named[left].dim() == 2 else found[0]
+        return _multiplied(one, other)
+
+    return way
+
+
+def _added_mm(left: str, right: str) -> Callable[[dict[str, Any]], torch.Tensor]:
+    def way(named: dict[str, Any]) -> torch.Tensor:
+        product: torch.Tensor = _multiplied(named[left], named[right]) * named.get("alpha", 1)
+        return product.add(named["self"] * named.get("beta", 1))
+
+    return way
+
+
+def _convolution(named: dict[str, Any]) -> torch.Tensor:
+    """One input channel of each group after another; taps of one channel together, as torch adds them."""
+    x, weight, groups = named["input"], named["weight"], named["groups"]
+    axes, deep = weight.dim() - 2, x.shape[-weight.dim() + 1] // groups
+    grouped = x.unflatten(-axes - 1, (groups, deep))
+    turned = named["transposed"]
+    slices = weight.unflatten(0, (groups, deep)) if turned else weight
+    settings = [named[key] for key in ("stride", "padding", "dilation", "transposed", "output_padding")]
+
+    def part(channel: int) -> torch.Tensor:
+        mine = grouped.select(-axes - 1, channel)
+        kernel = slices[:, channel] if turned else slices[:, channel : channel + 1]
+        done: torch.Tensor = torch.ops.aten.convolution(mine, kernel, None, *settings, groups)
+        return done
+
+    total = part(0)
+    for channel in range(1, deep):
+        total += part(channel)
+    bias = named.get("bias")
+    return total if bias is None else total.add_(bias.reshape([-1] + [1] * axes))
+
+
+_REDUCTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "sum": _sum,
+    "mean": _mean,
+    "cumsum": _cumsum,
+    "linalg_vector_norm": _norm,
+    "norm": _norm,
+    "var": _variance(root=False, with_mean=False),
+    "std": _variance(root=True, with_mean=False),
+    "var_mean": _variance(root=False, with_mean=True),
+    "std_mean": _variance(root=True, with_mean=True),
+    "native_layer_norm": _layer_norm,
+    "native_group_norm": _group_norm,
+    "native_batch_norm": _batch_norm,
+    "cudnn_batch_norm": _batch_norm,
+    "_softmax": _softmax(logarithm=False),
+    "_log_softmax": _softmax(logarithm=True),
+    "logsumexp": _logsumexp,
+    "mse_loss": _squared_error,
+}
+_PRODUCTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "mm": _mm("self", "mat2"),
+    "bmm": _mm("self", "mat2"),
+    "mv": _mm("self", "vec"),
+    "dot": _mm("self", "tensor"),
+    "addmm": _added_mm("mat1", "mat2"),
+    "baddbmm": _added_mm("batch1", "batch2"),
+    "convolution": _convolution,
+}
+_OTHER_PRODUCTS = (
+    "_scaled_dot_product",
+    "_cudnn_rnn",
+    "mkldnn_rnn_layer",
+    "_thnn_fused",
+    "_cdist_forward",
+    "addmv",
+    "addbmm",
+)
+"""Products that torch does in the plain run too."""

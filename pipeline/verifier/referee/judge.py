@@ -1,0 +1,88 @@
+"""One verification, from a candidate's source to a verdict. `plan` has the stages."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from contextlib import nullcontext
+
+import torch
+
+from kernelproof.errors import KernelproofError
+from kernelproof.types import Status, Verification
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.devices import gpu_health
+from kernelproof.verifier.referee import plan
+from kernelproof.verifier.referee.environment import describe_environment
+from kernelproof.verifier.referee.inputs.problem import ProblemError
+from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.session import Session, Tools, alone
+from kernelproof.verifier.referee.unbuilt import told_once
+
+DISORDER = {
+    Status.CRASH: "a crash",
+    Status.TIMEOUT: "a call that did not end",
+    Status.OUT_OF_MEMORY: "running out of memory",
+    Status.RUNTIME_ERROR: "an error on the GPU",
+}
+"""After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
+BROKEN = 70
+"""Exit code of a referee whose own CUDA context is of no more use: it is replaced, and the GPU looked at."""
+
+
+def judge(request: VerifyRequest, tools: Tools) -> Verification:
+    """Judges one candidate. Never raises for what a candidate or a problem does: that is in the record.
+
+    Raises NeedsBuild where the build service does; MachineError for what this machine lacks, DeviceUnfit when
+    the GPU no longer computes right.
+    """
+    ledger = Ledger(request)
+    ledger.environment = describe_environment(torch.device(request.device))
+    gpu = ledger.environment.gpu
+    # Anything that runs on a GPU disturbs timing there; on a CPU only the timing itself is alone.
+    with alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
+        verdict = told_once(_verdict(request, ledger, tools), request, ledger)
+        if gpu is not None and _disorder(verdict):
+            after = DISORDER[verdict.status]
+            with ledger.stage("canary"):
+                tools.progress("canary")
+                tools.warm.cleanup.wait()
+                gpu_health.confirm(request.device, gpu.uuid, after, reserve=tools.warm.canaries)
+    return ledger.close(verdict.status, verdict.reason, verdict.details)
+
+
+def _disorder(verdict: Ended) -> bool:
+    ours = verdict.status is not Status.RUNTIME_ERROR
+    return verdict.status in DISORDER and (ours or "CUDA" in verdict.reason + verdict.details)
+
+
+def _verdict(request: VerifyRequest, ledger: Ledger, tools: Tools) -> Ended:
+    session = Session(request, ledger, tools)
+    try:
+        plan.run(session)
+        flags = ", ".join(sorted(ledger.flags))
+        return Ended(Status.CORRECT, f"every check passed{f'; {flags}' if flags else ''}")
+    except Ended as ended:
+        return session.blamed(ended)
+    except ProblemError as error:
+        return Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
+    except torch.OutOfMemoryError as error:
+        why = f"the referee ran out of device memory: {error}"
+        return session.blamed(Ended(Status.INFRASTRUCTURE_ERROR, why))
+    except KernelproofError:
+        raise
+    except Exception as error:  # a bug of ours must cost one verification, not the referee
+        _leave_if_broken(torch.device(request.device))
+        why = f"a bug in the referee: {type(error).__name__}: {error}"
+        return Ended(Status.INFRASTRUCTURE_ERROR, why, traceback.format_exc())
+    finally:
+        session.close()
+
+
+def _leave_if_broken(device: torch.device) -> None:
+    """Ends this process when CUDA answers it no more: no error can be cleared in a context that has one."""
+    if device.type == "cuda":
+        try:
+            torch.cuda.synchronize(device)
+        except RuntimeError:
+            os._exit(BROKEN)

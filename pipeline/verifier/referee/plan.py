@@ -1,0 +1,150 @@
+"""The verification plan: what is asked of a candidate, in this order. The first stage that fails ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from kernelproof.types import Status
+from kernelproof.types import check_kinds as kinds
+from kernelproof.types.check_kinds import CheckKind
+from kernelproof.verifier.contestant.main import configure_torch
+from kernelproof.verifier.referee import stages
+from kernelproof.verifier.referee.session import Session
+
+
+@dataclass(frozen=True)
+class PlanStage:
+    """One stage of the plan."""
+
+    name: str
+    """Under which the record keeps its seconds; stages of one name add up."""
+    does: str
+    """What it does, in a few words: for the documentation."""
+    run: Callable[[Session], None]
+    """Raises Ended when the candidate fails it."""
+    checks: tuple[CheckKind, ...] = ()
+    """What it asks, and records."""
+    ends: tuple[Status, ...] = ()
+    """The statuses in which it may end a verification without a check."""
+    wanted: Callable[[Session], bool] = stages.always
+    holds: Callable[[Session], AbstractContextManager[None]] | None = None
+    """A context that is held from this stage to the end of the plan. The stage's seconds exclude its wait."""
+    told: bool = True
+    """Whether the progress of the verification names this stage when it begins."""
+
+    @property
+    def may_end(self) -> tuple[Status, ...]:
+        """The statuses in which it may end a verification. Any stage may also find a crash, a timeout, no
+        memory, or a fault of ours."""
+        return tuple(
+            dict.fromkeys((*self.ends, *(status for each in self.checks for status in each.may_end)))
+        )
+
+
+PLAN = (
+    PlanStage(
+        "reference",
+        "runs the reference once, and lays out memory; the candidate is imported and constructed meanwhile",
+        stages.reference,
+    ),
+    PlanStage("start", "waits for the candidate's process", stages.start),
+    PlanStage(
+        "load",
+        "waits for `ModelNew`, and gives it the reference's weights",
+        stages.load,
+        (kinds.WEIGHTS,),
+        (Status.LOAD_ERROR,),
+    ),
+    PlanStage(
+        "correctness",
+        "drawn inputs, variants of them, results kept, state",
+        stages.correctness,
+        (
+            *(kinds.OUTPUT_FORM, kinds.OUTPUT_STRIDES, kinds.INPUTS_UNCHANGED, kinds.VALUES, kinds.REPEAT),
+            *(kinds.INPUTS_LATE, kinds.OUTPUT_APART, kinds.RESULT_KEPT, kinds.STATE_UNCHANGED),
+            kinds.STATE_UPDATED,
+        ),
+        (Status.RUNTIME_ERROR, Status.BUILD_ERROR),
+    ),
+    PlanStage(
+        "kernels",
+        "whose kernels ran in one call",
+        stages.kernels,
+        (kinds.OWN_KERNEL, kinds.OWN_COMPUTE),
+        (Status.BUILD_ERROR, Status.RUNTIME_ERROR),
+        told=False,
+    ),
+    PlanStage(
+        "settling",
+        "waits until nothing else takes time",
+        stages.settling,
+        (kinds.EXCLUSIVE,),
+        wanted=stages.measured,
+        holds=stages.own_cores,
+    ),
+    PlanStage(
+        "timing",
+        "rounds of both sides, in one pair of processes or several",
+        stages.pairs,
+        (
+            *(kinds.TIMED_OUTPUTS, kinds.TIMED_INPUTS, kinds.RESULTS_LATE, kinds.CACHE_EMPTIED),
+            *(kinds.INSIDE_CLOCK, kinds.HELD_STILL),
+        ),
+        (Status.RUNTIME_ERROR,),
+        stages.measured,
+    ),
+    PlanStage(
+        "timing", "launch-bound calls as CUDA graphs", stages.replays, wanted=stages.worth_a_claim, told=False
+    ),
+    PlanStage(
+        "kernels",
+        "whose kernels ran, once more",
+        stages.kernels_again,
+        (kinds.OWN_KERNEL.again(), kinds.OWN_COMPUTE.again()),
+        (Status.RUNTIME_ERROR,),
+        stages.worth_another_look,
+        told=False,
+    ),
+    PlanStage(
+        "probes",
+        "what the problem does not promise: flags",
+        stages.probes,
+        (kinds.PROBES, kinds.PROBE),
+        told=False,
+    ),
+    PlanStage(
+        "timing",
+        "the baseline alone, and the verdict on the times",
+        stages.conclusion,
+        (
+            *(kinds.HOST_CLOCK, kinds.BEYOND_ROOFLINE, kinds.BASELINE_ALONE, kinds.UNDISTURBED),
+            kinds.RESOLVED,
+        ),
+        wanted=stages.measured,
+        told=False,
+    ),
+    PlanStage(
+        "baselines",
+        "further baselines, where they are asked for",
+        stages.further_baselines,
+        wanted=stages.measured,
+        told=False,
+    ),
+)
+
+
+def run(session: Session) -> None:
+    """All stages; returns when the candidate is correct, raises Ended otherwise."""
+    configure_torch(session.settings.threads, tf32=session.settings.numerics == "tf32")
+    with session.held:
+        for stage in PLAN:
+            if not stage.wanted(session):
+                continue
+            if stage.holds is not None:
+                session.held.enter_context(stage.holds(session))
+            with session.ledger.stage(stage.name):
+                if stage.told:
+                    session.tools.progress(stage.name)
+                stage.run(session)

@@ -1,0 +1,216 @@
+"""Whose kernels did the work in one traced call, and whether that is enough: docs/rationale/kernels.md.
+
+The trace is made in the contestant, so it is a claim: `reports` reads it, bounded and validated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from kernelproof.backends import backend
+from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
+from kernelproof.types.check_kinds import OWN_COMPUTE, OWN_KERNEL
+from kernelproof.verifier.referee.checks.trials import Ask
+from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.provenance.origins import Evidence, evidence
+from kernelproof.verifier.referee.provenance.replaced import CONVOLUTION, PRODUCT, Replaced, Works, replaced
+from kernelproof.verifier.referee.provenance.reports import OWN, Report, read_report
+from kernelproof.verifier.workers.shared_memory import SharedSlot
+from kernelproof.wording import counted
+
+OWN_FLOOR = 0.01
+LIBRARY_CEILING = 0.90
+"""Where nothing is known of the reference's work, a decoy kernel is recognised by times: own kernels take
+less than the one share of them, libraries more than the other."""
+OWN_AT_LEAST = 0.10
+"""Where libraries make up for a missing product by another, own kernels with this share of the time are let
+pass: they arrange the work for it, as an own Winograd transform does."""
+
+TRACE_SECONDS = 60.0
+"""A traced call may take this much longer than a plain one."""
+
+_LIBRARIES = (Origin.LIBRARY, Origin.INDUCTOR, Origin.UNKNOWN)
+"""Whose compute is not the candidate's; copies are neither."""
+
+_NAMED = 5
+"""Most names in a sentence."""
+
+Reference = Callable[[SharedSlot, list[Any], int], Callable[[], Works | None]]
+"""Begins to trace the reference's call on the same inputs, with this seed; the function that it returns waits
+for the trace."""
+
+
+def kernels_matter(settings: VerifySettings) -> bool:
+    """Whether anything depends on whose kernels ran; else they are only noted."""
+    return settings.own_kernel or settings.purity != "any"
+
+
+def check_kernels(
+    ask: Ask,
+    slot: SharedSlot,
+    draw: Callable[[int, torch.device], list[Any]],
+    ledger: Ledger,
+    settings: VerifySettings,
+    device: torch.device,
+    source: str,
+    reference: Reference,
+    *,
+    again: bool = False,
+    timed_next: bool = False,
+) -> None:
+    """Has one call traced and notes what ran. Raises Ended where the settings ask for more of the candidate's
+    own, or its process dies.
+
+    `source`: the candidate's. `again`: this is the second such call of this verification. `timed_next`: calls
+    are timed after it.
+    """
+    after = " again" if again else ""
+    arguments = draw(ledger.seed(f"traced{after}"), device)
+    slot.fill(arguments)
+    seed = ledger.seed(f"forward traced{after}")
+    message = {"op": "profile", "seed": seed, "timed_next": timed_next, **slot.message()}
+    seconds = settings.call_seconds + TRACE_SECONDS
+    first = backend(settings.backend).first_call
+    shown = evidence(ledger.builds, source, first.written_name if first is not None else str)
+
+    def traced() -> Report:
+        try:
+            return read_report(ask(message, seconds, Status.RUNTIME_ERROR), ledger.builds, shown)
+        except Ended as ended:
+            if ended.status is not Status.RUNTIME_ERROR:
+                raise
+            why = f"the traced call failed: {ended.reason}"[:500]
+            return Report(Kernels(trouble=why, raised=True), None)
+
+    expected = reference(slot, arguments, seed)
+    report = traced()
+    if report.kernels.raised:
+        # A candidate that raises in this untraced call, too, ends by it.
+        ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)
+        report = traced()
+    works = expected()
+    found = replaced(works, report.works) if works is not None and report.works is not None else None
+    kernels = _with_shares(report.kernels, found)
+    if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
+        ledger.kernels = kernels
+    _judge(kernels, found, shown, ledger, settings, again)
+
+
+def _with_shares(kernels: Kernels, found: Replaced | None) -> Kernels:
+    """The kernels with what they replace of the reference, where that is known."""
+    if found is None:
+        return kernels
+    shares = {"replaced_share": found.share, "replaced_outside_products": found.outside_products}
+    return kernels.model_copy(update=shares)
+
+
+def _judge(
+    kernels: Kernels,
+    found: Replaced | None,
+    shown: Evidence,
+    ledger: Ledger,
+    settings: VerifySettings,
+    again: bool,
+) -> None:
+    """Raises Ended where the settings ask for more of the candidate's own."""
+    own_kernel, own_compute = (each.again() if again else each for each in (OWN_KERNEL, OWN_COMPUTE))
+    figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
+    if found is not None:
+        figures |= {"replaced_share": found.share, "replaced_outside_products": found.outside_products}
+    if settings.own_kernel:
+        why = lacking(kernels, ledger.builds, shown, found)
+        if why:
+            ledger.kernels = kernels
+            raise ledger.failed(Status.NO_CUSTOM_KERNEL, own_kernel, why, figures)
+        ledger.passed(own_kernel, _summary(kernels, ledger.builds), figures)
+    if settings.purity == "own-compute":
+        others = library_compute(kernels)
+        if others or kernels.raised:
+            ledger.kernels = kernels
+            seen = f"libraries computed too: {_names(others)}" if others else f"not seen: {kernels.trouble}"
+            raise ledger.failed(Status.NO_CUSTOM_KERNEL, own_compute, seen, figures)
+        if kernels.trouble and not kernels.launches:
+            ledger.skipped(own_compute, kernels.trouble, figures)
+        else:
+            ledger.passed(own_compute, "no library computed anything", figures)
+
+
+def lacking(
+    kernels: Kernels,
+    builds: Sequence[Build],
+    shown: Evidence | None = None,
+    found: Replaced | None = None,
+) -> str:
+    """Why no kernel of the candidate's own did the work; empty when one did.
+
+    `found`: what they replace of the reference's work, where that is known. Without a trace it is enough that
+    an extension was built, or that the source compiles kernels in another way.
+    """
+    built = any(build.state is BuildState.OK for build in builds)
+    if kernels.raised:
+        return f"it is right, but raises whenever it is traced, and only then: {kernels.trouble}"
+    if kernels.trouble and not kernels.launches:
+        may_have = built or (shown is not None and shown.compiles)
+        return "" if may_have else "it is right, but it built no extension"
+    own, others = _split(kernels)
+    if not own:
+        ran = f"; what ran is {_names(others)}" if others else ""
+        return f"it is right, but no kernel of its own ran{ran}"
+    if found is not None:
+        return _replaces_nothing(kernels, found, own, others)
+    if kernels.own_share is not None and kernels.own_share < OWN_FLOOR:
+        total = sum(launch.ms or 0.0 for launch in kernels.launches)
+        library = sum(launch.ms or 0.0 for launch in kernels.launches if launch.origin in _LIBRARIES) / total
+        if library > LIBRARY_CEILING:
+            share = f"{kernels.own_share:.2%} of the time, libraries {library:.0%}"
+            return f"its own kernels take {share}: {_names(others)}"
+    return ""
+
+
+def _replaces_nothing(kernels: Kernels, found: Replaced, own: list[str], others: list[str]) -> str:
+    """Why own kernels that ran did nothing that libraries do for the reference; empty when they did."""
+    ran = f"it is right, but its own kernels ({_names(own)}) replace nothing"
+    if found.nothing:
+        return f"{ran}: all that the reference computes ({_names(found.still)}) still runs in libraries"
+    rearranged = PRODUCT in found.gone or CONVOLUTION in found.gone
+    if found.kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
+        return ""
+    return (
+        f"{ran}: in place of {_names(found.gone)} libraries do other work of the same kind ({_names(others)})"
+    )
+
+
+def library_compute(kernels: Kernels) -> tuple[str, ...]:
+    """Operators and kernels of libraries and of torch.compile that computed: no copies, casts, fills. Kernels
+    that nothing shows to be the candidate's are among them."""
+    return tuple(dict.fromkeys((*kernels.operators, *_split(kernels)[1])))
+
+
+def _split(kernels: Kernels) -> tuple[list[str], list[str]]:
+    """Names of the candidate's own launches, and of those of libraries: each once, though torch may launch a
+    kernel that is launched elsewhere too."""
+    own, others = (
+        list(dict.fromkeys(launch.name for launch in kernels.launches if launch.origin in origins))
+        for origins in (OWN, _LIBRARIES)
+    )
+    return own, others
+
+
+def _summary(kernels: Kernels, builds: Sequence[Build]) -> str:
+    own, _ = _split(kernels)
+    if not own:
+        return f"not seen ({kernels.trouble}); it built {counted(len(builds), 'extension')}"
+    said = _names(own)
+    if kernels.own_share is not None:
+        said += f", {kernels.own_share:.0%} of the time"
+    if kernels.replaced_share is not None:
+        said += f", in place of {kernels.replaced_share:.0%} of the reference's time in libraries"
+    return said
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,281 @@
+"""Whose kernel one is: by its name, and by what shows that the candidate made it (docs/rationale/kernels.md).
+
+A kernel that nothing shows to be the candidate's is not its own. A library compiles kernels while it runs
+too, under names that no list holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kernelproof.types import Build, BuildState, Origin
+from kernelproof.verifier.referee.provenance.libraries import holds_kernel, vendors
+from kernelproof.verifier.referee.provenance.names import kernel_name
+
+IMAGE_BYTES = 64 << 20
+"""Most bytes that are read of a candidate's libraries together."""
+
+_UNMISTAKABLE = re.compile(
+    r"^(?:at|at_cuda_detail|c10|cublas\w*|cusparse\w*|cusolver\w*|cufft\w*|cudnn\w*|cutlass\w*|cute|cask\w*"
+    r"|magma\w*|fbgemm\w*|pytorch_flash|PyTorchMemEffAttention|nccl\w*|internal::gemvx)::"
+    r"|^(?:ncclDevKernel|ncclKernel|nvjet_|cudnn_generated_|cutlass_\d|fmha_cutlass[FB]_|xmma_"
+    r"|sm\d+_xmma_|sm\d+_\w*\d+x\d+)"
+    r"|^(?:maxwell|volta|turing|ampere|hopper|blackwell)_\w*\d+x\d+"
+)
+"""Names in a library's namespace, or as only its generators make them (architecture and tile in one)."""
+
+_USUAL = re.compile(
+    r"^(?:gemv\w*|gemm[A-Z]\w*|gemmk1\w*|gemm_kernel2x2\w*|(?:cublas)?splitKreduce\w*|dot_kernel|reduce_1Block_kernel"
+    r"|(?:asum|nrm2|scal|axpy|ger|rot|swap|iamax)_kernel\w*|(?:trsm|trmm|syrk|potrf|getrf|geqrf|laswp)\w*"
+    r"|softmax_warp_\w*|cunn_\w*|(?:(?:vectorized|unrolled|legacy)_)?elementwise_kernel\w*|multi_tensor_apply\w*"
+    r"|(?:im|ex)plicit_convolve\w*|precomputed_convolve\w*|convolve_\w*|\w*[wW]inograd\w*|fft2d_\w*"
+    r"|(?:vector|regular|multi_bluestein)_fft\w*|n(?:chw|hwc)To\w*|n(?:chw|hwc)AddPadding\w*"
+    r"|op_(?:generic_)?tensor_kernel\w*|bn_[fb]w_\w*|RNN_block\w*|persistRNN\w*|elemWiseRNNcell\w*"
+    r"|(?:LSTM|GRU)_elementWise\w*|(?:dgrad|wgrad|fprop)\w*|fmha\w*|flash_(?:fwd|bwd)\w*|spin_kernel)$"
+)
+"""Base names of library kernels without a namespace, all of them C++ and so shown with parameters. A
+candidate may use one too: its own library decides."""
+
+_TEMPLATES = re.compile(r"(?:^|::|<)(?:cub|thrust)::|\bCUB_\d")
+"""Header libraries: a candidate that compiles them into its extension runs its own build."""
+
+_TYPES = re.compile(r"\b(?:loadstore_modifier_t|real_complex_args_t|RealComplex_st)\b")
+"""Types of cuFFT's, whose kernels are compiled or linked when they are first used."""
+
+_MOVES = re.compile(
+    r"FillFunctor|direct_copy_kernel|(?:bfloat16|float16|float8\w*)_copy_kernel|arange_cuda_out"
+)
+_MEMORY = re.compile(r"^Mem(?:cpy|set)\b")
+_INDUCTOR = re.compile(r"^triton_")
+_ASKS_INDUCTOR = re.compile(
+    r"\btorch\.compile\b|\bfrom torch import [^\n]*\bcompile\b|\b_(?:inductor|dynamo)\b|\baoti?_compile"
+)
+"""A program that has `torch.compile` write kernels: those with just its names are not the program's then,
+though it holds kernels of such names too."""
+_INDUCTORS_OWN = re.compile(r"^triton_(?:(?:poi|red|per|tem|spl|for)_fused_|\d*$)")
+"""As `torch.compile` names kernels, and as it names all of them when it is told not to tell them apart."""
+_OF_INDUCTOR = re.compile(r"torchinductor|/torch/_inductor/")
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/")
+_OF_THE_LANGUAGE = re.compile(r"/triton/language/")
+_OF_TORCH = re.compile(r"^(?:reduction_\w+_kernel|\w+_vectorized\d+_kernel|fused_\w+|kernel_?\d*|func\w*)$")
+"""As torch names what it compiles while it runs (jiterator, TorchScript's fusers): such a name counts as the
+candidate's only where the whole of it stands in its source."""
+_MANGLED = re.compile(r"_ZN?(?:12_GLOBAL__N_1)?(\d+)(\w+)")
+
+_COMPILES = re.compile(
+    r"nvrtc|cu(?:Module|Library)Load|cuLink(?:Create|Add)|cudaLibraryLoad|_compile_kernel|SourceModule|jiterator"
+    r"|RawKernel|RawModule|ElementwiseKernel|ReductionKernel|\bcupyx?\b|\bnumba\b|\btriton\b|\bcute\.(?:jit|kernel)"
+    r"|\btilelang\b|\bnvcc\b|\bptxas\b|\bCUDAExtension\b|\bcuda\.(?:core|bindings)\b",
+)
+"""Ways of a Python program to kernels that no build of ours made."""
+_LOADS = (b"nvrtcCompileProgram", b"cuModuleLoad", b"cuLibraryLoad", b"cudaLibraryLoad")
+"""The same in a library."""
+_SHORTEST_PIECE = 4
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What shows that a kernel is the candidate's: the libraries that it had built, and its source."""
+
+    images: Sequence[bytes] = ()
+    source: str = ""
+    partial: bool = False
+    """Whether something that was built is not among the images: it is gone, or too large."""
+    files: tuple[Path, ...] = ()
+    """Where the images are from."""
+    written_name: Callable[[str], str] = str
+    """The name that a source of this backend gives a kernel, by the name of the compiled one."""
+
+    @cached_property
+    def text(self) -> str:
+        """The source without comments: its words, and the texts in it. All of it where it is no Python."""
+        return self._said(without=frozenset())
+
+    def _said(self, *, without: frozenset[int]) -> str:
+        """Those of the text's nodes whose `id` is not among these."""
+        if self._tree is None:
+            return self.source
+        nodes = (node for node in ast.walk(self._tree) if id(node) not in without)
+        return "\n".join(word for node in nodes for word in _words(node))
+
+    @cached_property
+    def _tree(self) -> ast.Module | None:
+        try:
+            return ast.parse(self.source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    @cached_property
+    def compiles(self) -> bool:
+        """Whether the candidate has a way of its own to kernels, beside the builds: NVRTC, say."""
+        return bool(_COMPILES.search(self.text)) or any(
+            call in image for image in self.images for call in _LOADS
+        )
+
+    @cached_property
+    def asks_inductor(self) -> bool:
+        """Whether the candidate has `torch.compile` write kernels. A docstring asks for nothing."""
+        nodes = ast.walk(self._tree) if self._tree is not None else ()
+        remarks = frozenset(
+            id(node.value)
+            for node in nodes
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        )
+        return bool(_ASKS_INDUCTOR.search(self._said(without=remarks)))
+
+    def holds(self, name: str) -> bool:
+        """Whether a library that was built has this kernel."""
+        base = kernel_name(name).base
+        return any(_holds(image, base) or _holds_mangled(image, name) for image in self.images)
+
+    def alone_holds(self, name: str) -> bool:
+        """Whether a library that was built has exactly this kernel, parameters included, and none of torch's
+        has: torch's headers hold templates, such as `at::native::vectorized_elementwise_kernel`."""
+        return bool(self.files) and holds_kernel(name, self.files) and not holds_kernel(name)
+
+    def names(self, base: str) -> bool:
+        """Whether the source gives a kernel this name: as a word, or put together of two, and numbers."""
+        if re.search(rf"(?<!\w){re.escape(base)}(?!\w)", self.text):
+            return True
+        if not _OF_TORCH.match(base) and _put_together(base, self.text):
+            return True
+        written = self.written_name(base)
+        return written != base and written in self._functions
+
+    @cached_property
+    def _functions(self) -> frozenset[str]:
+        """Names of the functions that the source defines."""
+        nodes = ast.walk(self._tree) if self._tree is not None else ()
+        return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef))
+
+
+def evidence(builds: Sequence[Build], source: str, written_name: Callable[[str], str] = str) -> Evidence:
+    """What the builds that worked left, IMAGE_BYTES of it at most, and the candidate's source."""
+    images: list[bytes] = []
+    left, partial = IMAGE_BYTES, False
+    worked = [Path(b.library) for b in builds if b.state is BuildState.OK and b.library is not None]
+    files = tuple(dict.fromkeys(worked))
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                images.append(file.read(left))
+                partial = partial or bool(file.read(1))
+        except OSError:  # the cache was cleared meanwhile
+            partial = True
+            continue
+        left -= len(images[-1])
+    return Evidence(tuple(images), source, partial, files, written_name)
+
+
+_NOTHING = Evidence()
+
+
+def origin(name: str, shown: Evidence = _NOTHING, *, by_torch: bool = False) -> Origin:
+    """Whose kernel this is: by its name as a profiler gives it, and by what shows it to be the candidate's.
+
+    `by_torch`: an operator of torch launched it. That settles it: ATen compiles some of its kernels while it
+    runs, and calls libraries whose kernels have any name.
+    """
+    known = kernel_name(name)
+    if _MEMORY.match(name):
+        return Origin.COPY
+    if by_torch:
+        return of_library(name)
+    if _UNMISTAKABLE.match(known.plain) or _of_namespace(name):
+        return Origin.OWN if shown.alone_holds(name) else of_library(name)
+    if _INDUCTORS_OWN.match(name) and shown.asks_inductor:
+        return Origin.INDUCTOR
+    usual = _usual(name)
+    if shown.holds(name):
+        return of_library(name) if usual and _sold(name) else Origin.OWN
+    if usual or _TEMPLATES.search(known.plain) or _TYPES.search(name):
+        return of_library(name)
+    if shown.compiles and known.base and shown.names(known.base):
+        return Origin.JIT
+    if _INDUCTOR.match(name):
+        return Origin.INDUCTOR
+    return Origin.JIT if shown.partial else Origin.UNKNOWN
+
+
+def author(file: str) -> Origin | None:
+    """The author of a kernel by its Python file: `torch.compile`, or an installed package. None: the
+    candidate, as far as the file shows.
+
+    Triton's own language (`tl.softmax`) has functions for kernels to call, and no kernel. A candidate may
+    give a kernel such a name."""
+    if _OF_INDUCTOR.search(file):
+        return Origin.INDUCTOR
+    return Origin.LIBRARY if _INSTALLED.search(file) and not _OF_THE_LANGUAGE.search(file) else None
+
+
+def of_library(name: str) -> Origin:
+    """What a library's kernel does: it computes, or it copies and fills."""
+    return Origin.COPY if _MOVES.search(name) else Origin.LIBRARY
+
+
+def _usual(name: str) -> bool:
+    return bool(re.search("[<(]", name) and _USUAL.match(kernel_name(name).base))
+
+
+def _sold(name: str) -> bool:
+    """Whether a vendor's library has exactly this kernel, arguments and parameters included: then the kernel
+    that the candidate built beside it is there for its name."""
+    return not _TEMPLATES.search(name) and holds_kernel(name, vendors())
+
+
+def _of_namespace(name: str) -> bool:
+    """Whether a name that was too long to be taken apart begins with a library's namespace."""
+    mangled = _MANGLED.match(name)
+    return mangled is not None and bool(_UNMISTAKABLE.match(mangled[2][: int(mangled[1][:4])] + "::"))
+
+
+def _holds(image: bytes, base: str) -> bool:
+    """Whether a library holds this kernel: mangled (length, then name) or, `extern "C"`, as it is."""
+    if not base:
+        return False
+    plain = base.encode()
+    return b"%d%s" % (len(plain), plain) in image or b"\0%s\0" % plain in image
+
+
+def _holds_mangled(image: bytes, name: str) -> bool:
+    return name.startswith("_Z") and b"\0" + name.encode() in image
+
+
+def _words(node: ast.AST) -> tuple[str, ...]:
+    match node:
+        case ast.Constant(value=str(text)):
+            return (text,)
+        case ast.Constant(value=bytes(raw)):
+            return (raw.decode("latin-1"),)
+        case ast.Attribute():  # `cuda.core` is one word here
+            return (ast.unparse(node),) if _dotted(node) else (node.attr,)
+        case ast.Name(id=word) | ast.FunctionDef(name=word) | ast.ClassDef(name=word):
+            return (word,)
+        case ast.Import() | ast.ImportFrom():
+            return (ast.unparse(node),)
+    return ()
+
+
+def _dotted(node: ast.Attribute) -> bool:
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        inner = inner.value
+    return isinstance(inner, ast.Name)
+
+
+def _put_together(base: str, text: str) -> bool:
+    """Whether a name is two pieces of the text, with numbers before, between and behind them."""
+    name = re.sub(r"^[\d_]+|[\d_]+$", "", base)
+    if len(name) >= _SHORTEST_PIECE and name in text:
+        return True
+    cuts = range(_SHORTEST_PIECE, len(name) - _SHORTEST_PIECE + 1)
+    return any(
+        name[:cut] in text and re.sub(r"^[\d_]+", "", name[cut:]) in text
+        for cut in cuts
+        if len(re.sub(r"^[\d_]+", "", name[cut:])) >= _SHORTEST_PIECE
+    )

@@ -1,0 +1,234 @@
+"""What a candidate's own kernels do in place of libraries: what these do for it, and for the reference.
+
+The reference's call is traced as the candidate's is. Work that operators of torch do for the reference, and
+no library does for the candidate, is replaced. The rule, and what it cannot see: docs/rationale/kernels.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kernelproof.types import Launch, Origin
+from kernelproof.verifier.referee.provenance.kinds import (
+    CONVOLUTION_NAMES,
+    PRODUCT_NAMES,
+    Kind,
+    Kinds,
+    kinds_of,
+)
+
+MADE_UP_FOR = 0.9
+"""Other work of libraries makes up for what is missing where it is of the same kind, on this share of the
+elements; where no elements are known, in this share of the time."""
+
+AS_LONG = 0.5
+"""A kernel of the same name that takes at least this share of the time does the same."""
+
+PRODUCT, CONVOLUTION, MOVE = "matrix products", "convolutions", "copies"
+"""Operators that are one for the comparison, however they are spelled."""
+
+_MOVES = frozenset({"clone", "copy", "to_copy", "repeat"})
+_PRODUCT_KERNELS = re.compile(r"gemm|gemv|nvjet|cutlass|\bdot_kernel|Kernel2\b|matmul", re.IGNORECASE)
+_CONVOLUTION_KERNELS = re.compile(r"fprop|dgrad|wgrad|convol|conv\dd|conv_depthwise|winograd", re.IGNORECASE)
+
+
+class Operator(NamedTuple):
+    """One line of a report on operators of torch."""
+
+    kind: str
+    name: str
+    calls: int
+    ms: float
+    elements: int
+    """Of the tensors that it was given, in all calls."""
+
+
+class Spent(NamedTuple):
+    """How often something ran, for how long together, and on how much."""
+
+    calls: int = 0
+    ms: float = 0.0
+    elements: int = 0
+
+
+class Works(NamedTuple):
+    """What libraries did in one traced call."""
+
+    on_host: dict[str, Spent]
+    """By operator of torch, or class of them, with the host's time."""
+    on_device: dict[str, Spent] | None
+    """The same with the time of the kernels that they launched; None where no device was traced."""
+    kernels: dict[str, Spent]
+    """By the kernels' names, on a device."""
+    unclaimed: dict[str, Spent]
+    """Kernels that no operator of torch launched: by way of a library, or of a graph."""
+
+
+class Replaced(NamedTuple):
+    """How much of the reference's work libraries do not do in the candidate."""
+
+    share: float
+    """Of all the time that the reference spends in operators."""
+    outside_products: float | None
+    """Of that outside of matrix products and convolutions; None where it spends none there."""
+    kinds: tuple[Kind, ...]
+    """Kinds of the reference's work of which libraries do less in the candidate, all in all."""
+    still: tuple[str, ...]
+    """What libraries do as much of as for the reference."""
+    gone: tuple[str, ...]
+    """What they do less of."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether libraries do all that they do for the reference."""
+        return not self.gone
+
+
+def works(
+    on_host: Iterable[Operator],
+    on_device: Iterable[Operator] | None,
+    launches: Iterable[tuple[Launch, bool]],
+) -> Works:
+    """What libraries did, of the lines of a report. `launches`: kernels, and whether torch launched them."""
+    kernels: dict[str, Spent] = {}
+    unclaimed: dict[str, Spent] = {}
+    for launch, by_torch in launches:
+        if launch.origin in (Origin.LIBRARY, Origin.INDUCTOR, Origin.UNKNOWN):
+            spent = Spent(launch.count, launch.ms or 0.0)
+            _add(kernels, launch.name, spent)
+            if not by_torch:
+                _add(unclaimed, launch.name, spent)
+    device = None if on_device is None else _by_class(on_device)
+    return Works(_by_class(on_host), device, kernels, unclaimed)
+
+
+def replaced(reference: Works, candidate: Works) -> Replaced | None:
+    """The comparison; None where the reference does nothing that could be replaced."""
+    if reference.on_device is not None and candidate.on_device is not None:
+        theirs, others = reference.on_device, dict(candidate.on_device)
+    else:
+        theirs, others = reference.on_host, dict(candidate.on_host)
+    total = sum(spent.ms for spent in theirs.values())
+    if total <= 0:
+        return None
+    for name, spent in candidate.unclaimed.items():
+        kind = _class_of_kernel(name)
+        one = theirs.get(kind, Spent())  # of the size of the reference's, for all that is known
+        each = one.elements // one.calls if one.calls else 0
+        _add(others, kind, spent._replace(elements=each * spent.calls))
+    missing = {name: _missing(spent, others.get(name)) for name, spent in theirs.items()}
+    if _same_kernels(reference, candidate):
+        missing = dict.fromkeys(missing, Spent())
+    more = {name: _more(spent, theirs.get(name)) for name, spent in others.items() if name != MOVE}
+    products = (PRODUCT, CONVOLUTION)
+    outside = sum(spent.ms for name, spent in theirs.items() if name not in products)
+    saved, saved_outside = (
+        _sum(spent for name, spent in missing.items() if name not in left_out).ms
+        - _sum(spent for name, spent in more.items() if name not in left_out).ms
+        for left_out in ((), products)
+    )
+    return Replaced(
+        share=_share(saved, total),
+        outside_products=_share(saved_outside, outside) if outside > 0 else None,
+        kinds=_kinds_replaced(missing, more),
+        still=tuple(name for name, spent in missing.items() if spent.ms <= 0),
+        gone=tuple(name for name, spent in missing.items() if spent.ms > 0),
+    )
+
+
+def _kinds_replaced(missing: Mapping[str, Spent], more: Mapping[str, Spent]) -> tuple[Kind, ...]:
+    """Kinds of what is missing that other work of libraries does not make up for."""
+    lacks = {
+        kind: _sum(spent for name, spent in missing.items() if kind in _kinds(name).needs) for kind in Kind
+    }
+    return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _made_up(kind, lack, more))
+
+
+def _made_up(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
+    """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
+    kind, and for products: one of them may be arranged as another, or as a sum of terms."""
+    able = {name: spent for name, spent in more.items() if kind in _kinds(name).does}
+    by_time = (
+        more if kind in (Kind.OTHER, Kind.PRODUCT) else {n: s for n, s in able.items() if not s.elements}
+    )
+    if _sum(by_time.values()).ms >= MADE_UP_FOR * lack.ms:
+        return True
+    return 0 < MADE_UP_FOR * lack.elements <= _sum(able.values()).elements
+
+
+def _kinds(name: str) -> Kinds:
+    return kinds_of({PRODUCT: "mm", CONVOLUTION: "convolution", MOVE: "copy"}.get(name, name))
+
+
+def _by_class(lines: Iterable[Operator]) -> dict[str, Spent]:
+    found: dict[str, Spent] = {}
+    for kind, name, count, ms, elements in lines:
+        base = name.partition(".")[2].removesuffix("_out").strip("_").removeprefix("native_")
+        if kind == "operator" or (kind == "copy" and base in _MOVES):
+            _add(found, _class(base), Spent(count, ms, elements))
+    return found
+
+
+def _missing(spent: Spent, found: Spent | None) -> Spent:
+    """What libraries do of this for the reference, and not in the candidate.
+
+    The tensors that they get show how much they do: a last sum over a few partial ones is not the
+    reference's sum. Three products that became a larger one are less by that, so there the time counts too.
+    A product without the bias is a whole one.
+    """
+    if found is None:
+        return spent
+    done = found.elements / spent.elements if spent.elements else found.calls / spent.calls
+    if found.calls < spent.calls:
+        if spent.ms > 0:
+            done = max(done, found.ms / spent.ms)
+    elif done >= MADE_UP_FOR:
+        return Spent()
+    left = 1 - min(done, 1.0)
+    return Spent(spent.calls, spent.ms * left, round(spent.elements * left))
+
+
+def _more(spent: Spent, expected: Spent | None) -> Spent:
+    """What libraries do in the candidate beyond their work for the reference."""
+    if expected is None:
+        return spent
+    calls, ms, elements = (max(mine - other, 0) for mine, other in zip(spent, expected, strict=True))
+    return Spent(int(calls), ms, int(elements)) if elements else Spent()
+
+
+def _same_kernels(reference: Works, candidate: Works) -> bool:
+    """Whether all the reference's kernels run in the candidate, as often: from a graph, say."""
+    return bool(reference.kernels) and all(
+        (found := candidate.unclaimed.get(name, Spent())).calls >= spent.calls
+        and found.ms >= AS_LONG * spent.ms
+        for name, spent in reference.kernels.items()
+    )
+
+
+def _class(base: str) -> str:
+    if PRODUCT_NAMES.fullmatch(base):
+        return PRODUCT
+    if CONVOLUTION_NAMES.fullmatch(base):
+        return CONVOLUTION
+    return MOVE if base in _MOVES else base
+
+
+def _class_of_kernel(name: str) -> str:
+    if _CONVOLUTION_KERNELS.search(name):
+        return CONVOLUTION
+    return PRODUCT if _PRODUCT_KERNELS.search(name) else name
+
+
+def _share(part: float, whole: float) -> float:
+    return min(max(part / whole, 0.0), 1.0)
+
+
+def _add(totals: dict[str, Spent], name: str, spent: Spent) -> None:
+    totals[name] = _sum((totals.get(name, Spent()), spent))
+
+
+def _sum(all_spent: Iterable[Spent]) -> Spent:
+    columns = list(zip(*all_spent, strict=True))
+    return Spent(*map(sum, columns)) if columns else Spent()

@@ -1,0 +1,228 @@
+"""What the stages of one verification share: problem, reference, both sides, and the memory between them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernelproof.errors import KernelproofError
+from kernelproof.types import Status
+from kernelproof.types.check_kinds import EXCLUSIVE
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.referee.checks.probes import Probes
+from kernelproof.verifier.referee.checks.trials import Trials
+from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.provenance.reference_trace import ReferenceTrace
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.referee.timing.measuring import Measuring
+from kernelproof.verifier.referee.warm_state import WarmState
+from kernelproof.verifier.workers.client import BuildService, Contestant
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
+
+LONG_SECONDS = 0.5
+"""A reference whose construction takes longer has large weights: to draw them takes the baseline as long."""
+
+Progress = Callable[[str], None]
+
+SCARCE_BYTES = 2 << 30
+"""With less of its memory free a GPU is too full for the baseline and the referee."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a verification uses of this machine."""
+
+    build: BuildService
+    progress: Progress
+    cache: Path
+    toolchain: Toolchain
+    warm: WarmState
+    more: bool = False
+    """Whether another verification is likely to follow: then this one's processes end after its verdict."""
+
+
+@contextmanager
+def alone(key: str, ledger: Ledger, tools: Tools) -> Iterator[None]:
+    """Holds a device for this verification, and records whether nobody else could use it meanwhile."""
+    with tools.warm.alone(key, tools.progress) as note:
+        if note is not None:
+            ledger.skipped(EXCLUSIVE, note)
+        else:
+            ledger.passed(EXCLUSIVE, "it held the lock that all kernelproof processes here respect")
+        yield
+
+
+class Session:
+    """One verification. Each stage reads what the stages before it have set, and sets its own."""
+
+    loaded: LoadedProblem
+    model: torch.nn.Module
+    """The reference, on the device."""
+    slots: list[SharedSlot]
+    form: loop.OutputMeta
+    """The form of the reference's result."""
+    aliased: bool
+    """Whether the reference's result lies in its inputs."""
+    weights: SharedWeights
+    """The reference's weights where the candidate can write."""
+    pristine: SharedWeights
+    """The same where it cannot."""
+    oracle: Oracle
+    trials: Trials
+    traced: ReferenceTrace
+    probes: Probes
+    measuring: Measuring
+    ready: Future[None]
+    """The baseline's process has loaded the reference."""
+
+    def __init__(self, request: VerifyRequest, ledger: Ledger, tools: Tools) -> None:
+        self.request, self.ledger, self.tools = request, ledger, tools
+        self.settings = request.settings
+        self.device = torch.device(request.device)
+        self.memory = SharedMemory(self.device)
+        self.weights_seed = ledger.seed("weights")
+        self.kept_weights: frozenset[str] = frozenset()
+        """Names of the candidate's tensors that stay as it made them."""
+        self.pairs = 0
+        """Pairs of processes that were measured."""
+        self.waiting = ThreadPoolExecutor(1, thread_name_prefix="baseline")
+        """Asks the baseline's process, one thing after the other, while the candidate is dealt with."""
+        self.held = ExitStack()
+        """What is held until the last stage is over: the cores of the measurement."""
+        self._candidate: CandidateProcess | None = None
+        self._baseline: Contestant | None = None
+        self._begun: Future[None]
+        """The baseline's process has constructed the reference."""
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it runs on a GPU."""
+        return self.device.type == "cuda"
+
+    @property
+    def candidate(self) -> CandidateProcess:
+        """The candidate's process, whichever it is by now."""
+        assert self._candidate is not None
+        return self._candidate
+
+    @property
+    def baseline(self) -> Contestant:
+        """The baseline's process, whichever it is by now."""
+        assert self._baseline is not None
+        return self._baseline
+
+    def ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
+        """Asks the candidate's process. Raises Ended with the status that fits what goes wrong there."""
+        return self.candidate.ask(message, seconds, failure)
+
+    def start_candidate(self) -> None:
+        """Starts a process that imports the candidate and constructs ModelNew while the caller goes on."""
+        contestant = starting.start(self.tools.warm.pool, self.tools.build, self.settings, self.device)
+        self._candidate = CandidateProcess(contestant, self.memory, self.settings, self.device, self.ledger)
+        self._candidate.begin(self.request, self.loaded, self.weights_seed)
+
+    @contextmanager
+    def baseline_meanwhile(self) -> Iterator[None]:
+        """Where the block takes long, the baseline's process begins beside it."""
+        arguments = starting.init_arguments(self.loaded)  # by nobody else while the generator draws weights
+
+        def begin() -> None:
+            with suppress(KernelproofError):  # it begins anew when it is wanted, and that tells what is wrong
+                self._begin_baseline(arguments)
+
+        timer = threading.Timer(LONG_SECONDS, begin)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def start_baseline(self) -> None:
+        """Starts a process that loads the reference while the caller goes on; `ready` waits for it."""
+        if self._baseline is None:
+            self._begin_baseline(starting.init_arguments(self.loaded))
+        self.ready = self.waiting.submit(self._give_baseline)
+
+    def _begin_baseline(self, arguments: list[Any]) -> None:
+        pool, loaded, seed = self.tools.warm.pool, self.loaded, self.weights_seed
+        self._baseline = starting.start(pool, starting.no_builds, self.settings, self.device)
+        construct = starting.construct_baseline
+        self._begun = self.waiting.submit(
+            construct, self._baseline, loaded, arguments, seed, self.settings, self.device
+        )
+
+    def restart(self) -> None:
+        """A fresh pair of processes in place of the two. Raises Ended when one of them does not come up."""
+        self.candidate.close()
+        if self._baseline is not None:
+            self._baseline.close()
+            self._baseline = None
+        self.start_candidate()
+        self.start_baseline()
+        self.load_again()
+        self.ready.result()
+
+    def construct_afresh(self, keep: Collection[str]) -> None:
+        """A fresh process for the candidate, whose tensors of these names stay as ModelNew makes them."""
+        self.candidate.close()
+        self.kept_weights = frozenset(keep)
+        with torch.no_grad():  # a reference with a state begins anew as well
+            for name, tensor in self.model.state_dict().items():
+                tensor.copy_(self.pristine.views[name])
+        self.start_candidate()
+        self.load_again()
+
+    def load_again(self) -> None:
+        """Waits for a candidate's process that takes the place of the one before."""
+        for name, view in self.weights.views.items():
+            view.copy_(self.pristine.views[name])
+        self.candidate.wait_started()
+        self.candidate.load(self.weights, self.pristine, self.kept_weights)
+
+    def blamed(self, ended: Ended) -> Ended:
+        """How it ended, when what failed on our side did so because the candidate keeps the GPU's memory."""
+        ours = ended.status is Status.INFRASTRUCTURE_ERROR
+        if not ours or self._candidate is None or not self.on_gpu:
+            return ended
+        left, _ = torch.cuda.mem_get_info(self.device)  # what we hold in reserve is nobody else's either
+        self._candidate.close()
+        kept = torch.cuda.mem_get_info(self.device)[0] - left
+        if left >= SCARCE_BYTES or kept < SCARCE_BYTES:
+            return ended
+        why = f"the candidate keeps {kept >> 20} MiB of the GPU's memory, and {left >> 20} MiB were left"
+        return Ended(Status.OUT_OF_MEMORY, f"{why}: {ended.reason}", ended.details)
+
+    def close(self) -> None:
+        """Ends the contestants and gives all memory back; after the verdict, if another one is to follow."""
+        if self._candidate is not None:
+            self._candidate.take_output()
+        self.tools.warm.cleanup.later(self._end, self.memory.nbytes)
+        if not self.tools.more:
+            self.tools.warm.cleanup.wait()
+
+    def _end(self) -> None:
+        if self._candidate is not None:
+            self._candidate.close()
+        if self._baseline is not None:
+            self._baseline.close()
+        self.waiting.shutdown()
+        self.memory.close()
+        if self.on_gpu:
+            torch.cuda.empty_cache()
+
+    def _give_baseline(self) -> None:
+        self._begun.result()
+        starting.give_baseline(self.baseline, self.memory, self.pristine.specs, self.settings)

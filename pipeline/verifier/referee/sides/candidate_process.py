@@ -1,0 +1,275 @@
+"""The candidate as the referee deals with it: a contestant whose every failure has a status."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from kernelproof.backends import backend
+from kernelproof.types import Status, VerifySettings
+from kernelproof.types.check_kinds import WEIGHTS
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedWeights, same_bits
+from kernelproof.wording import counted
+
+_NAMED, _LONGEST = 5, 60
+"""The number of weights that a message names, and of characters of each name: a candidate chooses its
+names."""
+
+
+class CandidateProcess:
+    """One process with the candidate in it. A failure there raises Ended with the fitting status."""
+
+    def __init__(
+        self,
+        contestant: Contestant,
+        memory: SharedMemory,
+        settings: VerifySettings,
+        device: torch.device,
+        ledger: Ledger,
+    ) -> None:
+        self._memory, self._settings, self._device, self._ledger = memory, settings, device, ledger
+        self.contestant = contestant
+        self._on_gpu = backend(settings.backend).on_gpu
+        """Whether its backend is for a GPU; on a CPU its kernels are then interpreted."""
+        self._long_call = False
+        """Whether the next call is one in which kernels are compiled or tuned."""
+        self._up: Future[None] = Future()
+        self._constructed: Future[dict[str, Any]] = Future()
+        """ModelNew's state, as the candidate tells it."""
+        self._shared: dict[str, dict[str, Any]] = {}
+        """Specs of the weights that reference and candidate have in common, by name."""
+        self.differed: frozenset[str] = frozenset()
+        """Names of those that ModelNew made with other values than the reference's."""
+        self.own_names: frozenset[str] = frozenset()
+        """Names of its tensors that the reference has not, or has in another form."""
+        self.made: dict[str, torch.Tensor] = {}
+        """The tensors that keep the values that ModelNew made, with a copy of these values in host memory."""
+
+    def begin(self, request: VerifyRequest, loaded: LoadedProblem, seed: int) -> None:
+        """Has the process come up, import the candidate and construct ModelNew, while the caller goes on:
+        `wait_started` and `load` wait for that and tell what came of it. Raises Ended for a problem that
+        cannot be handed over."""
+        arguments = starting.init_arguments(loaded)
+        ahead = ThreadPoolExecutor(1, thread_name_prefix="candidate")
+        self._up = ahead.submit(starting.come_up, self.contestant, self._settings, self._device)
+        self._long_call = request.long_first_call
+        self._constructed = ahead.submit(self._construct, request, arguments, seed)
+        ahead.shutdown(wait=False)
+
+    def _construct(self, request: VerifyRequest, arguments: list[Any], seed: int) -> dict[str, Any]:
+        seconds = self._settings.load_seconds
+        load = {"op": "load", "source": request.source, "seed": seed}
+        with _opened(request.first_calls) as fds:
+            self.ask(load, seconds, Status.LOAD_ERROR, fds)
+        message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
+        return self.ask(message, seconds, Status.LOAD_ERROR)
+
+    def wait_started(self) -> None:
+        """Waits until the process is up. Raises Ended when it does not come."""
+        self._up.result()
+        self._ledger.sandbox = self.contestant.sandbox
+
+    def load(self, weights: SharedWeights, pristine: SharedWeights, keep: Collection[str] = ()) -> None:
+        """Waits for ModelNew, shares memory with it, and lets its weights start where the reference's do.
+
+        `weights` lies where the candidate can write, `pristine` does not. Tensors named in `keep` stay as
+        ModelNew made them. Raises Ended for what the candidate did wrong so far.
+        """
+        seconds = self._settings.load_seconds
+        reply = self._constructed.result()
+        try:
+            starting.attach(self.contestant, self._memory, starting.CANDIDATE_ARENAS, self._settings)
+        except (ContestantFailed, ContestantGone) as error:
+            raise self.ended(error, Status.CRASH, seconds) from None
+        found = reply.get("state")
+        mine = found if isinstance(found, dict) else {}
+        self._shared = {
+            name: spec
+            for name, spec in weights.specs.items()
+            if mine.get(name) == [spec["dtype"], spec["shape"]]
+        }
+        self.own_names = frozenset(map(str, mine.keys() - self._shared.keys()))
+        self.differed, self.made = frozenset(), {}
+        if self._shared:
+            self.read_state(self._shared, Status.LOAD_ERROR, seconds)
+            self.differed = frozenset(
+                name for name in self._shared if not same_bits(weights.views[name], pristine.views[name])
+            )
+            kept = self._shared.keys() & set(keep)
+            self.made = {name: weights.views[name].to("cpu", copy=True) for name in kept}
+            self.write_state(self._shared.keys() - kept, weights, pristine.views, Status.LOAD_ERROR, seconds)
+        self._said(len(weights.specs), len(mine))
+        self._ledger.own_weights = self._own(weights.specs, mine)
+
+    def _said(self, of: int, mine: int) -> None:
+        """Records what came of the weights: the reference has `of` tensors, the candidate `mine`."""
+        matched, equal = len(self._shared), len(self._shared) - len(self.differed)
+        figures = {"reference": of, "candidate": mine, "matched": matched, "equal_before": equal}
+        if not of:
+            self._ledger.skipped(WEIGHTS, "the reference has no parameters", figures)
+            return
+        tensors = counted(of, "tensor")
+        seen = (
+            f"{matched} of {tensors} matched by name and shape; {equal} held the reference's values already"
+        )
+        if self.made:
+            figures["kept"] = len(self.made)
+            seen += f"; folded: kept {len(self.made)} as ModelNew made them ({_some(sorted(self.made))})"
+        else:
+            seen += ", the others got them now"
+        self._ledger.passed(WEIGHTS, seen, figures)
+
+    def _own(self, theirs: Collection[str], mine: Collection[str]) -> str:
+        """In words, what tensors the candidate has instead of the reference's; empty if it does not."""
+        alone = [name for name in theirs if name not in self._shared]
+        own = [name for name in mine if name not in self._shared]
+        if not alone or not own:
+            return ""
+        weights = f"{counted(len(theirs), 'weight')} {'has' if len(alone) == 1 else 'have'}"
+        return (
+            f"{len(alone)} of the reference's {weights} no partner of the same name, shape "
+            f"and dtype in ModelNew ({_some(alone)}), and {len(own)} of ModelNew's kept the initial values "
+            f"that it gave them ({_some(own)}): names and shapes of its state_dict() must "
+            "equal the reference's"
+        )
+
+    @property
+    def shared(self) -> set[str]:
+        """Names of the tensors that reference and candidate have in common."""
+        return set(self._shared)
+
+    def read_state(self, names: Collection[str], failure: Status, seconds: float | None = None) -> set[str]:
+        """Has it copy these tensors to where the weights lie that it shares; which of them it has no more."""
+        tensors = {name: self._shared[name] for name in names}
+        reply = self.ask({"op": "state", "tensors": tensors}, seconds or self._settings.call_seconds, failure)
+        gone = reply.get("missing")
+        return tensors.keys() & {str(name) for name in gone} if isinstance(gone, list) else set()
+
+    def write_state(
+        self,
+        names: Collection[str],
+        weights: SharedWeights,
+        values: Mapping[str, torch.Tensor],
+        failure: Status,
+        seconds: float | None = None,
+    ) -> None:
+        """Gives these tensors of the candidate's their values, by way of the `weights` that it shares."""
+        for name in names:
+            weights.views[name].copy_(values[name])
+        starting.settled(self._device)
+        tensors = {name: self._shared[name] for name in names}
+        message = {"op": "weights", "tensors": tensors}
+        self.ask(message, seconds or self._settings.call_seconds, failure)
+
+    def ask(
+        self, message: dict[str, Any], seconds: float, failure: Status, fds: Sequence[int] = ()
+    ) -> dict[str, Any]:
+        """Asks the contestant; a failure there ends the verification with the fitting status.
+
+        A first call in which kernels are compiled may take as long as the settings say of any call.
+        """
+        if self._long_call and message["op"] == "call":
+            self._long_call = False
+            seconds = max(seconds, self._settings.call_seconds)
+        try:
+            return self.contestant.ask(message, seconds=seconds, fds=fds)
+        except (ContestantFailed, ContestantGone) as error:
+            raise self.ended(error, failure, seconds) from None
+
+    def ended(
+        self, error: ContestantFailed | ContestantGone, failure: Status, seconds: float | None = None
+    ) -> Ended:
+        """How the verification ends when the contestant failed so; `failure`: when it raised; `seconds`: what
+        it had to answer."""
+        self.take_builds()
+        if isinstance(error, ContestantFailed):
+            if error.kind == "oom":
+                return Ended(Status.OUT_OF_MEMORY, f"it ran out of memory: {error.message}", error.traceback)
+            if error.kind == "uninterpretable" and self._device.type == "cpu" and self._on_gpu:
+                why = f"this machine has no GPU, and the interpreter cannot run a kernel: {error.message}"
+                return Ended(Status.BUILT_NOT_RUN, why[:500], error.traceback)
+            if error.kind == "compile":
+                return Ended(Status.BUILD_ERROR, refusal(error.type, error.message), error.traceback)
+            broken = self._ledger.build_failure(error.message)
+            if broken is not None:
+                return broken
+            return Ended(failure, _raised(error)[:500], error.traceback)
+        outcome = error.outcome
+        if outcome.state in ("ok", "error", "crash", "lost"):  # its own end, not ours
+            ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+            self._ledger.exit = ending
+        else:
+            ours = outcome.state == "killed" and outcome.reason in ("closed", "killed")
+            ending = "stopped by us" if ours else outcome.reason
+        details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
+        if outcome.state == "memory":
+            return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
+        if error.is_ours:
+            return Ended(Status.INFRASTRUCTURE_ERROR, f"its process was lost: {outcome.reason}", details)
+        if error.timed_out:
+            limit = "" if seconds is None else f" of {seconds:.3g} s"
+            return Ended(Status.TIMEOUT, f"it did not answer within its time limit{limit}", details)
+        if outcome.state in ("timeout", "cpu"):
+            return Ended(Status.TIMEOUT, f"it exceeded its {outcome.state} limit", details)
+        return Ended(Status.CRASH, f"{error} ({ending})", details)
+
+    def attach(self, message: dict[str, Any], fds: Sequence[int]) -> None:
+        """Gives the process more memory to share. Raises as `ask` does."""
+        try:
+            self.contestant.ask(message, seconds=self._settings.load_seconds, fds=fds)
+        except (ContestantFailed, ContestantGone) as error:
+            raise self.ended(error, Status.CRASH) from None
+
+    def take_builds(self) -> None:
+        """Notes what the candidate had built so far."""
+        self._ledger.builds[:] = self.contestant.builds
+
+    def take_output(self) -> None:
+        """Notes what its processes have written."""
+        self._ledger.said = self.contestant.output() or self._ledger.said
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.take_builds()
+        self.contestant.close()
+        self.take_output()
+
+
+@contextmanager
+def _opened(file: str | None) -> Iterator[Sequence[int]]:
+    """The file's descriptor; none without a file, or where the cache was cleared meanwhile."""
+    try:
+        descriptors = () if file is None else (os.open(file, os.O_RDONLY | os.O_CLOEXEC),)
+    except OSError:
+        descriptors = ()
+    try:
+        yield descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of these names."""
+    return ", ".join(name[:_LONGEST] for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
+def _raised(error: ContestantFailed) -> str:
+    """The exception; the line that raised it, where the exception itself says nothing: `assert k == n`."""
+    if error.message.strip():
+        return f"{error.type}: {error.message}"
+    lines = error.traceback.splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    code = lines[frames[-1] + 1].strip() if frames and frames[-1] + 1 < len(lines) else ""
+    return f"{error.type} at `{code}`" if code else error.type

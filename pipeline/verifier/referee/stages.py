@@ -1,0 +1,266 @@
+"""What each stage of the plan does with the session."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+from kernelproof.types import Flag, Status
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.devices import locks
+from kernelproof.verifier.referee.call_limit import limit_calls
+from kernelproof.verifier.referee.checks.folding import first_trial
+from kernelproof.verifier.referee.checks.holding import check_held
+from kernelproof.verifier.referee.checks.probes import Probes
+from kernelproof.verifier.referee.checks.state import State
+from kernelproof.verifier.referee.checks.trials import Trials
+from kernelproof.verifier.referee.checks.weights import OtherWeights
+from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.verifier.referee.inputs.variants import describe
+from kernelproof.verifier.referee.ledger import Ended
+from kernelproof.verifier.referee.provenance.kernels import check_kernels, kernels_matter
+from kernelproof.verifier.referee.provenance.reference_trace import ReferenceTrace
+from kernelproof.verifier.referee.session import Session, alone
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee.timing.measuring import Measuring
+from kernelproof.verifier.referee.unbuilt import has_other_kernels
+from kernelproof.verifier.sandbox import on_cores
+from kernelproof.verifier.workers.shared_memory import (
+    free_bytes,
+    lay_out,
+    same_bits,
+    share_weights,
+    slot_bytes,
+    slots_that_fit,
+)
+
+UNTIMED_SLOTS = 2
+"""Slots of a verification without timing: a result, and another that must leave it alone."""
+WORK_SLOTS = 8
+"""What the trials need beside the slots, in slots: inputs, variants of them and the truth in float64."""
+
+
+def always(_: Session) -> bool:
+    """In every verification."""
+    return True
+
+
+def measured(session: Session) -> bool:
+    """Where times are asked for."""
+    return session.settings.measure
+
+
+def worth_a_claim(session: Session) -> bool:
+    """Where the times that were measured could make a claim."""
+    if not measured(session):
+        return False
+    return not (session.measuring.far_slower() or session.measuring.below_bar())
+
+
+def worth_another_look(session: Session) -> bool:
+    """Where, besides, it matters whose kernels ran."""
+    return worth_a_claim(session) and kernels_matter(session.settings)
+
+
+def reference(session: Session) -> None:
+    """The reference at work once. Raises Ended for a problem that cannot be judged."""
+    settings, cleanup = session.settings, session.tools.warm.cleanup
+    session.loaded = LoadedProblem(session.request.problem, settings.size)
+    if cleanup.nbytes > free_bytes(session.device):  # what the verification before gives back is needed
+        cleanup.wait()
+    session.start_candidate()
+    session.tools.warm.prepare(settings, session.device)
+    if measured(session):  # the baseline's process comes up too: one that is not used is left for the next
+        gpus = starting.gpus(session.device)
+        session.tools.warm.pool.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)
+    with session.baseline_meanwhile() if measured(session) else nullcontext():
+        session.model = session.loaded.construct(session.weights_seed, session.device)
+    _lay_out(session)
+    state = session.model.state_dict()
+    session.weights = share_weights(session.memory, state, "weights")
+    session.pristine = share_weights(session.memory, state, "baseline_weights")
+
+
+def _lay_out(session: Session) -> None:
+    """Slots for the reference's inputs and outputs; the form of its result, and whether that lies in them."""
+    ledger, device, cleanup = session.ledger, session.device, session.tools.warm.cleanup
+    arguments = session.loaded.draw(ledger.seed("layout"), device)
+    sample = session.loaded.tried(session.model, arguments, 0)
+    ledger.inputs = describe(arguments)
+    outputs, session.form = outputs_of(sample, device), loop.describe(sample)
+    places = {t.untyped_storage().data_ptr() for t in tensors(arguments)}
+    session.aliased = any(t.untyped_storage().data_ptr() in places for t in outputs)
+    bytes_each = slot_bytes(arguments, outputs)
+    count = slots_that_fit(bytes_each, device, cleanup.nbytes)
+    if (count + WORK_SLOTS) * bytes_each > free_bytes(device):  # what is not free yet is needed
+        cleanup.wait()
+        count = slots_that_fit(bytes_each, device)
+    del sample
+    count = count if measured(session) else min(count, UNTIMED_SLOTS)
+    session.slots = lay_out(session.memory, arguments, outputs, count)
+    del outputs
+    if not same_bits(arguments, session.loaded.draw(ledger.seeds["layout"], device)):
+        why = "its forward changes its inputs, or get_inputs depends on more than the seed"
+        raise Ended(Status.INFRASTRUCTURE_ERROR, f"the problem cannot be judged: {why}")
+
+
+def start(session: Session) -> None:
+    """Waits for the candidate's process. Raises Ended when it does not come up."""
+    session.candidate.wait_started()
+
+
+def load(session: Session) -> None:
+    """Waits for ModelNew, whose weights start where the reference's do. Raises Ended."""
+    session.candidate.load(session.weights, session.pristine)
+
+
+def correctness(session: Session) -> None:
+    """All trials, and the state that they leave. Raises Ended for the first that fails."""
+    ledger, settings, device = session.ledger, session.settings, session.device
+    session.oracle = Oracle(session.loaded, session.model, session.form, device, settings.numerics)
+    layout, source = ledger.seeds["layout"], session.request.source
+    limited = limit_calls(settings, session.loaded, session.model, layout, device, source)
+    session.trials = Trials(session.oracle, session.slots, session.form, limited, device, ledger, session.ask)
+    session.kept_weights = first_trial(
+        session.trials, ledger, session.candidate.differed, session.construct_afresh
+    )
+    if measured(session):  # it loads while the candidate is tried further, if it has not begun before
+        session.start_baseline()
+    session.trials.run(aliased=session.aliased)
+    state = State(session.oracle, session.weights, session.pristine, settings, ledger)
+    state.check_unchanged(session.candidate)
+    state.check_updated(session.candidate, session.slots[0], device)
+    session.candidate.take_builds()
+    if session.request.interpreted:
+        ledger.flags.add(Flag.INTERPRETED)
+
+
+def kernels(session: Session) -> None:
+    """Whose kernels run. A candidate without any of its own is not timed. Raises Ended."""
+    baseline = (lambda: session.baseline) if measured(session) and session.on_gpu else None
+    session.traced = ReferenceTrace(
+        session.loaded, session.model, session.settings, baseline, session.waiting
+    )
+    _look_at_kernels(session, timed_next=measured(session))
+    session.candidate.take_builds()
+    failure = session.ledger.build_failure()
+    if failure is not None and not has_other_kernels(session.request, session.ledger):
+        raise failure
+    session.probes = Probes(
+        session.oracle,
+        session.memory,
+        session.request,
+        session.device,
+        session.ledger,
+        session.slots[0],
+        session.form,
+        OtherWeights(session.model, session.weights, session.pristine),
+    )
+
+
+def kernels_again(session: Session) -> None:
+    """Another look, since a candidate may compute itself until it is timed: how many calls that takes it does
+    not know. Raises Ended."""
+    _look_at_kernels(session, timed_next=False)
+
+
+def _look_at_kernels(session: Session, *, timed_next: bool) -> None:
+    check_kernels(
+        session.candidate.ask,
+        session.slots[0],
+        session.loaded.draw,
+        session.ledger,
+        session.settings,
+        session.device,
+        session.request.source,
+        session.traced.begin,
+        again=session.ledger.kernels is not None,
+        timed_next=timed_next,
+    )
+
+
+def own_cores(session: Session) -> AbstractContextManager[None]:
+    """The cores of a measurement: beside a GPU some that are kept for it, on a CPU all of them."""
+    if session.on_gpu:
+        return on_cores(session.tools.warm.pool.shares.measured)
+    return alone(locks.CPU, session.ledger, session.tools)
+
+
+def settling(session: Session) -> None:
+    """Waits until both sides are up, and nothing else is. Raises Ended when the baseline's process failed."""
+    warm = session.tools.warm
+    session.ready.result()
+    warm.settle()
+    session.measuring = Measuring(
+        oracle=session.oracle,
+        slots=session.slots,
+        settings=session.settings,
+        device=session.device,
+        ledger=session.ledger,
+        memory=session.memory,
+        pristine=session.pristine,
+        weights_seed=session.weights_seed,
+        reference_error=session.trials.reference_error,
+        aliased=session.aliased,
+        variants=session.trials.passed_variants,
+        cache=session.tools.cache,
+        toolchain=session.tools.toolchain,
+        pool=warm.pool,
+    )
+
+
+def pairs(session: Session) -> None:
+    """Pairs of processes are measured, as many as the rigor or a close call wants. Raises Ended."""
+    _pair(session)
+    while session.measuring.wants_pair(session.pairs):
+        session.candidate.close()
+        session.measuring.alone(session.pairs - 1)
+        session.restart()
+        _pair(session)
+    session.candidate.contestant.resume()
+
+
+def _pair(session: Session) -> None:
+    """Measures the next pair, and judges whether the candidate waited its turns."""
+    session.measuring.pair(session.candidate, session.baseline, session.pairs)
+    check_held(session.candidate.contestant, session.ledger, session.pairs)
+    session.pairs += 1
+
+
+def replays(session: Session) -> None:
+    """Times of launch-bound calls without their launches."""
+    session.measuring.replays(session.candidate, session.baseline)
+
+
+def probes(session: Session) -> None:
+    """Sets flags; ends nothing."""
+    if measured(session) and session.measuring.far_slower():
+        session.probes.left_out("it is far slower than the baseline")
+    elif measured(session) and session.measuring.below_bar():
+        session.probes.left_out("it is slower than the best of its search")
+    elif session.request.interpreted:
+        session.probes.left_out("its kernels are interpreted, which takes long")
+    else:
+        session.probes.run(session.candidate)
+
+
+def conclusion(session: Session) -> None:
+    """The candidate's process ends, the baseline is measured alone, and the times are judged.
+
+    Raises Ended for a false claim.
+    """
+    measuring = session.measuring
+    session.candidate.close()
+    measuring.alone(session.pairs - 1)
+    if measuring.much_slowed():  # or the machine itself changed: another pair has to show it too
+        session.restart()
+        _pair(session)
+        session.candidate.close()
+        measuring.alone(session.pairs - 1)
+    measuring.conclude(session.baseline)
+
+
+def further_baselines(session: Session) -> None:
+    """Measures the other baselines that were asked for."""
+    session.measuring.further_baselines(session.baseline, session.tools.progress)

@@ -1,0 +1,378 @@
+"""The timing stage: pairs of processes are measured, and what was measured is judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from kernelproof.types import Ceilings, Measurement, Replayed, Roofline, Status, VerifySettings
+from kernelproof.types.check_kinds import (
+    BASELINE_ALONE,
+    BEYOND_ROOFLINE,
+    CACHE_EMPTIED,
+    HOST_CLOCK,
+    INSIDE_CLOCK,
+    RESOLVED,
+    RESULTS_LATE,
+    TIMED_INPUTS,
+    TIMED_OUTPUTS,
+    UNDISTURBED,
+)
+from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.inputs.problem import ProblemError
+from kernelproof.verifier.referee.inputs.variants import Variant
+from kernelproof.verifier.referee.ledger import Ledger
+from kernelproof.verifier.referee.roofline import ceilings, roofline
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.referee.timing import claim, clock, emptied
+from kernelproof.verifier.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
+from kernelproof.verifier.referee.timing.disturbance import Watch
+from kernelproof.verifier.referee.timing.rounds import Stopwatch
+from kernelproof.verifier.referee.timing.sameness import aa_spread
+from kernelproof.verifier.referee.timing.stopping import StoppingRule
+from kernelproof.verifier.referee.timing.timed import Timed
+from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.pool import WarmPool
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
+from kernelproof.wording import counted
+
+
+@dataclass
+class Measuring:
+    """Measures one candidate, in one pair of processes or several."""
+
+    oracle: Oracle
+    slots: list[SharedSlot]
+    settings: VerifySettings
+    device: torch.device
+    ledger: Ledger
+    memory: SharedMemory
+    pristine: SharedWeights
+    weights_seed: int
+    reference_error: list[float]
+    aliased: bool
+    """Whether the reference's own result lies in its inputs."""
+    variants: Sequence[Variant]
+    """Those that the candidate was right on in the trials."""
+    cache: Path
+    toolchain: Toolchain
+    pool: WarmPool
+    timed: Timed = field(default_factory=Timed)
+    """The rounds of all pairs together."""
+    _seeds: Iterator[int] = field(init=False)
+    """Of the inputs that are timed."""
+    _rule: StoppingRule = field(init=False)
+    _last: Stopwatch | None = None
+    _replayed: Replayed | None = None
+
+    def __post_init__(self) -> None:
+        self._seeds = self.ledger.seeds_of("timed")
+        self._rule = StoppingRule.of(self.settings)
+
+    def pair(self, candidate: CandidateProcess, baseline: Contestant, number: int) -> None:
+        """Measures this pair of processes, which hold their memory. Raises Ended for a fault of the
+        candidate."""
+        stopwatch = self._stopwatch(candidate.contestant, baseline)
+        try:
+            timed = stopwatch.run(number)
+        except (ContestantFailed, ContestantGone) as error:
+            raise candidate.ended(error, Status.RUNTIME_ERROR) from None
+        self._last = stopwatch
+        self._add(timed)
+        self._judge_rounds(timed)
+
+    def wants_pair(self, number: int) -> bool:
+        """Whether a pair of this number should follow: for the rigor, or a close call."""
+        return self._rule.wants_pair(number, self.timed.rounds)
+
+    def far_slower(self) -> bool:
+        """Whether the candidate is so slow that steps may be left out which only a claim would need."""
+        return self._rule.is_far_slower(self.timed.rounds)
+
+    def below_bar(self) -> bool:
+        """Whether the candidate is surely slower than the best of its search, so that it makes no claim."""
+        return self._rule.is_below_bar(self.timed.rounds)
+
+    def replays(self, candidate: CandidateProcess, baseline: Contestant) -> None:
+        """Times of launch-bound calls as CUDA graphs: what is left without the launches."""
+        if self.device.type != "cuda":
+            return
+        rounds = self.timed.rounds
+        if min(clock.inside_ms(rounds), clock.baseline_ms(rounds)) >= claim.LAUNCH_BOUND_MS:
+            return
+        slot = self.slots[0]
+        slot.fill(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
+        baseline_ms = self._replay(baseline, slot, is_baseline=True)
+        candidate_ms = self._replay(candidate.contestant, slot, is_baseline=False)
+        right = TimedOutputs(self._subject()).wrong_beside(slot, slot, 0) is None
+        self._replayed = Replayed(baseline_ms=baseline_ms, candidate_ms=candidate_ms if right else None)
+
+    def alone(self, number: int) -> None:
+        """Measures the baseline alone; the candidate's process of the pair of this number has ended."""
+        assert self._last is not None
+        self._last.baseline_alone(self.timed, number)
+
+    def much_slowed(self) -> bool:
+        """Whether the baseline was much slower beside the candidate, and no block was disturbed."""
+        return not self.timed.disturbed and claim.much_slowed(self.timed.rounds, self.timed.alone)
+
+    def conclude(self, baseline: Contestant) -> None:
+        """The verdict on the times; the candidate's process has ended. Raises Ended for a false claim."""
+        known = self._ceilings(baseline)
+        measured = claim.conclude(
+            self.timed.rounds,
+            backend=self.settings.backend,
+            alone=self.timed.alone,
+            device_spread=known.aa_spread,
+            rigor=self.settings.rigor,
+        )
+        measured = measured.model_copy(
+            update={
+                "flush_bytes": starting.flush_bytes(self.device),
+                "disturbed": tuple(self.timed.disturbed),
+                "clocks_before": self.timed.before,
+                "clocks_after": self.timed.after,
+                "replayed": self._replayed,
+                "roofline": self._roofline(known, measured.candidate_ms),
+            }
+        )
+        self.ledger.measurement = measured
+        self._judge_clocks(measured)
+        self._judge_baseline()
+        self._judge_quiet()
+        self._judge_bar()
+        self._judge_roof(measured)
+
+    def further_baselines(self, baseline: Contestant, progress: Callable[[str], None]) -> None:
+        """Measures the other baselines that were asked for, or takes them from the cache."""
+        measured, environment = self.ledger.measurement, self.ledger.environment
+        if not self.settings.baselines or measured is None or environment is None:
+            return
+
+        def race(contestant: Contestant) -> Timed:
+            return self._stopwatch(contestant, baseline, trusted=True).run()
+
+        setup = ProcessSetup(
+            subject=self._subject(),
+            memory=self.memory,
+            weights=self.pristine.specs,
+            seed=self.weights_seed,
+            toolchain=self.toolchain,
+        )
+        found = []
+        further = CompiledBaselines(self.cache, environment, setup, race)
+        for kind in self.settings.baselines:
+            progress(f"baseline {kind}")
+            against, check = further.against(kind, measured)
+            self.ledger.checks.append(check)
+            found += [against] if against is not None else []
+        self.ledger.measurement = measured.model_copy(update={"against": tuple(found)})
+
+    def _stopwatch(self, candidate: Contestant, baseline: Contestant, *, trusted: bool = False) -> Stopwatch:
+        watch = Watch(self.device, lambda: (*candidate.pids(), *baseline.pids()))
+        return Stopwatch(self._subject(), candidate, baseline, watch, trusted=trusted)
+
+    def _subject(self) -> Subject:
+        return Subject(
+            self.oracle,
+            self.slots,
+            self.settings,
+            self.device,
+            partial(next, self._seeds),
+            self.reference_error,
+            self.aliased,
+            self.variants,
+            seeded=self.oracle.loaded.draws_in_forward,
+        )
+
+    def _add(self, timed: Timed) -> None:
+        self.timed.rounds += timed.rounds
+        self.timed.disturbed += timed.disturbed
+        self.timed.notes += [note for note in timed.notes if note not in self.timed.notes]
+        self.timed.power_capped += timed.power_capped
+        self.timed.checked_calls += timed.checked_calls
+        self.timed.before = self.timed.before or timed.before
+        self.timed.after = timed.after
+
+    def _replay(self, side: Contestant, slot: SharedSlot, *, is_baseline: bool) -> float | None:
+        """Median time of a replayed call; None where it cannot be captured, or the process is gone."""
+        specs = slot.message(baseline=is_baseline)["outputs"]
+        message = {"op": "replay", "slots": [slot.arguments], "outputs": specs}
+        side.resume()
+        try:
+            reply = side.ask(message, seconds=self.settings.call_seconds)
+        except (ContestantFailed, ContestantGone):
+            return None
+        times = clock.believable_times(reply.get("ms"), loop.REPLAYS)
+        return None if any(map(math.isnan, times)) else median(times)
+
+    def _judge_rounds(self, timed: Timed) -> None:
+        ledger = self.ledger
+        if timed.failure == "timed_outputs" and timed.bad is not None:
+            ledger.errors.append(timed.bad)
+            seen = f"output {timed.bad.output} of a timed call: {timed.bad.verdict}"
+            figures = timed.bad.model_dump(mode="json")
+            raise ledger.failed(Status.WRONG_OUTPUT, TIMED_OUTPUTS, seen, figures)
+        if timed.failure == "inputs_unchanged":
+            seen = "an input of a timed call was changed"
+            raise ledger.failed(Status.MUTATED_INPUT, TIMED_INPUTS, seen)
+        if timed.failure == "results_late":
+            seen = "elements of a result changed after the reply: its device was not done"
+            raise ledger.failed(Status.CHEATING, RESULTS_LATE, seen)
+        if timed.failure == emptied.LEFT_OUT:
+            seen = "the work that empties it was left out"
+            raise ledger.failed(Status.CHEATING, CACHE_EMPTIED, seen)
+        if timed.failure == emptied.OVERWRITTEN:
+            seen = "memory of its process that is not the program's own was overwritten"
+            raise ledger.failed(Status.RUNTIME_ERROR, CACHE_EMPTIED, seen)
+        if timed.failure == "inside_clock":
+            seen = "it reported times that no call can have taken"
+            raise ledger.failed(Status.CHEATING, INSIDE_CLOCK, seen)
+
+    def _ceilings(self, baseline: Contestant) -> Ceilings:
+        """The device's ceilings and its A/A spread of today, both from the cache where they are known."""
+        assert self.ledger.environment is not None
+        baseline.pause()
+
+        def aa() -> float:
+            return aa_spread(self.settings, self.device, self.pool)
+
+        return ceilings.known(self.device, self.cache, self.ledger.environment, aa)
+
+    def _roofline(self, known: Ceilings, candidate_ms: float) -> Roofline | None:
+        arguments = self.oracle.loaded.draw(self.ledger.seed("roofline"), self.device)
+        try:
+            work = roofline.count(
+                self.oracle.loaded, self.oracle.model, arguments, self.ledger.seed("forward roofline")
+            )
+        except (ProblemError, torch.OutOfMemoryError) as error:
+            self.ledger.skipped(BEYOND_ROOFLINE, f"the reference could not be counted: {error}")
+            return None
+        return roofline.judge(work, known, candidate_ms)
+
+    def _judge_roof(self, measured: Measurement) -> None:
+        bound = measured.roofline
+        if bound is None:
+            return
+        figures = {
+            "needed_ms": bound.needed_ms,
+            "candidate_ms": measured.candidate_ms,
+            "fraction": bound.fraction,
+        }
+        if self.device.type != "cuda":
+            why = "a processor's caches may hold the inputs: nothing is concluded"
+            self.ledger.skipped(BEYOND_ROOFLINE, why, figures)
+            return
+        seen = (
+            f"{measured.candidate_ms:.4g} ms claimed, moving the data takes {bound.needed_ms:.4g} ms at least"
+        )
+        if roofline.impossible(bound, measured.candidate_ms):
+            excuse = self._excuse_beyond(bound, measured.candidate_ms)
+            if excuse is None:
+                raise self.ledger.failed(Status.CHEATING, BEYOND_ROOFLINE, seen, figures)
+            self.ledger.skipped(BEYOND_ROOFLINE, f"{seen}; {excuse}", figures)
+            return
+        if bound.fraction > roofline.BEYOND:
+            seen = f"{seen}; it is beyond the reference's own work, which another algorithm may save"
+        self.ledger.passed(BEYOND_ROOFLINE, seen, figures)
+
+    def _excuse_beyond(self, bound: Roofline, candidate_ms: float) -> str | None:
+        """Why an honest program may be that fast; None where none may."""
+        assert self.ledger.environment is not None
+        loaded = self.oracle.loaded
+        seeds = (self.ledger.seed("roofline"), self.ledger.seed("another draw for the roofline"))
+        try:
+            draws = [loaded.draw(seed, self.device) for seed in seeds]
+            if roofline.has_constant_output(loaded, self.oracle.model, draws, seeds[0]):
+                return "an output is the same in another draw, so it can be known without reading"
+            del draws
+            known = ceilings.measured_again(self.device, self.cache, self.ledger.environment)
+        except (ProblemError, torch.OutOfMemoryError) as error:
+            return f"whether that is possible could not be looked at again: {error}"
+        if roofline.impossible(roofline.by_other_ceilings(bound, known, candidate_ms), candidate_ms):
+            return None
+        return "another measurement of this device found it faster than the first"
+
+    def _judge_clocks(self, measured: Measurement) -> None:
+        rounds = self.timed.rounds
+        inside, unseen, uneven = (
+            clock.inside_ms(rounds),
+            clock.certainly_unseen_ms(rounds),
+            clock.uneven_ms(rounds),
+        )
+        allowed = clock.allowed_unseen_ms(inside, measured.overhead_ms)
+        figures = {
+            "inside_ms": inside,
+            "host_ms": measured.host_ms,
+            "unseen_ms": unseen,
+            "uneven_ms": uneven,
+            "allowed_ms": allowed,
+        }
+        self.ledger.passed(TIMED_OUTPUTS, f"{counted(self.timed.checked_calls, 'call')} compared, all right")
+        seen = f"inside {inside:.4g} ms, outside {measured.host_ms:.4g} ms a call"
+        if clock.hides_work(rounds):
+            seen = f"{seen}: {unseen:.4g} ms a call are certainly not on its own clock"
+            excuse = self._excuse_unseen()
+            if excuse is None:
+                raise self.ledger.failed(Status.CHEATING, HOST_CLOCK, seen, figures)
+            seen = f"{seen}; {excuse}"
+        if measured.unseen_ms > 0:
+            seen = (
+                f"{seen}; the claim is {measured.candidate_ms:.4g} ms, as far as the outer clock bears it out"
+            )
+        self.ledger.passed(HOST_CLOCK, seen, figures)
+
+    def _excuse_unseen(self) -> str | None:
+        """Why an honest program may take so much time off its own clock; None where none may.
+
+        Memory of the device that the traced call took by itself is given back when the device is waited for,
+        after the inner clock was read.
+        """
+        kernels = self.ledger.kernels
+        if kernels is not None and kernels.allocations:
+            return "it takes and gives back device memory, which may take that long"
+        return None
+
+    def _judge_baseline(self) -> None:
+        rounds, alone = self.timed.rounds, [block for found in self.timed.alone.values() for block in found]
+        slowed, allowed = claim.slowed_by(rounds, alone), claim.timing_of(self.settings.backend).slowed
+        beside, after = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
+        figures = {"beside_ms": beside, "alone_ms": after, "slowed_by": slowed}
+        seen = f"{beside:.4g} ms beside it, {after:.4g} ms after it was gone"
+        if claim.much_slowed(rounds, self.timed.alone):
+            seen = f"{seen}, in every pair of processes: something disturbed the baseline"
+        elif claim.two_modes(rounds):
+            seen = f"{seen}: its blocks fall into two groups"
+        elif slowed > allowed:
+            seen = f"{seen}: the speedup is counted against the faster"
+        self.ledger.passed(BASELINE_ALONE, seen, figures)
+
+    def _judge_bar(self) -> None:
+        bar, rounds = self.settings.bar, len(self.timed.rounds)
+        if bar is None:
+            return
+        figures = {"bar": bar, "rounds": rounds}
+        if self.below_bar():
+            seen = f"surely below {bar:.4g}, the best of its search: timing ended after {rounds} rounds"
+            self.ledger.skipped(RESOLVED, seen, figures)
+        else:
+            self.ledger.passed(RESOLVED, f"{rounds} rounds", figures)
+
+    def _judge_quiet(self) -> None:
+        disturbed, kept = self.timed.disturbed, len(self.timed.rounds)
+        figures = {"repeated": len(disturbed), "kept": kept, "power_capped": self.timed.power_capped}
+        seen = f"{counted(kept, 'block')}, none disturbed"
+        if disturbed:
+            thrown = counted(len(disturbed), "block")
+            seen = f"{thrown} thrown away and repeated, the last because: {disturbed[-1]}"
+        self.ledger.passed(UNDISTURBED, "; ".join((seen, *self.timed.notes)), figures)

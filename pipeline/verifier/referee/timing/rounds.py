@@ -1,0 +1,385 @@
+"""The rounds of a measurement: candidate and baseline in alternating blocks on fresh inputs.
+
+One round: as many slots as a secret number says are filled with inputs never used before, outputs are
+poisoned, then baseline and candidate, each in a sandboxed process of its own, walk through the same slots, in
+random order. The two processes are alike in everything but what they run: neither is timed on better terms.
+A contestant reports a time for each call; the referee holds a clock of its own around the whole block. The
+contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a random half of
+the calls of every round are compared with the baseline's on the same inputs.
+
+One secret slot of each round is watched: its inputs also lie in memory that no contestant can
+reach, and they are destroyed when all calls are made, before the places of the results are told. Results
+computed only when they are copied have nothing to come from. And some rounds are decoys: they look like the
+others, but their inputs are the trials' variants, and their times do not count.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kernelproof.verifier.contestant.loop import Flush
+from kernelproof.verifier.referee.environment import read_state
+from kernelproof.verifier.referee.inputs.variants import Variant
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee.timing import clock
+from kernelproof.verifier.referee.timing.arrival import Arrival
+from kernelproof.verifier.referee.timing.block_lengths import FIRST_CALLS, ORDERS, WARM_CALLS, Blocks
+from kernelproof.verifier.referee.timing.claim import timing_of
+from kernelproof.verifier.referee.timing.clock import Alone, Round
+from kernelproof.verifier.referee.timing.decoys import Decoys
+from kernelproof.verifier.referee.timing.disturbance import Repeats, Watch
+from kernelproof.verifier.referee.timing.emptied import flush_failure
+from kernelproof.verifier.referee.timing.stopping import StoppingRule
+from kernelproof.verifier.referee.timing.timed import Timed
+from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.shared_memory import SharedSlot, same_bits
+
+WARM_UP_SECONDS = 0.2
+OVERLAP = 1.25
+"""The referee's own work while it holds a side may take so many times as long beside the candidate as beside
+the baseline. The rest counts as the candidate's time. Were all of it counted, noise alone would slow it."""
+ALONE_ROUNDS = 5
+"""Blocks of the baseline after the candidate's process is gone, of each number of calls."""
+PRIVATE_BYTES = 256 << 20
+"""The bytes of a round's inputs that the referee keeps to itself, beside the watched slot's. A candidate sees
+which slot is watched when its inputs are destroyed, and could then change the others for the baseline."""
+
+
+@dataclass
+class _Watched:
+    """The slot of a round whose inputs the referee has to itself."""
+
+    index: int
+    private: list[Any]
+    others: dict[int, list[Any]]
+    """Those of further slots, by index, as many as fit into PRIVATE_BYTES."""
+    seeds: list[int]
+    """Of torch's generators, a seed for each slot's call, the same for both sides."""
+    changed: bool = False
+    """Whether the candidate changed them."""
+
+
+def _beyond(usual: float, began: float) -> float:
+    """The seconds since `began` (`monotonic`) beyond a usual round. A measurement's time does not count them:
+    otherwise a candidate could idle in a round that does not count, and be judged by few rounds."""
+    return max(0.0, time.monotonic() - began - usual)
+
+
+class Stopwatch:
+    """Runs the rounds of one pair of processes."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        candidate: Contestant,
+        baseline: Contestant,
+        watch: Watch,
+        *,
+        trusted: bool = False,
+    ) -> None:
+        """`trusted`: the candidate is a baseline of ours, and gets the places before it calls."""
+        self._trusted, self._outputs = trusted, TimedOutputs(subject)
+        self._subject, self._slots = subject, subject.slots
+        self._settings, self._device = subject.settings, subject.device
+        self._candidate, self._baseline = candidate, baseline
+        self._watch = watch
+        self._flush = Flush(starting.flush_bytes(self._device), self._device)
+        """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
+        self._flush_failure: str | None = None
+        """What its proofs show, if one was wrong."""
+        self._impossible = 0
+        """Rounds in which the candidate reported a time that no call can have taken."""
+        self._worked = {True: 0.0, False: 0.0}
+        """Milliseconds that the referee worked in the last block of the baseline (True) or the candidate
+        while it held that side still."""
+        self._held_ms = 0.0
+        """Processor milliseconds that the side of the last block used while it was held before it."""
+        self._arrivals: list[Arrival] = []
+        """What was looked at in the candidate's blocks, and is not compared yet."""
+        self._disturbances: list[str] = []
+        """Of the blocks of the current round."""
+        self._waited: set[bool] = set()
+        """Whose blocks of the current round waited for a core: the baseline's (True), the candidate's."""
+        self._repeats = Repeats()
+        self._random = random.SystemRandom()
+        self._decoys = Decoys([] if trusted else subject.variants, self._random)
+        longest_ms = timing_of(self._settings.backend).longest_block_ms
+        self._blocks = Blocks(len(subject.slots), longest_ms, self._random)
+        self._rule = StoppingRule.of(self._settings, trusted=trusted)
+
+    def run(self, session: int = 0) -> Timed:
+        """Rounds until the stopping rule says why to stop. Raises what `Contestant.ask` raises."""
+        timed = Timed(before=read_state(self._device))
+        self._warm_up(session)
+        began = time.monotonic()
+        usual = 0.0  # seconds of the last round that counts
+        while timed.failure is None and timed.stop is None:
+            at = time.monotonic()
+            if self._decoys.comes_now():
+                self._decoy(timed)
+                began += _beyond(usual, at)
+                continue
+            done = self._counted(timed, session)
+            if done is None:
+                began += _beyond(usual, at)
+                continue
+            usual = time.monotonic() - at
+            timed.rounds.append(done)
+            if self._blocks.recounted(done):
+                timed.rounds.clear()  # few calls a block say little of what a call hides
+                began = time.monotonic()
+            if self._blocks.between_pairs:
+                timed.stop = self._rule.decide(timed.rounds, time.monotonic() - began)
+        while timed.failure is None and self._decoys.are_missing(timed.rounds, self._rule):
+            self._decoy(timed)
+        timed.after = read_state(self._device)
+        timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
+        return timed
+
+    def _counted(self, timed: Timed, session: int) -> Round | None:
+        """The next round; None when it was disturbed, and is repeated."""
+        self._disturbances.clear()
+        self._waited.clear()
+        done = self._round(timed, *self._blocks.next(), session)
+        disturbance = next(iter(self._disturbances), None)
+        may_repeat = self._repeats.allowed(self._waited, len(timed.disturbed), len(timed.rounds))
+        may_repeat |= any(map(math.isnan, done.candidate))  # once, as a fault of the machine's clock
+        if disturbance is not None and may_repeat and timed.failure is None:
+            timed.disturbed.append(disturbance)
+            return None
+        self._blocks.done()
+        return done
+
+    def baseline_alone(self, timed: Timed, session: int) -> None:
+        """Measures the baseline once more, after the candidate's process is gone."""
+        found = timed.alone.setdefault(session, [])
+        self._baseline.pause()
+        for count in self._blocks.counts * ALONE_ROUNDS:
+            slots = self._slots[:count]
+            arguments = self._draw()  # one set for all: the candidate is gone, and cannot gain by knowing it
+            for slot in slots:  # written anew as in a round, so that caches hold what they hold there
+                slot.poison()
+                slot.fill(arguments)
+            del arguments
+            found.append(Alone(*self._block(self._baseline, slots, slots, None)))
+
+    def _warm_up(self, session: int) -> None:
+        """Lets clocks and caches settle, and finds out how many calls a block should hold."""
+        until = time.monotonic() + WARM_UP_SECONDS
+        # Few at first: sixteen calls of a candidate that is a hundred times slower take as long as the rest.
+        done = self._round(Timed(), min(FIRST_CALLS, len(self._slots)), ORDERS[0], session)
+        while time.monotonic() < until:
+            done = self._round(Timed(), min(WARM_CALLS, self._blocks.wanted(done)), ORDERS[0], session)
+        self._blocks.hold(self._blocks.wanted(done))
+        if self._blocks.most > FIRST_CALLS:  # maps the slots, and finds memory for as many results
+            self._round(Timed(), self._blocks.most, ORDERS[0], session)
+
+    def _draw(self) -> list[Any]:
+        return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
+
+    def _round(self, timed: Timed, count: int, order: str, session: int) -> Round:
+        slots = self._random.sample(list(self._slots), count)
+        places = self._random.sample(list(self._slots), count)  # whose outputs' places the results go to
+        self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
+        self._baseline.pause()
+        watched = self._fill(slots, places, [self._draw] * count)
+        baseline: list[float] = []
+        candidate: list[float] = []
+        host = baseline_host = waited = held = 0.0
+        for who in order:
+            if who == "B":
+                baseline, baseline_host = self._block(self._baseline, slots, places, watched)
+            else:
+                candidate, host = self._block(self._candidate, slots, places, watched)
+                waited, held = self._watch.waited_ms, self._held_ms
+            if who == order[0]:  # the other side is to have the same inputs
+                watched.changed |= who == "C" and self._changed(slots, watched)
+                slots[watched.index].write(watched.private)
+        self._watch.ask_gpu()
+        if watched.changed:
+            timed.failure = "inputs_unchanged"
+        if any(map(math.isnan, candidate)):
+            if self._impossible:
+                timed.failure = timed.failure or "inside_clock"
+            self._impossible += 1
+            self._disturbances.append("it reported a time that no call can have taken")
+        self._check_outputs(timed, slots, places, watched)
+        self._judge_block(timed)
+        if trouble := self._watch.gpu_trouble():
+            self._disturbances.append(trouble)
+            self._waited |= {False} if self._watch.joined else set()
+        if self._device.type == "cuda":
+            # It is the same work. Beside a kernel that was left running it takes longer.
+            host += max(0.0, self._worked[False] - OVERLAP * self._worked[True])
+        # What it did before its turn, it did not have to do in it. So it counts, and gains nothing.
+        return Round(order, baseline, candidate, host + held, baseline_host, session, waited, held)
+
+    def _decoy(self, timed: Timed) -> None:
+        """A block of the candidate's whose times do not count. Its inputs are variants that it was right on
+        in the trials. A shortcut that is right for drawn inputs only is wrong here.
+
+        On a GPU the inputs are copied from other slots right before the call. A candidate that begins early
+        reads other values.
+        """
+        late = self._device.type == "cuda" and len(self._slots) > 1
+        count = self._random.choice(self._blocks.counts)
+        if late:
+            count = min(count, len(self._slots) // 2)
+        chosen = self._random.sample(list(self._slots), count * (2 if late else 1))
+        sources, slots = chosen[:count], chosen[-count:]
+        places = self._random.sample(list(self._slots), count)
+        variants = self._decoys.take(count)
+        self._candidate.pause()
+        self._baseline.pause()
+        watched = self._fill(sources, places, [partial(self._unusual, variant) for variant in variants])
+        pairs = [
+            slot.await_from(source, self._unusual(variant))
+            for slot, source, variant in zip(slots, sources, variants, strict=True)
+            if late
+        ]
+        self._block(self._candidate, slots, places, watched, pairs)
+        slots[watched.index].write(watched.private)
+        if watched.changed or self._changed(sources, watched):
+            timed.failure = timed.failure or "inputs_unchanged"
+        private = watched.others | {watched.index: watched.private}
+        for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
+            arguments = private.get(number) or sources[number].values()
+            timed.found(self._outputs.wrong_decoy(place, variant, arguments, watched.seeds[number]))
+        self._judge_block(timed)
+        timed.checked_calls += count
+
+    def _unusual(self, variant: Variant) -> list[Any]:
+        drawn = self._draw()
+        return variant.apply(drawn, self._subject.next_seed()) or drawn
+
+    def _fill(
+        self,
+        slots: Sequence[SharedSlot],
+        places: Sequence[SharedSlot],
+        draws: Sequence[Callable[[], list[Any]]],
+    ) -> _Watched:
+        """Fills every slot with new inputs, and poisons the places of the results. Returns the watched
+        slot's inputs."""
+        for place in places:
+            place.poison()
+        index, kept = self._random.randrange(len(slots)), {}
+        room = PRIVATE_BYTES // max(1, slots[0].input_bytes)
+        private = {index, *self._random.sample(range(len(slots)), min(room, len(slots)))}
+        for number, (slot, draw) in enumerate(zip(slots, draws, strict=True)):
+            arguments = draw()
+            slot.take(arguments)
+            if number in private:
+                kept[number] = arguments
+            del arguments
+        starting.make_room(self._device, slots[0].input_bytes)
+        return _Watched(index, kept.pop(index), kept, self._seeds(slots))
+
+    def _seeds(self, slots: Sequence[SharedSlot]) -> list[int]:
+        return [self._random.getrandbits(62) for _ in slots]
+
+    def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
+        """Whether inputs of other slots than the watched one were changed."""
+        if self._trusted or self._subject.aliased:
+            return False
+        others = watched.others.items()
+        return not all(same_bits(list(slots[number].views), private) for number, private in others)
+
+    def _block(
+        self,
+        side: Contestant,
+        slots: Sequence[SharedSlot],
+        places: Sequence[SharedSlot],
+        watched: _Watched | None,
+        late: Sequence[Any] = (),
+    ) -> tuple[list[float], float]:
+        """One side's block: its times, and the referee's clock around it, in milliseconds.
+
+        The clock stops while the referee works and holds the side still. It runs until all processes of the
+        side are at rest, so it includes the work of a process that cannot be stopped at once.
+
+        `late`: where each slot's inputs come from while it is called, if they do.
+        """
+        is_baseline = side is self._baseline
+        ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
+        starting.settled(self._device)
+        seed = self._random.getrandbits(62)
+        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
+        message |= {"late": list(late)} if late else {}
+        if self._subject.seeded:
+            message["seeds"] = watched.seeds if watched is not None else self._seeds(slots)
+
+        def told() -> list[list[dict[str, Any]]]:
+            nonlocal ours
+            if watched is not None and not (self._trusted or self._subject.aliased):
+                ours = self._destroy(side, slots, watched)
+            return [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
+
+        seconds = self._settings.call_seconds * len(slots)
+        results = [place.baseline if is_baseline else place.outputs for place in places]
+        arrival = Arrival(results, self._random)
+        self._watch.before()
+        self._held_ms = side.look()
+        start = time.perf_counter_ns()
+        side.resume()
+        try:
+            reply = side.ask(message, seconds=seconds, places=told)
+        except (ContestantFailed, ContestantGone) as error:
+            if is_baseline:  # no fault of the candidate's
+                raise starting.baseline_failed(error) from None
+            raise
+        arrival.look()
+        starting.settled(self._device)
+        host = (side.halt() - start) / 1e6 - ours
+        side.pause()
+        self._arrivals += [] if is_baseline else [arrival]
+        if trouble := self._watch.after():
+            self._disturbances.append(trouble)
+            self._waited.add(is_baseline)
+        if not is_baseline and self._device.type != "cpu":
+            wrong = flush_failure(self._flush, reply.get("proof"), seed, len(slots))
+            self._flush_failure = self._flush_failure or wrong
+        return clock.believable_times(reply.get("ms"), len(slots)), host
+
+    def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:
+        """Compares the watched slot's inputs and overwrites them, while the side is held still. Returns the
+        milliseconds from the moment in which all its processes were at rest."""
+        is_baseline = side is self._baseline
+        halted = side.halt()
+        began = time.perf_counter_ns()
+        same = same_bits(list(slots[watched.index].views), watched.private)
+        watched.changed |= not same and not is_baseline
+        slots[watched.index].scramble()
+        starting.settled(self._device)
+        self._worked[is_baseline] = (time.perf_counter_ns() - began) / 1e6
+        side.resume()
+        return (time.perf_counter_ns() - halted) / 1e6
+
+    def _judge_block(self, timed: Timed) -> None:
+        """Whether the candidate's block emptied the cache, and had its results when it replied."""
+        timed.failure = timed.failure or self._flush_failure
+        if any(arrival.changed() for arrival in self._arrivals):
+            timed.failure = timed.failure or "results_late"
+        self._arrivals.clear()
+
+    def _check_outputs(
+        self, timed: Timed, slots: Sequence[SharedSlot], places: Sequence[SharedSlot], watched: _Watched
+    ) -> None:
+        """Compares the outputs of a random half of the slots, the watched one always among them.
+
+        The watched one's output is compared with the reference on its private inputs: inputs changed under
+        the baseline and put back are seen.
+        """
+        others = [index for index in range(len(slots)) if index != watched.index]
+        chosen = self._random.sample(others, len(others) // 2)
+        seeds = watched.seeds
+        timed.found(self._outputs.wrong(places[watched.index], watched.private, seeds[watched.index]))
+        for index in chosen:
+            timed.found(self._outputs.wrong_beside(slots[index], places[index], seeds[index]))
+        timed.checked_calls += 1 + len(chosen)

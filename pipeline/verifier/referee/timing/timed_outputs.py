@@ -1,0 +1,135 @@
+"""ReferenceOutputs of timed calls: what is measured, and whether what it gave is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kernelproof.types import ErrorStatistics, VerifySettings
+from kernelproof.verifier.referee.correctness import comparing, tolerance
+from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.correctness.outputs import ReferenceOutputs, compare
+from kernelproof.verifier.referee.correctness.tolerance import NORM_FLOOR, UNBELIEVABLE
+from kernelproof.verifier.referee.inputs.problem import mapped
+from kernelproof.verifier.referee.inputs.variants import Variant
+from kernelproof.verifier.workers.shared_memory import SharedSlot
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured, the same for every pair of processes."""
+
+    oracle: Oracle
+    slots: Sequence[SharedSlot]
+    settings: VerifySettings
+    device: torch.device
+    next_seed: Callable[[], int]
+    reference_error: Sequence[float]
+    aliased: bool = False
+    """Whether the reference's own result lies in its inputs, which then have to outlive the call."""
+    variants: Sequence[Variant] = ()
+    """Those that the candidate was right on in the trials."""
+    seeded: bool = False
+    """Whether each timed call has a seed of its own: the reference draws random numbers in forward."""
+
+
+class TimedOutputs:
+    """Compares outputs of timed calls: with the native result, whose own error the tolerance includes."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._oracle = subject, subject.oracle
+
+    def wrong(self, place: SharedSlot, arguments: list[Any], seed: int) -> ErrorStatistics | None:
+        """The first wrong output for these arguments, which are the referee's own, if any.
+
+        `seed`: of the call; the reference ignores it where it draws no random numbers.
+        """
+        return self._as_in_trials("timed", place, arguments, seed)
+
+    def wrong_beside(self, slot: SharedSlot, place: SharedSlot, seed: int) -> ErrorStatistics | None:
+        """The same for a slot whose inputs both sides have had: the baseline has computed the answer.
+
+        An output that seems wrong is held against the truth: the native result has an error of its own, so it
+        does not tell how far off one element may be. Nor does it where it is rounding noise.
+        """
+        if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
+            return self.wrong(place, slot.values(), seed)
+        known = ReferenceOutputs(list(place.baseline))
+        found = self._compared(place, known, tolerance.timed_floor)
+        if found is None or not (_near(found) or self._oracle.noisy(found.output)):
+            return found
+        try:
+            arguments = mapped(slot.values(), torch.Tensor.clone)
+            native = self._oracle.native(arguments, seed)
+            if not self._same(native, known):
+                return found  # the inputs are no longer those, or the reference never gives one thing twice
+            return self._judged("timed", place, arguments, native, seed)
+        except torch.OutOfMemoryError:
+            return found
+
+    def wrong_decoy(
+        self, place: SharedSlot, variant: Variant, arguments: list[Any], seed: int
+    ) -> ErrorStatistics | None:
+        """The same for a variant's inputs, which may be ill-conditioned."""
+        return self._as_in_trials(variant.name, place, arguments, seed, forgiving=True)
+
+    def _as_in_trials(
+        self, name: str, place: SharedSlot, arguments: list[Any], seed: int, *, forgiving: bool = False
+    ) -> ErrorStatistics | None:
+        """Compares an output with the truth. An output near enough to the native result needs no truth, which
+        is expensive for large problems."""
+        native = self._oracle.native(arguments, seed)
+        if self._compared(place, native, tolerance.near_floor) is None:
+            return None
+        return self._judged(name, place, arguments, native, seed, forgiving=forgiving)
+
+    def _judged(
+        self,
+        name: str,
+        place: SharedSlot,
+        arguments: list[Any],
+        native: ReferenceOutputs,
+        seed: int,
+        *,
+        forgiving: bool = False,
+    ) -> ErrorStatistics | None:
+        """Held against the truth, as in a trial."""
+        expected = self._oracle.expected(name, arguments, seed, native=native, forgiving=forgiving)
+        if any(
+            (error > 0 or self._oracle.noisy(output)) and not stick.has_truth
+            for output, (error, stick) in enumerate(
+                zip(self._subject.reference_error, expected.sticks, strict=True)
+            )
+        ):  # there was a truth in the trials, and now no memory for it
+            return self._compared(place, native, tolerance.timed_floor)
+        return self._oracle.judge(expected, place.outputs).wrong
+
+    def _compared(
+        self, place: SharedSlot, known: ReferenceOutputs, floor: Callable[[torch.dtype, float, str], float]
+    ) -> ErrorStatistics | None:
+        subject, numerics = self._subject, self._subject.settings.numerics
+        floors = [
+            floor(native.dtype, error, numerics)
+            for native, error in zip(known.outputs, subject.reference_error, strict=True)
+        ]
+        if all(map(comparing.surely_within, place.outputs, known.outputs, floors)):
+            return None
+        sticks = [self._oracle.beside(output, native) for output, native in enumerate(known.outputs)]
+        found = compare(known, sticks, place.outputs, floors, trial="timed", numerics=numerics)
+        return next((each for each in found if each.wrong), None)
+
+    def _same(self, native: ReferenceOutputs, known: ReferenceOutputs) -> bool:
+        """Whether the reference gives again what the baseline gave, as nearly as it does at all."""
+        numerics = self._subject.settings.numerics
+        sticks = [self._oracle.beside(output, mine) for output, mine in enumerate(native.outputs)]
+        floors = [tolerance.norm_floor(mine.dtype, numerics) for mine in native.outputs]
+        found = compare(native, sticks, known.outputs, floors, trial="again", numerics=numerics)
+        return not any(each.wrong for each in found)
+
+
+def _near(found: ErrorStatistics) -> bool:
+    """Whether a wrong output is near enough to right that the truth could tell otherwise."""
+    return found.nan == 0 and found.relative_norm <= UNBELIEVABLE * NORM_FLOOR[torch.float32]
