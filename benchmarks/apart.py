@@ -22,7 +22,6 @@ from benchmarks.candidates import Work, recorded
 from benchmarks.measuring import environment
 from benchmarks.pairs import Times, paired, shown, summary
 from kernelproof import backends
-from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.judge import places
@@ -30,6 +29,7 @@ from kernelproof.problems import open_suite
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Rigor, Status, Verification, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend
+from kernelproof.verifier.engine.engine import Engine
 
 IN_FLIGHT = 6
 """Builds beside the candidate that is judged: few, so that --seconds-budget ends them."""

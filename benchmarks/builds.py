@@ -17,7 +17,6 @@ from pathlib import Path
 
 from benchmarks.measuring import environment
 from kernelproof import backends
-from kernelproof.engine.prebuild import prebuild
 from kernelproof.extraction import extract
 from kernelproof.problems import open_suite
 from kernelproof.providers.body import response_from_body
@@ -25,6 +24,7 @@ from kernelproof.providers.recording import read_recording
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Builder, Toolchain, learn_toolchain
 from kernelproof.verifier.devices.discovery import default_backend
+from kernelproof.verifier.engine.prebuild import prebuild
 from kernelproof.verifier.sandbox import Group
 
 

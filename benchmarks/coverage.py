@@ -25,13 +25,13 @@ from statistics import median
 
 from benchmarks.evidence import Book, Budget, Record, parser, table
 from kernelproof import backends
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError
 from kernelproof.hashing import sha256_text
 from kernelproof.problems import open_suite
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Measurement, Problem, Rigor, Status, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend
+from kernelproof.verifier.engine.engine import Engine
 
 
 @dataclass(frozen=True)

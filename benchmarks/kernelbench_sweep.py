@@ -24,13 +24,13 @@ from statistics import median
 from benchmarks.evidence import Book, Budget, Record, parser, table
 from benchmarks.fitness_server import FitnessServer
 from kernelproof import backends
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError
 from kernelproof.problems import open_suite
 from kernelproof.problems.check import Fitness, Unfit
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import CheckOutcome, Problem, Status, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend
+from kernelproof.verifier.engine.engine import Engine
 
 SELF = "itself"
 _MAPPED = """

@@ -29,10 +29,10 @@ from benchmarks.measuring import environment
 from benchmarks.sampling import Sampler
 from benchmarks.stages import watched_batch
 from kernelproof import backends
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Problem, Rigor, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend
+from kernelproof.verifier.engine.engine import Engine
 
 PROBLEM = "level1/5"
 GPU_COUNT, CPU_COUNT = 500, 40

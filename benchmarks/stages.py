@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from benchmarks.candidates import Work
-from kernelproof.engine.engine import Engine
 from kernelproof.jobs.judge import places
 from kernelproof.types import Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 
 WAITING = "waiting for "
 """How a stage begins that is a wait for another process's measurement."""

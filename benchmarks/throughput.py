@@ -33,12 +33,12 @@ from benchmarks.overlap import CoresWatch, Overlap, overlap_of, said
 from benchmarks.pairs import Pair, Times, all_right, as_rows, paired, shown, summary
 from benchmarks.stages import Watched, watched_batch
 from kernelproof import backends
-from kernelproof.engine.engine import Engine
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.job import without_program
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Rigor, Verification, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend, device_for, gpus
+from kernelproof.verifier.engine.engine import Engine
 
 ON_DEVICE = ("reference", "correctness", "kernels", "timing", "probes", "baselines", "canary")
 """Stages that compute there."""

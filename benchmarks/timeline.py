@@ -20,12 +20,12 @@ from benchmarks.candidates import Work, right
 from benchmarks.measuring import environment
 from benchmarks.stages import Watched, watched
 from kernelproof import backends
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import BuildRequest, Rigor, Verification, VerifySettings
 from kernelproof.verifier.build import Builder, learn_toolchain
 from kernelproof.verifier.devices.discovery import default_backend
+from kernelproof.verifier.engine.engine import Engine
 
 WITHIN = {"correctness": ("correctness", "kernels"), "timing": ("timing", "probes", "baselines")}
 """Stages of the record that lie between one thing that the engine tells and the next."""

@@ -19,7 +19,6 @@ import anyio
 from benchmarks.evidence import Book, Budget, Record, parser, table
 from kernelproof import backends
 from kernelproof.db.store import Store, open_store
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import Given, read_candidates
 from kernelproof.runs.reproduction import reproduce
@@ -29,6 +28,7 @@ from kernelproof.runs.tuning.search import Plan, Trial, Tuned, tune
 from kernelproof.runs.tuning.template import read_template
 from kernelproof.types import Rigor, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.wording import counted
 from kernelproof.workspace import open_workspace
 

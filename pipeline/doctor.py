@@ -11,8 +11,6 @@ from importlib.metadata import version
 
 from kernelproof import backends
 from kernelproof.db.store import open_if_there
-from kernelproof.engine.core_sharing import shares
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError, MachineError
 from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
@@ -27,6 +25,8 @@ from kernelproof.verifier.devices.discovery import (
     gpus,
     quarantined,
 )
+from kernelproof.verifier.engine.core_sharing import shares
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.sandbox import bwrap, probe
 from kernelproof.verifier.sandbox.container import container
 from kernelproof.verifier.sandbox.model import Tier

@@ -14,11 +14,11 @@ from types import TracebackType
 from benchmarks.evidence import Record
 from benchmarks.mutants.deciding import UNKNOWN_BYTES
 from benchmarks.mutants.recipes import Recipe
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import KernelproofError
 from kernelproof.types import CheckOutcome, ErrorStatistics, Problem, Status, Verification, VerifySettings
 from kernelproof.verifier.devices.discovery import chosen_gpu
 from kernelproof.verifier.devices.locks import DIRECTORY_VARIABLE
+from kernelproof.verifier.engine.engine import Engine
 
 SEATS = 64
 """Parts of a GPU's memory that a verification may hold some of."""

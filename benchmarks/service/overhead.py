@@ -33,11 +33,11 @@ from benchmarks.service.engines import Noted, StandIn, Verifies, read_notes
 from benchmarks.service.load import Answered, send_all
 from benchmarks.service.parts import parts_of, percentile
 from benchmarks.service.running import cpu_seconds, service, working
-from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.jobs import Job, Judge
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Rigor, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 
 ARRIVAL_S = 0.05
 """Between two callers, on average, when they begin."""

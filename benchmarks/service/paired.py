@@ -22,11 +22,11 @@ from benchmarks.candidates import Work, candidates
 from benchmarks.evidence import table
 from benchmarks.service.running import service, working
 from kernelproof.client import Candidate, Client
-from kernelproof.engine.engine import Engine
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.judge import places
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Rigor, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 """Quantiles of Student's distribution, by degrees of freedom."""

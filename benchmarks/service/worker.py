@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.service.engines import Noted, StandIn
-from kernelproof.engine.engine import Engine
 from kernelproof.jobs.judge import places as usual_places
 from kernelproof.service import serving
 from kernelproof.types import Verification
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.workspace import Workspace
 
 

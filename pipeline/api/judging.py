@@ -10,12 +10,12 @@ from pathlib import Path
 from kernelproof.api.results import CandidateLike
 from kernelproof.api.rules import Rules, text_of
 from kernelproof.db.store import Store, open_store
-from kernelproof.engine.engine import Engine, require_device
-from kernelproof.engine.stop import Stop
 from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
 from kernelproof.jobs.job import files_run, without_program
 from kernelproof.runs.candidates import given_text
 from kernelproof.types import Verification
+from kernelproof.verifier.engine.engine import Engine, require_device
+from kernelproof.verifier.engine.stop import Stop
 from kernelproof.workspace import DatabasePlace
 
 CLOSING_SECONDS = 10.0

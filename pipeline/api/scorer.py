@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from kernelproof.api.rules import Rules, text_of
 from kernelproof.db.store import Store, open_store
-from kernelproof.engine.engine import Engine, require_device
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
 from kernelproof.jobs.job import files_run
@@ -22,6 +21,7 @@ from kernelproof.runs.feedback import feedback_text, template_of_searches
 from kernelproof.runs.prompts import first_question
 from kernelproof.types import Problem, Prompt, Status, Verification
 from kernelproof.verifier.devices.discovery import interprets
+from kernelproof.verifier.engine.engine import Engine, require_device
 from kernelproof.workspace import open_workspace
 
 

@@ -17,14 +17,14 @@ from kernelproof.api.judging import Judging
 from kernelproof.api.results import C, CandidateLike, Result, Results, Submission, deadline_of, seconds
 from kernelproof.api.rules import Rules, text_of
 from kernelproof.api.ticket import Ticket
-from kernelproof.engine.engine import Engine, require_device
-from kernelproof.engine.stop import Stop
 from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.job import without_program
 from kernelproof.jobs.judge import places
 from kernelproof.runs.stream import Stream
 from kernelproof.types import Problem, Verification
+from kernelproof.verifier.engine.engine import Engine, require_device
+from kernelproof.verifier.engine.stop import Stop
 from kernelproof.workspace import database_place
 
 

@@ -12,9 +12,9 @@ from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption, nu
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from kernelproof.engine.engine import Engine
     from kernelproof.runs.audit import Leader, Outcome
     from kernelproof.types import Reproduction
+    from kernelproof.verifier.engine.engine import Engine
 
 
 @takes_options
@@ -36,8 +36,8 @@ def audit(
     all others hold and one cannot be compared on this machine.
     """
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine
     from kernelproof.runs import audit as auditing
+    from kernelproof.verifier.engine.engine import Engine
 
     seed = _seed(all_ranked, sample, seed)
     with (

@@ -116,8 +116,8 @@ def _run(plans: Sequence[Plan], terms: Terms, place: Workspace, form: Form) -> O
 
     from kernelproof.cli.batch_display import BatchDisplay
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine, require_device
     from kernelproof.runs.batch import run_batch
+    from kernelproof.verifier.engine.engine import Engine, require_device
 
     verify = plans[0].settings.verify
     require_device(verify.backend)

@@ -70,9 +70,9 @@ def import_(
     The same command again goes on where it stopped.
     """
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import require_device
     from kernelproof.runs.candidates import refuse_others
     from kernelproof.runs.imports.storing import import_run, statuses_of, store_import
+    from kernelproof.verifier.engine.engine import require_device
 
     found = _read(source, suite, known, follow_links)
     settings = options.settings_for(found.given)
@@ -129,8 +129,8 @@ def _judge(
 
     from kernelproof.cli.batch_display import BatchDisplay
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine
     from kernelproof.runs.rejudge import rejudge
+    from kernelproof.verifier.engine.engine import Engine
 
     sizes = [(described.model, len(stored.to_judge), 1)]
     with (

@@ -70,11 +70,11 @@ def _run(
     from kernelproof.cli.batch_display import BatchDisplay, Form
     from kernelproof.db.store import open_store
     from kernelproof.db.views import StoredAttempt
-    from kernelproof.engine.engine import Engine
     from kernelproof.errors import UsageError
     from kernelproof.runs.rejudge import Rejudged
     from kernelproof.runs.rejudge import rejudge as judge
     from kernelproof.types import VerifySettings
+    from kernelproof.verifier.engine.engine import Engine
 
     def settings(of: RunSettings, attempt: StoredAttempt) -> VerifySettings:
         then = attempt.verdict.verification.settings if stale and attempt.verdict else of.verify

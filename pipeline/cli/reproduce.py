@@ -132,10 +132,10 @@ def _reproduce_stored(
     what: str, database: DatabasePlace, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine
     from kernelproof.report.plain import json_text, screen
     from kernelproof.report.reproduction import print_reproduction
     from kernelproof.runs.reproduction import reproduce as run
+    from kernelproof.verifier.engine.engine import Engine
 
     with (
         open_store(database, create=False) as store,
@@ -204,8 +204,8 @@ def _reproduced(
     bundle: Bundle, numbers: list[int], options: BundleOptions, rigor: Rigor | None, unsafe: bool
 ) -> Iterable[Reproduction]:
     """One attempt after the other; none is run before the problems of all are trusted."""
-    from kernelproof.engine.engine import Engine
     from kernelproof.runs.bundles.reproducing import reproduce_taken
+    from kernelproof.verifier.engine.engine import Engine
 
     if not options.trust_problems:
         _hold_problems(bundle, numbers, options.suite)

@@ -127,9 +127,9 @@ def _search(plan: Plan, store: Store, bounds: SearchOptions, as_json: bool) -> T
     import anyio
 
     from kernelproof.cli.progress import Display
-    from kernelproof.engine.engine import Engine
     from kernelproof.runs.tuning.proposers import proposer_for
     from kernelproof.runs.tuning.search import tune as search
+    from kernelproof.verifier.engine.engine import Engine
 
     trials = bounds.trials
     proposer = proposer_for(plan.template, trials, bounds.seed)
@@ -213,9 +213,9 @@ def _plan(
 
 def _refuse(plan: Plan, output: Path | None) -> None:
     """Raises what is known before anything runs."""
-    from kernelproof.engine.engine import require_device
     from kernelproof.errors import MachineError, UsageError
     from kernelproof.verifier.devices.discovery import interprets
+    from kernelproof.verifier.engine.engine import require_device
 
     require_device(plan.trial.backend)
     if interprets(plan.trial.backend):

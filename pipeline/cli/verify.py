@@ -60,9 +60,9 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not, or is left out."""
-    from kernelproof.engine.engine import require_device
     from kernelproof.runs.candidates import holds_many, refuse_others
     from kernelproof.types import Status
+    from kernelproof.verifier.engine.engine import require_device
 
     given, notes = _given(file, problem, suite, follow_links)
     settings = options.settings_for(given)
@@ -110,11 +110,11 @@ def _one(
     from contextlib import ExitStack, nullcontext
 
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine
     from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
     from kernelproof.jobs.job import files_run
     from kernelproof.report.plain import screen
     from kernelproof.report.verification import json_verified, print_verified
+    from kernelproof.verifier.engine.engine import Engine
 
     with ExitStack() as stack:
         engine = stack.enter_context(Engine(unsafe=settings.unsafe))
@@ -146,8 +146,8 @@ def _many(
 
     from kernelproof.cli.progress import Display
     from kernelproof.db.store import open_store
-    from kernelproof.engine.engine import Engine
     from kernelproof.runs.many import verify_all
+    from kernelproof.verifier.engine.engine import Engine
 
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database)) if database else None

@@ -13,13 +13,13 @@ import anyio.to_thread
 
 from kernelproof.db.store import Store
 from kernelproof.db.views import Content, StoredAttempt
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import Prebuilt
-from kernelproof.engine.referee_process import OnStage
-from kernelproof.engine.stop import Stop
 from kernelproof.jobs.job import RETRIED, AppendTo, Job, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.leases import LeaseKeeper, in_thread
 from kernelproof.types import Status, Verification
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.prebuild import Prebuilt
+from kernelproof.verifier.engine.referee_process import OnStage
+from kernelproof.verifier.engine.stop import Stop
 
 RETRIES = 2
 """How often a candidate that was lost to our side is verified again."""

@@ -13,11 +13,11 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.records import Kernel, Source, ViewName
 from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import UsageError
 from kernelproof.runs.reproduction import reproduce
 from kernelproof.types import Reproduction, Setting, VerifySettings
 from kernelproof.verifier.devices.discovery import device_for
+from kernelproof.verifier.engine.engine import Engine
 
 _BY_PROBLEM: tuple[ViewName, ...] = ("problem",)
 

@@ -13,7 +13,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from kernelproof.db.store import Store
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import ProviderFatal, StoreError
 from kernelproof.jobs import RETRIED, Judge
 from kernelproof.jobs.judge import places
@@ -29,6 +28,7 @@ from kernelproof.runs.prices import Price
 from kernelproof.runs.stages import Stages
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.types import AttemptKey, Problem, RunSettings, Status
+from kernelproof.verifier.engine.engine import Engine
 
 AHEAD = 2
 """Answers that may wait to be judged, for each verification that may run."""

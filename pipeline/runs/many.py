@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import anyio
 
 from kernelproof.db.store import Store
-from kernelproof.engine.engine import Engine
 from kernelproof.jobs import Job, Judge, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.judge import places
@@ -17,6 +16,7 @@ from kernelproof.runs.candidates import Given
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.stream import Stream, in_threads
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 
 
 @dataclass(frozen=True)

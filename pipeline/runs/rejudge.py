@@ -13,7 +13,6 @@ import anyio
 from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import StoredAttempt
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import StoreError
 from kernelproof.jobs import AppendTo, Job, Judge, Purpose
 from kernelproof.jobs.judge import places
@@ -22,6 +21,7 @@ from kernelproof.runs.batch import REPORT_S
 from kernelproof.runs.ending import Listener, Stopper, first_error
 from kernelproof.runs.events import Event, OnEvent, Phase
 from kernelproof.types import RunSettings, Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import math
 from kernelproof.backends import backend
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.referee_process import OnStage
 from kernelproof.jobs import AppendTo, Job, Judge, Purpose
 from kernelproof.runs.bundles.contradictions import program_changed
 from kernelproof.runs.bundles.writing import claim_of, shown_program
 from kernelproof.types import Measurement, Reproduction, Rigor, Status, Verification, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.referee_process import OnStage
 from kernelproof.version import policy_of
 
 DECISIVE = ("gpu.name", "torch", "cuda", "kernelproof", "policy")

@@ -13,13 +13,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernelproof.backends import backend
-from kernelproof.engine.build_stage import BuildStage
-from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.errors import KernelproofError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.service.artefact_store import ENTRY_BYTES, ArtefactStore
 from kernelproof.types import Build, BuildState, FrozenRecord, Problem, SandboxReport, VerifySettings
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.engine.build_stage import BuildStage
+from kernelproof.verifier.engine.prebuild import Prebuilt
 
 FORMAT = 2
 """Raise it when the meaning of a record changes: older ones are then built again."""

@@ -15,10 +15,6 @@ from kernelproof.choices import Role
 from kernelproof.db.evaluation_records import Taken, Wanted, split
 from kernelproof.db.owners import new_owner
 from kernelproof.db.store import Store
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import Prebuilt
-from kernelproof.engine.referee_process import RefereeLost
-from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError
 from kernelproof.jobs.judge import RETRIES
 from kernelproof.runs.candidates import given_text
@@ -26,6 +22,10 @@ from kernelproof.service.artefact_store import ArtefactStore
 from kernelproof.service.artefacts import NoArtefact, build_key, is_published, publish
 from kernelproof.types import BuildState
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.prebuild import Prebuilt
+from kernelproof.verifier.engine.referee_process import RefereeLost
+from kernelproof.verifier.engine.stop import Stop, Stopped
 
 PAUSE_S, PAUSES_S = 2.0, 60.0
 """Seconds for which a builder takes nothing after a failure of its machine, at first; it doubles up to the

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from kernelproof.db.evaluation_records import LEASE_S, Taken, Wanted
 from kernelproof.db.store import Store
-from kernelproof.engine.stop import Stop
+from kernelproof.verifier.engine.stop import Stop
 
 LOOK_S = 1.0
 """Seconds between two looks into the queue without a notification, and between two looks for lost leases."""

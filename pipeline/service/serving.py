@@ -12,8 +12,6 @@ from pathlib import Path
 
 from kernelproof.choices import Role
 from kernelproof.db.store import Store, open_store
-from kernelproof.engine.core_sharing import builds_at_once
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs.judge import places as usual_places
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
@@ -29,6 +27,8 @@ from kernelproof.service.launchers.model import WorkerCommand
 from kernelproof.service.worker import Judging, backends_here
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.devices.discovery import gpus
+from kernelproof.verifier.engine.core_sharing import builds_at_once
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.wording import counted
 from kernelproof.workspace import Workspace
 

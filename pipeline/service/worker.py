@@ -16,9 +16,6 @@ from kernelproof.db.evaluation_records import NoResult, Taken, Wanted
 from kernelproof.db.finished import Finished
 from kernelproof.db.owners import new_owner
 from kernelproof.db.store import Store
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import Prebuilt
-from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.job import files_run
@@ -28,6 +25,9 @@ from kernelproof.service.artefacts import NoArtefact, fetch
 from kernelproof.service.held_gpu import HeldGpu
 from kernelproof.types import Status
 from kernelproof.verifier.devices.discovery import device_for
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.prebuild import Prebuilt
+from kernelproof.verifier.engine.stop import Stop, Stopped
 
 STORE_PATIENCE_S = 60.0
 """Seconds for which a judge waits for an artefact store that is away, before it builds by itself."""

@@ -12,11 +12,11 @@ import pytest
 
 from kernelproof import Scorer
 from kernelproof.db.store import open_store
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs.job import files_run
 from kernelproof.runs.candidates import given_text
 from kernelproof.types import Status
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.workspace import open_workspace
 from tests.cli import material
 from tests.db import samples

@@ -15,8 +15,8 @@ import pytest
 from kernelproof import Submission, Ticket, Verifier
 from kernelproof.api import Result
 from kernelproof.db.store import Store, open_store
-from kernelproof.engine import engine
 from kernelproof.errors import MachineError, UsageError
+from kernelproof.verifier.engine import engine
 from tests.api.processes import compilers
 from tests.cli import material
 from tests.postgres import PostgresServer

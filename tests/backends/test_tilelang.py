@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from kernelproof.backends import backend
-from kernelproof.engine.compile_ahead import compile_ahead
-from kernelproof.engine.engine import Engine, require_device
-from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.errors import MachineError
 from kernelproof.problems import read_problem
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.verifier.engine.compile_ahead import compile_ahead
+from kernelproof.verifier.engine.engine import Engine, require_device
+from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group
 from tests.backends import triton_programs
@@ -97,7 +97,9 @@ def test_an_own_kernel_is_a_function_that_opens_one(source: str, own: bool, tmp_
 def test_without_the_package_the_remedy_is_named(missing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though nvcc may be here: else its candidates would be judged by an import that fails."""
     monkeypatch.setattr("kernelproof.backends.base.find_spec", lambda _: None if missing else object())
-    monkeypatch.setattr("kernelproof.engine.engine.find_tools", lambda: SimpleNamespace(nvcc=Path("nvcc")))
+    monkeypatch.setattr(
+        "kernelproof.verifier.engine.engine.find_tools", lambda: SimpleNamespace(nvcc=Path("nvcc"))
+    )
     monkeypatch.setattr("kernelproof.verifier.devices.discovery.gpus", lambda: ())
     if missing:
         with pytest.raises(MachineError, match=r"needs the package tilelang and nvcc: pip install"):

@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 
 from kernelproof.backends import backend
-from kernelproof.engine.compile_ahead import compile_ahead
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.types import (
     Build,
     BuildRequest,
@@ -27,6 +24,9 @@ from kernelproof.types import (
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant.first_calls import PLACE
 from kernelproof.verifier.devices import discovery
+from kernelproof.verifier.engine.compile_ahead import compile_ahead
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, Job, run
 from kernelproof.verifier.sandbox.paths import python_paths

@@ -13,8 +13,8 @@ import typer
 
 from kernelproof.cli.app import command_line
 from kernelproof.db.store import open_store
-from kernelproof.engine.referee_process import referee_environment
 from kernelproof.errors import KernelproofError, StoreError, UsageError
+from kernelproof.verifier.engine.referee_process import referee_environment
 from kernelproof.workspace import ServerDatabase, database_place, open_workspace
 from tests.db import samples
 from tests.postgres import PostgresServer

@@ -9,13 +9,13 @@ import pytest
 
 from kernelproof import doctor
 from kernelproof.backends import backend, names
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.referee_process import RefereeProcess
 from kernelproof.errors import DeviceUnfit, MachineError
 from kernelproof.service.worker import backends_here
 from kernelproof.types import Status
 from kernelproof.verifier.devices import discovery, quarantine
 from kernelproof.verifier.devices.discovery import visible_gpus
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.referee_process import RefereeProcess
 from tests.engine.host import GPUS, verdict
 
 

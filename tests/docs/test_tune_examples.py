@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.runs.candidates import Given, read_candidates
 from kernelproof.runs.tuning.template import read_template
 from kernelproof.types import Severity, Status, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.policy import review
 
 FOLDER = Path(__file__).parents[2] / "docs" / "examples" / "tune"

@@ -45,6 +45,6 @@ def referees(host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
         program.write_text(REFEREE.format(python=sys.executable, broken=broken, act=act, before=before))
         program.chmod(0o755)
         executable = SimpleNamespace(executable=str(program))
-        monkeypatch.setattr("kernelproof.engine.referee_process.sys", executable)
+        monkeypatch.setattr("kernelproof.verifier.engine.referee_process.sys", executable)
 
     return install

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Verification, VerifySettings
 from kernelproof.verifier.devices.discovery import Gpu
+from kernelproof.verifier.engine.engine import Engine
 
 GPUS = tuple(Gpu(uuid=f"GPU-{letter}1", name="NVIDIA H200", index=i) for i, letter in enumerate("abc"))
 SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"

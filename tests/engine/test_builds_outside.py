@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 from tests.engine.host import verdict
 
 HEAD = """

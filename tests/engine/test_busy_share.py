@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.engine.referees import BusyTime
+from kernelproof.verifier.engine.referees import BusyTime
 
 
 def test_the_share_is_over_all_of_them_since_each_started() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.engine.core_sharing import MEASURED_CORES, shares, shares_by_gpu
+from kernelproof.verifier.engine.core_sharing import MEASURED_CORES, shares, shares_by_gpu
 
 NOWHERE = Path("/nonexistent")
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelproof.engine.core_sharing import Cores
-from kernelproof.engine.fifo import Fifo
-from kernelproof.engine.referee_process import RefereeLost
+from kernelproof.verifier.engine.core_sharing import Cores
+from kernelproof.verifier.engine.fifo import Fifo
+from kernelproof.verifier.engine.referee_process import RefereeLost
 
 WAITERS = 12
 

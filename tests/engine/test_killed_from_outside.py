@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import prebuild
 from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.prebuild import prebuild
 from kernelproof.verifier.sandbox import Group
 from tests.cli import material
 

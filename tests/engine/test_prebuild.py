@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from kernelproof.engine import stub_run
-from kernelproof.engine.prebuild import Prebuilt, prebuild
 from kernelproof.problems import open_suite
 from kernelproof.types import BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder, BuildIndex, clear
+from kernelproof.verifier.engine import stub_run
+from kernelproof.verifier.engine.prebuild import Prebuilt, prebuild
 from kernelproof.verifier.sandbox import Group
 
 MODEL = """

@@ -14,13 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import Prebuilt, prebuild
-from kernelproof.engine.referee_process import RefereeLost, RefereeProcess
-from kernelproof.engine.referees import Referees
 from kernelproof.errors import MachineError
 from kernelproof.types import CoreShares
 from kernelproof.verifier.devices import discovery, quarantine
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.prebuild import Prebuilt, prebuild
+from kernelproof.verifier.engine.referee_process import RefereeLost, RefereeProcess
+from kernelproof.verifier.engine.referees import Referees
 from tests.engine.host import GPUS, verdict
 
 MEET = """
@@ -67,13 +67,13 @@ def test_a_thread_that_builds_keeps_off_the_cores_of_measurements(
 ) -> None:
     mine, seen = sorted(os.sched_getaffinity(0)), []
     kept = CoreShares(measured=(mine[0],), others=tuple(mine[1:]))
-    monkeypatch.setattr("kernelproof.engine.referees.shares_by_gpu", lambda *_: {"GPU-a1": kept})
+    monkeypatch.setattr("kernelproof.verifier.engine.referees.shares_by_gpu", lambda *_: {"GPU-a1": kept})
 
     def noted(*given: Any, **more: Any) -> Prebuilt:
         seen.append(os.sched_getaffinity(0))
         return prebuild(*given, **more)
 
-    monkeypatch.setattr("kernelproof.engine.build_stage.prebuild", noted)
+    monkeypatch.setattr("kernelproof.verifier.engine.build_stage.prebuild", noted)
     referees()
     with Engine(cache) as engine:
         verdict(engine)
@@ -186,7 +186,9 @@ def test_what_is_measured_once_is_asked_for_while_the_build_runs(
     note = f"open({str(tmp_path / 'asked')!r}, 'a').write(message['op'] + ' ')"
     kept = CoreShares(measured=(0,), others=(min(os.sched_getaffinity(0)),))
     for shares, asked in ((kept, "prepare verify "), (CoreShares(), "verify ")):
-        monkeypatch.setattr("kernelproof.engine.referees.shares_by_gpu", lambda *_, s=shares: {"GPU-a1": s})
+        monkeypatch.setattr(
+            "kernelproof.verifier.engine.referees.shares_by_gpu", lambda *_, s=shares: {"GPU-a1": s}
+        )
         referees(before=note)
         with Engine(cache) as engine:
             assert verdict(engine).reason == "seen on GPU-a1 as cuda:0"

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from kernelproof.engine.core_sharing import Cores
-from kernelproof.engine.stop import Stop, Stopped, ended_later
+from kernelproof.verifier.engine.core_sharing import Cores
+from kernelproof.verifier.engine.stop import Stop, Stopped, ended_later
 
 
 def test_one_that_waits_goes_and_the_others_keep_their_turn() -> None:

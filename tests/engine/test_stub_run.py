@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pytest
 
-from kernelproof.engine import stub_run
-from kernelproof.engine.stub_run import StubBuilds, lines_of_loaders, names_builds, stub_builds
 from kernelproof.problems import read_problem
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Toolchain, learn_toolchain
+from kernelproof.verifier.engine import stub_run
+from kernelproof.verifier.engine.stub_run import StubBuilds, lines_of_loaders, names_builds, stub_builds
 from kernelproof.verifier.sandbox import Group
 
 PROBLEM = """

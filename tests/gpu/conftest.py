@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.engine.engine import Engine
+from kernelproof.verifier.engine.engine import Engine
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Check, CheckOutcome, Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1800)]
 KINDS = ("compile", "max-autotune")

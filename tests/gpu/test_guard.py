@@ -16,11 +16,11 @@ import torch
 
 from kernelproof import doctor
 from kernelproof.canary import known_results
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import DeviceUnfit, MachineError
 from kernelproof.problems import open_suite
 from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.verifier.devices import discovery, gpu_health, locks, quarantine
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.timing.disturbance import Watch, nvml_reader
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Launch, Origin, Status, Verification, VerifySettings
 from kernelproof.verifier.contestant.profiling import Watched
+from kernelproof.verifier.engine.engine import Engine
 from tests.referee.corpus import members
 
 pytestmark = pytest.mark.gpu

@@ -7,10 +7,10 @@ import time
 import pytest
 import torch
 
-from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Problem, Status, VerifySettings
 from kernelproof.verifier.contestant.draws import large_draws
+from kernelproof.verifier.engine.engine import Engine
 
 pytestmark = pytest.mark.gpu
 

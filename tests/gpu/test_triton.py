@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.engine.engine import Engine
 from kernelproof.types import BuildState, Origin, Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 from tests.backends import triton_programs as programs
 
 pytestmark = pytest.mark.gpu

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.types import Pace, Status, Verification, VerifySettings
 from kernelproof.verifier.devices.discovery import require_gpu
+from kernelproof.verifier.engine.engine import Engine
 
 pytestmark = pytest.mark.gpu
 

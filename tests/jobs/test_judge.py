@@ -13,13 +13,13 @@ import pytest
 
 from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.stop import Stop, Stopped
 from kernelproof.errors import MachineError
 from kernelproof.jobs import AppendTo, Job, Judge, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.types import Problem, Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.stop import Stop, Stopped
 from kernelproof.version import VERIFIER, __version__
 from tests.db import samples
 

@@ -12,10 +12,10 @@ from typing import Literal
 import pytest
 import torch
 
-from kernelproof.engine.engine import Engine
 from kernelproof.problems import open_suite
 from kernelproof.providers.recording import Record
 from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 from tests.recorded.records import NO_PROGRAM, expected, extracted, name, records
 
 Verdicts = dict[str, "Future[Verification]"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import psutil
 
-from kernelproof.engine.referee_process import RefereeLost, RefereeProcess
-from kernelproof.engine.referees import Referees
 from kernelproof.types import Verification
 from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.engine.referee_process import RefereeLost, RefereeProcess
+from kernelproof.verifier.engine.referees import Referees
 
 
 class Court:

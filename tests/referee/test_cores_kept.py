@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernelproof.engine.referee_process import RefereeProcess
 from kernelproof.types import CoreShares, Status
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.engine.referee_process import RefereeProcess
 from tests.referee.corpus import members
 
 MINE = sorted(os.sched_getaffinity(0))

@@ -20,7 +20,6 @@ import pytest
 import torch
 
 from kernelproof.db.store import open_store
-from kernelproof.engine.engine import Engine
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.problems import read_problem
@@ -28,6 +27,7 @@ from kernelproof.runs.candidates import Given, given_text
 from kernelproof.runs.files import write_attempt
 from kernelproof.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import derived
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, MAX_SMALL_SLOTS

@@ -12,13 +12,13 @@ import anyio
 from kernelproof.db.scores.records import Kernel
 from kernelproof.db.store import open_store
 from kernelproof.db.views import StoredAttempt
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError
 from kernelproof.providers import Provider, Question
 from kernelproof.runs.batch import Outcome, Plan, Terms, run_batch
 from kernelproof.runs.events import Event
 from kernelproof.runs.limits import Limits
 from kernelproof.types import Problem, Response, Rigor, RunSettings, Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 from tests.db import samples
 from tests.prompting.material import roofline
 

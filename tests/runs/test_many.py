@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from kernelproof.db.store import open_store
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_text
 from kernelproof.problems import open_suite
 from kernelproof.runs.candidates import given_text
 from kernelproof.runs.many import ManyDone, verify_all
 from kernelproof.types import Problem, Status, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 from tests.cli import material
 
 SETTINGS = VerifySettings(backend="cpp")

@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from kernelproof.db.store import open_store
-from kernelproof.engine.engine import Engine
 from kernelproof.errors import StoreError
 from kernelproof.problems import open_suite
 from kernelproof.providers import Provider, Question
@@ -19,6 +18,7 @@ from kernelproof.providers.recording import read_recording
 from kernelproof.providers.replay import ReplayProvider
 from kernelproof.runs.batch import Plan, run_batch
 from kernelproof.types import Response, RunSettings, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 from tests.cli import material
 
 

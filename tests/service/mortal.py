@@ -20,9 +20,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Problem, Verification, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
 
 PRELOADED = (
     "kernelproof.cli.app",

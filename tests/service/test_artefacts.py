@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
 from kernelproof.service.artefacts import TIMED_OUT_S, NoArtefact, build_key, fetch, is_published, publish
 from kernelproof.types import Build, BuildState, VerifySettings
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.prebuild import Prebuilt
 from tests.db import samples
 
 KEY = "ab" * 32

@@ -14,8 +14,8 @@ from kernelproof import backends
 from kernelproof.choices import Role
 from kernelproof.db.evaluation_records import Taken, Wanted
 from kernelproof.db.store import Store
-from kernelproof.engine.stop import Stop
 from kernelproof.service.daemon import Daemon
+from kernelproof.verifier.engine.stop import Stop
 from tests.db.samples import new_store
 from tests.db.test_evaluations import item
 

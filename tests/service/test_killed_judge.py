@@ -19,7 +19,7 @@ LOSSES = 3
 DEADLY = "# the process that verifies this is killed"
 WORKER = f"""
 import os, signal
-from kernelproof.engine.engine import Engine
+from kernelproof.verifier.engine.engine import Engine
 from kernelproof.service import serving
 
 class Killed(Engine):

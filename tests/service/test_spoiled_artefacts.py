@@ -12,10 +12,10 @@ import pytest
 
 from kernelproof.choices import Role
 from kernelproof.db.evaluation_records import Submitted, Wanted
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.stop import Stop
 from kernelproof.service.artefact_store import open_artefacts
 from kernelproof.service.worker import Judging
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.stop import Stop
 from tests.db import samples
 
 KEY = "ab" * 32

@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterable
 
 from kernelproof.backends import BACKENDS, names
-from kernelproof.engine.engine import Engine
-from kernelproof.engine.referee_process import OnStage
 from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge
 from kernelproof.problems import Suite
@@ -17,6 +15,8 @@ from kernelproof.types import Reproduction, Rigor, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.bundle import Bundled
 from kernelproof.verifier.devices.discovery import device_for
+from kernelproof.verifier.engine.engine import Engine
+from kernelproof.verifier.engine.referee_process import OnStage
 
 LIMITS = ("load_seconds", "call_seconds", "build_seconds", "memory_bytes")
 """Settings that say how much of this machine a candidate may take: a bundle asks for no more than usual."""

@@ -19,7 +19,6 @@ import anyio.to_thread
 
 from kernelproof.backends import backend
 from kernelproof.db.store import Store
-from kernelproof.engine.engine import Engine
 from kernelproof.hashing import sha256_text
 from kernelproof.jobs import Job, Judge, NewAttempt
 from kernelproof.jobs.job import FILE_MODEL
@@ -37,6 +36,7 @@ from kernelproof.types import (
     Status,
     VerifySettings,
 )
+from kernelproof.verifier.engine.engine import Engine
 
 AHEAD, AHEAD_ON_GPU = 3, 8
 """Trials between build and verdict. A proposal knows what came of all but the AHEAD - 1 before it. Another

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernelproof.engine.core_sharing import shares_by_gpu
-from kernelproof.engine.fifo import Fifo
-from kernelproof.engine.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
-from kernelproof.engine.stop import Stop
 from kernelproof.types import CoreShares
 from kernelproof.verifier.devices import discovery
 from kernelproof.verifier.devices.discovery import Gpu
+from kernelproof.verifier.engine.core_sharing import shares_by_gpu
+from kernelproof.verifier.engine.fifo import Fifo
+from kernelproof.verifier.engine.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
+from kernelproof.verifier.engine.stop import Stop
 
 
 class Referees:

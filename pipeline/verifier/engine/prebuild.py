@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.backends import backend
-from kernelproof.engine.stub_run import MODEL, names_builds, stub_builds
 from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
 from kernelproof.verifier.build import KEY_FORMAT, Builder, BuildIndex
+from kernelproof.verifier.engine.stub_run import MODEL, names_builds, stub_builds
 from kernelproof.verifier.sandbox import Group
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kernelproof.engine.prebuild import Prebuilt
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Finding, Problem, Status, Verification, VerifySettings
+from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.version import VERIFIER
 
 

@@ -15,12 +15,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from kernelproof.backends import FirstCall, backend
-from kernelproof.engine.prebuild import Prebuilt, greet
-from kernelproof.engine.stub_run import MODEL
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.verifier.engine.prebuild import Prebuilt, greet
+from kernelproof.verifier.engine.stub_run import MODEL
 from kernelproof.verifier.sandbox import Group
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.engine.compile_ahead import compile_ahead
-from kernelproof.engine.core_sharing import Cores
-from kernelproof.engine.prebuild import Prebuilt, prebuild
-from kernelproof.engine.referee_process import OnStage
-from kernelproof.engine.stop import Stop
 from kernelproof.errors import MachineError
 from kernelproof.types import Build, BuildState, Problem, Severity, VerifySettings
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.devices.discovery import device_for, interprets
+from kernelproof.verifier.engine.compile_ahead import compile_ahead
+from kernelproof.verifier.engine.core_sharing import Cores
+from kernelproof.verifier.engine.prebuild import Prebuilt, prebuild
+from kernelproof.verifier.engine.referee_process import OnStage
+from kernelproof.verifier.engine.stop import Stop
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, on_cores
 

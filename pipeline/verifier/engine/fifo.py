@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from kernelproof.engine.stop import Stop
+from kernelproof.verifier.engine.stop import Stop
 
 T = TypeVar("T")
 

@@ -15,13 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from kernelproof.backends import backend
-from kernelproof.engine.build_stage import BuildStage
-from kernelproof.engine.core_sharing import Cores, builds_at_once, measured_threads
-from kernelproof.engine.prebuild import Prebuilt
-from kernelproof.engine.record import Record
-from kernelproof.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
-from kernelproof.engine.referees import Referees
-from kernelproof.engine.stop import Stop, ended_later
 from kernelproof.errors import DeviceUnfit, MachineError, UsageError
 from kernelproof.pysource import compiles_itself
 from kernelproof.types import (
@@ -39,6 +32,13 @@ from kernelproof.types.verify_request import VerifyRequest
 from kernelproof.verifier.build import diagnosis, find_tools
 from kernelproof.verifier.devices import gpu_health, locks
 from kernelproof.verifier.devices.discovery import device_for, environment_for, interprets, set_aside
+from kernelproof.verifier.engine.build_stage import BuildStage
+from kernelproof.verifier.engine.core_sharing import Cores, builds_at_once, measured_threads
+from kernelproof.verifier.engine.prebuild import Prebuilt
+from kernelproof.verifier.engine.record import Record
+from kernelproof.verifier.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
+from kernelproof.verifier.engine.referees import Referees
+from kernelproof.verifier.engine.stop import Stop, ended_later
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, sweep
 from kernelproof.workspace import cache_bound, cache_directory

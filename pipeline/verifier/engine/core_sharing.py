@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernelproof.engine.fifo import Fifo
-from kernelproof.engine.referee_process import RefereeLost
-from kernelproof.engine.stop import Stop
 from kernelproof.types import CoreShares
+from kernelproof.verifier.engine.fifo import Fifo
+from kernelproof.verifier.engine.referee_process import RefereeLost
+from kernelproof.verifier.engine.stop import Stop
 
 MEASURED_CORES = 2
 """Logical cores for each GPU: one for the process that is timed, one for the referee."""
