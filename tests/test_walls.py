@@ -15,7 +15,7 @@ FOLDERS = ("pipeline", "db", "tests", "benchmarks", "scripts", "prompts", "refer
 MOST_LINES = 700
 NEED_TORCH = {
     "kernelproof.verifier.referee",
-    "kernelproof.canary",
+    "kernelproof.verifier.canary",
     "kernelproof.verifier.contestant",
     "kernelproof.verifier.workers",
     "kernelproof.verifier.workers.shared_memory",

@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernelproof.canary import known_results
 from kernelproof.errors import DeviceUnfit
+from kernelproof.verifier.canary import known_results
 from kernelproof.verifier.devices import gpu_health, quarantine
 
 CPU = torch.device("cpu")

@@ -42,7 +42,7 @@ def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
         "orchestrator": "kernelproof.cli",
         "referee": "kernelproof.verifier.referee.__main__",
         "contestant": "kernelproof.verifier.contestant.main",
-        "canary": "kernelproof.canary.__main__",
+        "canary": "kernelproof.verifier.canary.__main__",
     }
     imported = {
         process: {

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from kernelproof import doctor
-from kernelproof.canary import known_results
 from kernelproof.errors import DeviceUnfit, MachineError
 from kernelproof.problems import open_suite
 from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.verifier.canary import known_results
 from kernelproof.verifier.devices import discovery, gpu_health, locks, quarantine
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.referee.environment import describe_environment

@@ -1,6 +1,6 @@
 """Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
 
-`python -m kernelproof.canary cuda:0` says `up` when it has imported what it needs. For each line
+`python -m kernelproof.verifier.canary cuda:0` says `up` when it has imported what it needs. For each line
 that it reads it runs small kernels whose results are whole numbers, known exactly, and says `healthy`, or
 what was wrong; after `go` it ends. It holds for the kernels that ran and the memory that they touched: a GPU
 that passes may be broken elsewhere, one that fails must not be used.
@@ -29,7 +29,7 @@ KILL_PATIENCE_S = 5.0
 UP, CHECK, GO, HEALTHY = "up", "check", "go", "healthy"
 """Lines between canary and caller: the canary says UP and HEALTHY, the caller CHECK (more to come) and GO
 (last)."""
-PROGRAM = (sys.executable, "-P", "-m", "kernelproof.canary")
+PROGRAM = (sys.executable, "-P", "-m", "kernelproof.verifier.canary")
 
 
 class Reserve:

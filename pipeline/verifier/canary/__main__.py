@@ -17,7 +17,7 @@ def main() -> int:
     gc.disable()  # importing makes objects by the hundred thousand, and none of them is garbage
     import torch
 
-    from kernelproof.canary.known_results import examine
+    from kernelproof.verifier.canary.known_results import examine
 
     gc.freeze()
     gc.enable()
