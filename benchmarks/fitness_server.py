@@ -18,8 +18,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from kernelproof.problems.check import Fitness, FitnessFinding, Unfit
 from kernelproof.types import Problem
+from kernelproof.types.fitness import Fitness, FitnessFinding, Unfit
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -26,9 +26,9 @@ from benchmarks.fitness_server import FitnessServer
 from kernelproof import backends
 from kernelproof.errors import KernelproofError
 from kernelproof.problems import open_suite
-from kernelproof.problems.check import Fitness, Unfit
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import CheckOutcome, Problem, Status, VerifySettings
+from kernelproof.types.fitness import Fitness, Unfit
 from kernelproof.verifier.devices.discovery import default_backend
 from kernelproof.verifier.engine.engine import Engine
 

@@ -95,12 +95,12 @@ def test_a_pipe_of_the_shells_own_is_read() -> None:
 
 def test_users_files_are_read_by_nothing_else() -> None:
     """The rooms that read files of users use the shared reader. `examples` and pages are our own files."""
-    ours = {"prompting/templates.py": 1, "report/web/rendering.py": 1, "engine/core_sharing.py": 1}
+    ours = {"prompting/templates.py": 1, "report/web/rendering.py": 1, "verifier/engine/core_sharing.py": 1}
     read = {}
     for room in (
         "api",
         "cli",
-        "engine",
+        "verifier/engine",
         "extraction",
         "problems",
         "prompting",

@@ -143,7 +143,7 @@ def test_it_holds_one_package_with_every_file(wheel: Path) -> None:
     assert held == ours - {"db/README.md"}
     assert {
         "py.typed",
-        "compile/bindings/glue.cpp",
+        "verifier/build/bindings/glue.cpp",
         "db/migrations/env.py",
         "prompts/recorded/cpp.jsonl",
     } < held

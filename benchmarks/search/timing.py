@@ -1,8 +1,8 @@
 """Timing on a landscape as the referee's stopping rule has it: rounds until the interval is narrow, or lies
 below the bar; and the seconds that the device is held.
 
-A closed form of `pipeline/verifier/referee/timing/stopping.py`: the half-width of the median of n rounds is taken as
-1.96 x 1.2533 x their standard deviation / sqrt(n). The outer clock always agrees.
+A closed form of `pipeline/verifier/referee/timing/stopping.py`: the half-width of the median of n rounds is
+taken as 1.96 x 1.2533 x their standard deviation / sqrt(n). The outer clock always agrees.
 """
 
 from __future__ import annotations

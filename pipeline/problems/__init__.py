@@ -1,7 +1,8 @@
 """Problems: read from files with `ast`, never run here. `open_suite().find("level1/2")` finds one."""
 
-from kernelproof.problems.check import Fitness, FitnessFinding, check_problem
+from kernelproof.problems.check import check_problem
 from kernelproof.problems.reading import read_problem
 from kernelproof.problems.suite import Suite, open_suite
+from kernelproof.types.fitness import Fitness, FitnessFinding
 
 __all__ = ["Fitness", "FitnessFinding", "Suite", "check_problem", "open_suite", "read_problem"]

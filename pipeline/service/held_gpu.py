@@ -1,8 +1,8 @@
 """The one GPU of a judge: the lease on it in the database, and what the driver says of it.
 
-Beneath it stays the host's lock (`kernelproof.verifier.devices.locks`), which every kernelproof process on the machine
-takes to measure. The lease tells judges of the whole cluster apart that see the same GPU; the look through
-NVML shows programs that know of neither.
+Beneath it stays the host's lock (`verifier.devices.locks`), which every kernelproof process on
+the machine takes to measure. The lease tells judges of the whole cluster apart that see the same GPU; the look
+through NVML shows programs that know of neither.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The checks that a verification may record: what each asks, and the statuses in which it may end one.
 
-The plan (`pipeline/verifier/referee/plan.py`) says in which stage each is asked; the pages of checks and of the plan
-are made from both. Names are stored, so they stay.
+The plan (`pipeline/verifier/referee/plan.py`) says in which stage each is asked; the pages of checks and of
+the plan are made from both. Names are stored, so they stay.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from benchmarks.coverage import KINDS, Kind, repeated, rows_of, totals, truth_of
 from benchmarks.evidence import Book, Budget, Share, merged
 from benchmarks.fitness_server import FitnessServer
 from kernelproof.problems import open_suite, read_problem
-from kernelproof.problems.check import Unfit
 from kernelproof.types import Problem, Status
+from kernelproof.types.fitness import Unfit
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 

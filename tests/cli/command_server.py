@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-PARTS = ("cli", "runs", "report", "db", "engine", "providers", "problems", "prompting")
+PARTS = ("cli", "runs", "report", "db", "verifier.engine", "providers", "problems", "prompting")
 """Packages that the orchestrator imports. None of them imports torch."""
 
 

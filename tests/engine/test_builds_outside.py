@@ -148,8 +148,8 @@ def test_a_build_failure_is_told_while_a_referee_is_at_work(
     """The environment of the machine, which the record wants, is not asked of a referee that has no time."""
     done, go_on = tmp_path / "began", tmp_path / "go_on"
     wait = (
-        "from kernelproof.verifier.contestant import wire; from kernelproof.verifier.referee.environment import "
-        "describe_environment; import torch; "
+        "from kernelproof.verifier.contestant import wire; import torch; "
+        "from kernelproof.verifier.referee.environment import describe_environment; "
         'message.get("op") == "verify" and (wire.send(_[0], {"stage": "environment", "environment": '
         'describe_environment(torch.device("cpu")).model_dump(mode="json")}), '
         f"Path({str(done)!r}).touch(), [time.sleep(0.05) for _ in iter(lambda: Path({str(go_on)!r})"

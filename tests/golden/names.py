@@ -27,13 +27,13 @@ from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.store import open_store
 from kernelproof.db.views import VerificationKind
 from kernelproof.extraction import WARNINGS
-from kernelproof.problems.check import Unfit
 from kernelproof.prompting import list_templates
 from kernelproof.providers.registry import PROVIDERS
 from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.registry import STRATEGIES
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
+from kernelproof.types.fitness import Unfit
 from kernelproof.verifier.policy.review import RULES
 from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox.model import Tier

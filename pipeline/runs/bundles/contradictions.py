@@ -117,7 +117,7 @@ def _measured(measured: Measurement, claim: Verification) -> Iterator[str]:
 
 
 def _samples(measured: Measurement) -> Iterator[str]:
-    """A claim is at most the median of the blocks' ratios: `conclude` in pipeline/verifier/referee/timing/claim.py."""
+    """A claim is at most the median of the blocks' ratios: `conclude` in referee/timing/claim.py."""
     ours, theirs = measured.candidate_samples_ms, measured.baseline_samples_ms
     if len(ours) != len(theirs) or not all(map(_positive, (*ours, *theirs))):
         yield "the samples are not a positive time for each call of either side, block by block"

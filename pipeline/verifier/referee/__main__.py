@@ -1,4 +1,4 @@
-"""`python -m kernelproof.verifier.referee SOCKET LIFELINE`: serves one orchestrator over inherited descriptors.
+"""`python -m kernelproof.verifier.referee SOCKET LIFELINE`: serves one orchestrator over inherited sockets.
 
 The lifeline is a pipe whose other end the orchestrator holds: when it closes, for whatever reason, this
 process dies at once, and its sandboxes with it.

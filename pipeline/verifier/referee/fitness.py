@@ -1,5 +1,7 @@
-"""Is a problem fit to judge candidates? `python -m kernelproof.verifier.referee.fitness` reads a Problem as JSON from
-standard input and writes one Fitness record as JSON to standard output.
+"""Is a problem fit to judge candidates?
+
+`python -m kernelproof.verifier.referee.fitness` reads a Problem as JSON from standard input and writes one
+Fitness record as JSON to standard output.
 
 `fitness_questions` has the questions. This code is trusted, but the problem's own code runs in this process,
 so the orchestrator starts it with limits (`kernelproof.problems.check`).
@@ -24,8 +26,8 @@ from pathlib import Path
 import psutil
 import torch
 
-from kernelproof.problems.check import NO_DEVICE, Fitness, FitnessFinding, Unfit
 from kernelproof.types import Problem
+from kernelproof.types.fitness import NO_DEVICE, Fitness, FitnessFinding, Unfit
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.referee.environment import describe_environment

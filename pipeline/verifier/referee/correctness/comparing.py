@@ -60,8 +60,8 @@ class Yardstick:
     room: Room | None = None
     """The error beyond the tolerance that honest arithmetic may have there, where that was computed."""
     noise: torch.Tensor | None = None
-    """Of an output that is rounding noise (see `kernelproof.verifier.referee.correctness.noise`), flat, float64: how
-    far rounding alone moves each element, 0 where that is within the tolerance. None of other outputs."""
+    """Of an output that is rounding noise (see `correctness.noise`), flat, float64: how far rounding alone
+    moves each element, 0 where that is within the tolerance. None of other outputs."""
 
     @property
     def has_truth(self) -> bool:

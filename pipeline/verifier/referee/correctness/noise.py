@@ -6,7 +6,7 @@ computes something else: with a state, with other random numbers, with a branch 
 apart the native reference runs again with inputs and weights that are moved by one rounding. Noise comes out
 anew each time, and differs by as much as native result and twin do. A state, a mask, a branch stays.
 
-How far each element moved is then what it may be off by (see `kernelproof.verifier.referee.correctness.tolerance`).
+How far each element moved is then what it may be off by (see `correctness.tolerance`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A wider tolerance for what the plainest honest kernel is off by, where coarse operands find none.
 
 A candidate that the tolerance refuses by little is looked at again. The reference is run with plain
-arithmetic (`kernelproof.verifier.referee.correctness.plain_arithmetic`) at these very inputs, and PLAIN_MULTIPLE times
+arithmetic (`correctness.plain_arithmetic`) at these very inputs, and PLAIN_MULTIPLE times
 its error is allowed: since kernels add in other orders, and are none of them the plainest one exactly.
 
 On drawn inputs that must not help TF32, float16 or worse. So there the reference is run once more for each of

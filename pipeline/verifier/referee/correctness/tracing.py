@@ -2,7 +2,7 @@
 
 `IndexTrace` watches one run of forward and finds the outputs that are indices: of a sort, of the largest
 elements, of an extreme. Such outputs have their own rules of comparison
-(`kernelproof.verifier.referee.correctness.indices`), for which the tensor that was searched is needed. It must be the
+(`correctness.indices`), for which the tensor that was searched is needed. It must be the
 reference, in the referee: nothing here may be run on a candidate's word.
 """
 

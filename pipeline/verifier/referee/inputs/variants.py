@@ -2,7 +2,7 @@
 
 A candidate that is right only on the declared distribution (identity for relu on non-negative inputs, a
 constant where the mean is near zero) is wrong on these. A variant changes floating tensors only, and keeps
-what is structure of the drawn ones (`kernelproof.verifier.referee.inputs.structure`). The referee uses a variant only
+what is structure of the drawn ones (`inputs.structure`). The referee uses a variant only
 where the native reference stays finite on it and agrees with its own float64 result, so an unmet precondition
 never costs an honest candidate.
 

@@ -8,7 +8,7 @@ difference of their blocks by the outer clock is the difference of their work, w
     outer call of the candidate = call of the baseline + (its block - the baseline's block) / calls
 
 Where its block is the shorter one, what it saves is divided by what other programs stretched the baseline's
-calls by (`stretch`). This needs no word of the candidate's. What `kernelproof.verifier.referee.timing.claim` makes of
+calls by (`stretch`). This needs no word of the candidate's. What `timing.claim` makes of
 it is the result.
 """
 
