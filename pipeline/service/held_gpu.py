@@ -1,7 +1,7 @@
 """The one GPU of a judge: the lease on it in the database, and what the driver says of it.
 
-Beneath it stays the host's lock (`verifier.devices.locks`), which every kernelproof process on
-the machine takes to measure. The lease tells judges of the whole cluster apart that see the same GPU; the look
+Beneath it stays the host's lock (`verifier.devices.locks`), which every kernelproof process on the
+machine takes to measure. The lease tells judges of the whole cluster apart that see the same GPU; the look
 through NVML shows programs that know of neither.
 """
 
