@@ -11,7 +11,7 @@ import grimp
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-PACKAGE = r"`((?:kernelproof\.)?\w+)`"
+PACKAGE = r"`((?:kernelproof\.(?:verifier\.)?)?\w+)`"
 
 
 def packages(heading: str = "## Packages") -> set[str]:
@@ -31,7 +31,8 @@ def test_every_module_of_the_package_is_named() -> None:
         f"kernelproof.{entry.stem}"
         for entry in (ROOT / "src" / "kernelproof").iterdir()
         if entry.suffix == ".py" or (entry / "__init__.py").exists()
-    }
+    } - {"kernelproof.verifier"}
+    there |= {f"kernelproof.verifier.{entry.name}" for entry in (ROOT / "pipeline/verifier").glob("[!_]*/")}
     beside = {"kernelproof.prompts", "kernelproof.reference_models"}  # texts, no code
     assert there - {"kernelproof.__init__", "kernelproof.__main__"} - beside == packages()
 
@@ -46,7 +47,7 @@ def test_each_package_is_said_to_run_in_the_processes_that_import_it() -> None:
     }
     imported = {
         process: {
-            ".".join(module.split(".")[:2])
+            ".".join(module.split(".")[: 3 if module.startswith("kernelproof.verifier.") else 2])
             for module in {start, *graph.find_upstream_modules(start, as_package=True)}
         }
         for process, start in starts.items()
@@ -69,8 +70,17 @@ def test_every_package_of_the_referee_is_named() -> None:
 
 def test_the_layers_are_the_contract_s() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    whole, core = [contract["layers"] for contract in contracts if contract["type"] == "layers"][:2]
     table = PAGE.partition("<!-- layers -->")[2]
     rows = re.findall(r"^\| \d+ \| (.+) \|$", table, re.MULTILINE)
 
-    assert [re.findall(PACKAGE, row) for row in rows] == [layer.split(" | ") for layer in layers]
+    assert [re.findall(PACKAGE, row) for row in rows] == [layer.split(" | ") for layer in (*whole, *core)]
+
+
+def test_the_files_to_read_are_there() -> None:
+    page = (ROOT / "docs" / "verifier.md").read_text()
+    core = ROOT / "pipeline" / "verifier"
+    named = re.findall(r"`([a-z_]+/[a-z_/]*\.py)`", page)
+    there = (core, ROOT)
+    assert len(named) > 20
+    assert [name for name in named if not any((place / name).exists() for place in there)] == []

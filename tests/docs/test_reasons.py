@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "reasons.md").read_text()
 PLACES = [
     path
-    for folder in ("referee", "workers", "devices", "engine", "runs")
+    for folder in ("verifier/referee", "verifier/workers", "verifier/devices", "verifier/engine", "runs")
     for path in sorted((ROOT / "pipeline" / folder).rglob("*.py"))
 ]
 WORDS = re.compile(r"[A-Za-z]{3}.*[A-Za-z]{3}", re.DOTALL)

@@ -1,4 +1,4 @@
-"""ReferenceOutputs of timed calls: what is measured, and whether what it gave is right."""
+"""Outputs of timed calls: what is measured, and whether what it gave is right."""
 
 from __future__ import annotations
 
