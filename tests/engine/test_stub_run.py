@@ -214,6 +214,15 @@ def test_what_it_asks_for_when_it_is_made_or_called_is_shown(run: Run, source: s
     assert shown is not None and [each.name for each in asked] == ["n7"]
 
 
+def test_a_torch_that_a_pth_file_leads_to_is_stood_in_for(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment may have borrowed torch from another one."""
+    monkeypatch.setattr(stub_run.site, "getsitepackages", lambda: [str(tmp_path)])
+    asked, shown = run(f"{HEAD}load_inline('n', 'a')\n{WHOLE}")
+    assert shown is not None and [each.name for each in asked] == ["n"]
+
+
 def test_without_a_gpu_the_other_branch_is_taken(run: Run) -> None:
     source = f"{HEAD}load_inline('n', 'a' if torch.cuda.is_available() else 'b')\n{WHOLE}"
     assert [run(source, backend)[0][0].cpp_sources for backend in ("cuda", "cpp")] == [("a",), ("b",)]

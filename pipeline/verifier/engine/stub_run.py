@@ -11,6 +11,7 @@ import re
 import site
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
@@ -119,7 +120,8 @@ def stub_builds(
         "capability": toolchain.capability,
         "torch": toolchain.torch,
         "torch_cuda": toolchain.torch_cuda,
-        "path": site.getsitepackages(),
+        # Its runner reads no `.pth` file, by which an environment may borrow the torch of another.
+        "path": [*site.getsitepackages(), str(Path(toolchain.torch_root).parent)],
         "machine": ["/usr", sys.prefix, sys.base_prefix, toolchain.torch_root, str(toolchain.cuda_home)],
     }
     memory, unsafe = settings.memory_bytes, settings.unsafe

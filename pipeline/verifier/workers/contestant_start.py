@@ -22,13 +22,14 @@ _SCRIPT = """
 import gc, sys, types
 gc.disable()
 from importlib.util import module_from_spec, spec_from_file_location
-sys.modules["kernelproof"] = types.ModuleType("kernelproof")
-sys.modules["kernelproof"].__path__ = []
+for name in ("kernelproof", "kernelproof.verifier"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = []
 folder = {folder!r}
 spec = spec_from_file_location(
     "kernelproof.verifier.contestant", folder + "/__init__.py", submodule_search_locations=[folder]
 )
-sys.modules[spec.name] = sys.modules["kernelproof"].contestant = module_from_spec(spec)
+sys.modules[spec.name] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
 from kernelproof.verifier.contestant.{runner} import main
 main()
