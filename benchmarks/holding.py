@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.evidence import table
 from kernelproof.verifier.devices.discovery import gpus
-from kernelproof.verifier.sandbox import Held, Job, Process, probe, python_paths, start
+from kernelproof.verifier.sandbox import Held, Job, Limits, Process, probe, python_paths, start
 
 PROGRAM = """
 import gc, os, signal, sys, threading, time
@@ -137,7 +137,15 @@ def held(case: Case, holds: int, *, group: bool) -> Held:
         scratch.mkdir()
         argv = (sys.executable, "-I", "-c", PROGRAM, case.kind, str(case.count), str(case.warm_s))
         visible = tuple(gpu.index for gpu in gpus())[:1] if case.gpu else ()
-        job = Job(argv=argv, scratch=scratch, read_only=python_paths(), gpus=visible, pausable=group)
+        limits = Limits(wall_s=None)  # to start Triton takes a minute
+        job = Job(
+            argv=argv,
+            scratch=scratch,
+            limits=limits,
+            read_only=python_paths(),
+            gpus=visible,
+            pausable=group,
+        )
         with start(job) as process:
             deadline = time.monotonic() + case.warm_s + 120
             while not (scratch / "begun").exists():

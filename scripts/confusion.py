@@ -64,7 +64,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kernelproof-confusion-") as directory:
         scratch = Path(directory)
         scratch.chmod(0o755)
-        os.environ["TMPDIR"] = directory
         with Court(cache, scratch) as court, ThreadPoolExecutor(1) as pool:
             jobs = Group(court.others, in_turn=True)
             building = pool.submit(build_ahead, left, cache, jobs, threads=arguments.builders)

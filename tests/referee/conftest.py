@@ -21,14 +21,12 @@ from tests.referee.court import Court
 @contextmanager
 def holding_court(factory: pytest.TempPathFactory, cache: Path) -> Iterator[Court]:
     """Judges requests in one referee process; everything it starts has its files below one directory."""
-    with pytest.MonkeyPatch.context() as patch:
-        scratch = factory.mktemp("scratch")
-        scratch.chmod(0o755)
-        # Else the first build makes it in the background, which looks like something left over.
-        glue_made(cache)
-        patch.setenv("TMPDIR", str(scratch))
-        with Court(cache, scratch) as court:
-            yield court
+    scratch = factory.mktemp("scratch")
+    scratch.chmod(0o755)
+    # Else the first build makes it in the background, which looks like something left over.
+    glue_made(cache)
+    with Court(cache, scratch) as court:
+        yield court
 
 
 def glue_made(cache: Path) -> None:

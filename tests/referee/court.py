@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 
 from kernelproof.types import Verification
 from kernelproof.types.verify_request import VerifyRequest
@@ -14,7 +17,7 @@ from kernelproof.verifier.engine.referees import Referees
 
 
 class Court:
-    """Judges requests; `scratch` is the temporary directory its processes were started with."""
+    """Judges requests. `scratch` is the temporary directory of its processes, and of nobody else's."""
 
     def __init__(self, cache: Path, scratch: Path) -> None:
         self._cache, self._scratch = cache, scratch
@@ -41,7 +44,7 @@ class Court:
         if self._ahead is not None and not ahead:
             self._referees.replace(self._ahead)
             self._ahead = None
-        with self._referees.taken(request.device) as referee:
+        with self._own_folder(), self._referees.taken(request.device) as referee:
             cores = self._referees.shares_of(referee, request.device)
             self._ahead = referee if ahead else None
             try:
@@ -50,6 +53,13 @@ class Court:
                 self._referees.replace(referee)
                 self._ahead = None
                 raise
+
+    @contextmanager
+    def _own_folder(self) -> Iterator[None]:
+        """Only meanwhile: processes that other tests start have files of their own."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TMPDIR", str(self._scratch))
+            yield
 
     def left_over(self) -> list[str]:
         """Files, and processes of contestants, that are still there. Empty when all is as it should be."""

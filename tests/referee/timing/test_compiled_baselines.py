@@ -217,12 +217,10 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def court(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
     """A referee of its own: a problem that imports torch's compiler leaves its folders in TMPDIR."""
-    with pytest.MonkeyPatch.context() as patch:
-        scratch = tmp_path_factory.mktemp("scratch")
-        scratch.chmod(0o755)
-        patch.setenv("TMPDIR", str(scratch))
-        with Court(cache, scratch) as made:
-            yield made
+    scratch = tmp_path_factory.mktemp("scratch")
+    scratch.chmod(0o755)
+    with Court(cache, scratch) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
