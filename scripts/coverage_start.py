@@ -124,8 +124,11 @@ class Labels:
             self._switch(before)
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+        import pytest  # this file runs in each process: only here is pytest there anyway
+
         self._seconds[item.nodeid] += call.duration
-        self._tests[item.nodeid]["passed"] &= call.excinfo is None
+        failed = call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception)
+        self._tests[item.nodeid]["passed"] &= not failed
 
     def pytest_sessionfinish(self) -> None:
         for name, test in self._tests.items():
