@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import traceback
 from contextlib import nullcontext
 
@@ -18,6 +19,7 @@ from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ended, Ledger
 from kernelproof.verifier.referee.session import Session, Tools, alone
 from kernelproof.verifier.referee.unbuilt import told_once
+from kernelproof.verifier.referee.warm_state import WarmState
 
 DISORDER = {
     Status.CRASH: "a crash",
@@ -26,6 +28,9 @@ DISORDER = {
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
 """After these a GPU is looked at before it is used again; after an error in forward if it was CUDA's."""
+STOOD_STILL_S = 10.0
+"""A canary that starts anew takes 3 s. After a timeout on a quiet machine it took 1.4 s at most;
+on one whose processes waited for the driver, 15 s in the median (docs/rationale/devices.md)."""
 BROKEN = 70
 """Exit code of a referee whose own CUDA context is of no more use: it is replaced, and the GPU looked at."""
 
@@ -43,12 +48,25 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
     with alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
         verdict = told_once(_verdict(request, ledger, tools), request, ledger)
         if gpu is not None and _disorder(verdict):
-            after = DISORDER[verdict.status]
             with ledger.stage("canary"):
                 tools.progress("canary")
-                tools.warm.cleanup.wait()
-                gpu_health.confirm(request.device, gpu.uuid, after, reserve=tools.warm.canaries)
+                verdict = confirmed(verdict, request.device, gpu.uuid, tools.warm)
     return ledger.close(verdict.status, verdict.reason, verdict.details)
+
+
+def confirmed(verdict: Ended, device: str, uuid: str, warm: WarmState) -> Ended:
+    """The verdict, once the GPU is known to be fit; another where its canary was as late as the candidate.
+
+    Raises DeviceUnfit.
+    """
+    warm.cleanup.wait()
+    began = time.monotonic()
+    gpu_health.confirm(device, uuid, DISORDER[verdict.status], reserve=warm.canaries)
+    seconds = time.monotonic() - began
+    if verdict.status is not Status.TIMEOUT or seconds < STOOD_STILL_S:
+        return verdict
+    why = f"the machine stood still: {verdict.reason}, and a look at the GPU took {seconds:.0f} s afterwards"
+    return Ended(Status.INFRASTRUCTURE_ERROR, why, verdict.details)
 
 
 def _disorder(verdict: Ended) -> bool:
