@@ -19,8 +19,10 @@ import typer
 
 from kernelproof.bounds import PRICE, TIME_S
 from kernelproof.cli.completion import models, runs
-from kernelproof.cli.options import VerifyOptions, choice, given_options, nonempty_text, number
-from kernelproof.runs.config import OF_A_MODEL, SENT_AS, BatchConfig, Option, checked, read_config
+from kernelproof.cli.declaring import Option, nonempty_text
+from kernelproof.cli.options import VerifyOptions, given_options
+from kernelproof.runs.config import OF_A_MODEL, SENT_AS, BatchConfig, checked, read_config
+from kernelproof.runs.config import Option as Setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,24 +34,26 @@ GROUPS = {"provider": "provider_error", "infrastructure": "infrastructure_error"
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def again_option() -> Any:
-    """The option `--again`."""
+def _status(text: str) -> str:
+    """A status, or the short word for one."""
+    from kernelproof.types import Status
 
-    def parsed(text: str) -> str:
-        from kernelproof.types import Status
+    words = (*GROUPS, *(status.value for status in Status))
+    if text not in words:
+        near = get_close_matches(text, words, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "give provider, infrastructure, or a status."
+        raise typer.BadParameter(f"{text!r} is no status; {hint}")
+    return text
 
-        words = (*GROUPS, *(status.value for status in Status))
-        if text not in words:
-            near = get_close_matches(text, words, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "give provider, infrastructure, or a status."
-            raise typer.BadParameter(f"{text!r} is no status; {hint}")
-        return text
 
-    return typer.Option(
-        parser=parsed,
+AgainOption = Annotated[
+    list[str] | None,
+    Option(
+        "Do only attempts again that ended so: provider, infrastructure, or a status. May be repeated.",
         metavar="<status>",
-        help="Do only attempts again that ended so: provider, infrastructure, or a status. May be repeated.",
-    )
+        parser=_status,
+    ),
+]
 
 
 def duration(text: str) -> float:
@@ -106,24 +110,23 @@ def ask_options() -> list[inspect.Parameter]:
     return [_parameter(key, hints[key.name].__origin__, option) for key, option in declared]
 
 
-def _parameter(key: Field[Any], hint: Any, option: Option) -> inspect.Parameter:
+def _parameter(key: Field[Any], hint: Any, setting: Setting) -> inspect.Parameter:
     kind = get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint
-    sentence = option.help + (f" [default: {key.default}]" if isinstance(key.default, int | str) else "")
-    typed: Any = Any
-    if kind is bool:
-        typed, info = bool | None, typer.Option(*option.names, help=sentence, show_default=False)
-    elif get_origin(kind) is Literal:
-        info = choice(kind, sentence)
-    elif option.bounds and key.name not in PARSERS:
-        info = number(option.bounds, sentence)
-    else:
-        typed = list[Any] | None if get_origin(kind) in (tuple, dict) else Any
-        parser, offered = PARSERS.get(key.name, nonempty_text), OFFERED.get(key.name)
-        metavar = option.metavar or "<text>"
-        info = typer.Option(
-            *option.names, parser=parser, metavar=metavar, help=sentence, autocompletion=offered
-        )
-    annotation = Annotated[typed, info]
+    sentence = setting.help + (f" [default: {key.default}]" if isinstance(key.default, int | str) else "")
+    is_text = key.name in PARSERS or not (setting.bounds or kind is bool or get_origin(kind) is Literal)
+    option = Option(
+        sentence,
+        setting.bounds,
+        setting.names,
+        setting.metavar or ("<text>" if is_text else None),
+        parser=PARSERS.get(key.name, nonempty_text if is_text else None),
+        offered=OFFERED.get(key.name),
+        show_default=kind is not bool,
+    )
+    typed: Any = (
+        list[Any] | None if get_origin(kind) in (tuple, dict) else bool | None if kind is bool else Any
+    )
+    annotation = Annotated[typed, option.info(kind, key.name, None)]
     return inspect.Parameter(key.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

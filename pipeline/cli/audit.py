@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.bounds import ROW, SEED
+from kernelproof.cli.declaring import Option
 from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
-from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption, number, takes_options
+from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
     from kernelproof.verifier.engine.engine import Engine
 
 
-@takes_options
 def audit(
     *,
     all_ranked: AllRankedOption = False,
-    sample: Annotated[int | None, number(ROW, "So many of these, drawn at random.")] = None,
+    sample: Annotated[int | None, Option("So many of these, drawn at random.", ROW)] = None,
     seed: Annotated[
-        int | None, number(SEED, "Draw the sample that an audit with this seed drew [default: by chance].")
+        int | None, Option("Draw the sample that an audit with this seed drew [default: by chance].", SEED)
     ] = None,
     options: FilterOptions,
     storage: StorageOptions,

@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.cli.completion import attempts
+from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
-from kernelproof.cli.options import (
-    StorageOptions,
-    given_options,
-    given_path,
-    nonempty_text,
-    path_option,
-    takes_options,
-)
+from kernelproof.cli.options import StorageOptions, given_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,25 +19,28 @@ if TYPE_CHECKING:
     from kernelproof.types.bundle import Bundled
 
 
-@takes_options
 def bundle(
     attempt: Annotated[
         str | None,
-        typer.Argument(
-            parser=nonempty_text,
-            autocompletion=attempts,
-            help="The attempt's number (17 or '#17'), or: last [default: those that pass the filters].",
+        Argument(
+            "The attempt's number (17 or '#17'), or: last [default: those that pass the filters].",
+            offered=attempts,
         ),
     ] = None,
     *,
     context: typer.Context,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", parser=given_path, metavar="<path>", help="The file that is written."),
+        Option(
+            "The file that is written.",
+            names=(
+                "--output",
+                "-o",
+            ),
+        ),
     ],
     sign: Annotated[
-        Path | None,
-        path_option("SSH key that signs it, for reproduce --signers: <output>.sig is written too."),
+        Path | None, Option("SSH key that signs it, for reproduce --signers: <output>.sig is written too.")
     ] = None,
     all_ranked: AllRankedOption = False,
     options: FilterOptions,

@@ -8,7 +8,8 @@ import typer
 
 from kernelproof.bounds import DAY_S, DAYS
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.options import JsonOption, nonempty_text, number
+from kernelproof.cli.declaring import Option
+from kernelproof.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from kernelproof.types import Removal
@@ -35,20 +36,22 @@ def info(as_json: JsonOption = False) -> None:
 def prune(
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to", metavar="<size>", help="Keep at most so many bytes of builds: 500MiB, 5GiB, bytes."
+        Option(
+            "Keep at most so many bytes of builds: 500MiB, 5GiB, bytes.",
+            names=("--to",),
+            parser=str,
+            metavar="<size>",
         ),
     ] = None,
     older_than: Annotated[
         float | None,
-        number(DAYS, "Remove builds not used for so many days.", "--older-than", metavar="<days>"),
+        Option("Remove builds not used for so many days.", DAYS, names=("--older-than",), metavar="<days>"),
     ] = None,
     artefacts: Annotated[
         str | None,
-        typer.Option(
-            parser=nonempty_text,
+        Option(
+            "Remove the oldest of what builders published here, in place of this machine's builds.",
             metavar="URL",
-            help="Remove the oldest of what builders published here, in place of this machine's builds.",
         ),
     ] = None,
 ) -> None:
@@ -73,7 +76,7 @@ def prune(
 
 @cache_app.command("clear")
 def clear(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("Do not ask.")] = False,
 ) -> None:
     """Remove all builds; builds under way, toolchains and measured ceilings stay.
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kernelproof.bounds import QUEUE
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.options import JsonOption, StorageOptions, nonempty_text, number, takes_options
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.cli.options import JsonOption, StorageOptions
 
 callers_app = CommandLine(help="Callers of the evaluation service, and their tokens.")
-NameArgument = Annotated[str, typer.Argument(parser=nonempty_text, metavar="NAME", help="The caller's name.")]
+NameArgument = Annotated[str, Argument("The caller's name.", metavar="NAME")]
 
 
 @callers_app.command()
-@takes_options
 def add(
     name: NameArgument,
     *,
     quota: Annotated[
-        int | None, number(QUEUE, "Evaluations of the caller that may wait or run [default: no limit].")
+        int | None, Option("Evaluations of the caller that may wait or run [default: no limit].", QUEUE)
     ] = None,
     storage: StorageOptions,
 ) -> None:
@@ -33,7 +31,6 @@ def add(
 
 
 @callers_app.command()
-@takes_options
 def revoke(name: NameArgument, *, storage: StorageOptions) -> None:
     """Accept a caller's token no more."""
     from kernelproof.cli.service_storage import stored_service
@@ -45,7 +42,6 @@ def revoke(name: NameArgument, *, storage: StorageOptions) -> None:
 
 
 @callers_app.command("list")
-@takes_options
 def list_(*, storage: StorageOptions, as_json: JsonOption = False) -> None:
     """List callers, those whose token was revoked too."""
     import json

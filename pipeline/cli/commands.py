@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kernelproof.cli.declaring import takes_options
 from kernelproof.errors import UsageError
 
 # Typer exports one of the parser's errors, and not the class that they all have.
@@ -69,8 +70,9 @@ class CommandLine(typer.Typer):
         )
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """Adds a function as a command."""
-        return super().command(name, **{"cls": Command, **settings})
+        """Adds a function, whose options are declared as in `kernelproof.cli.declaring`, as a command."""
+        add = super().command(name, **{"cls": Command, **settings})
+        return lambda function: add(takes_options(function))
 
 
 def _refusing_repeats(parser: Any, ctx: Any) -> Any:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.options import JsonOption, StorageOptions, given_path, path_option, takes_options
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.cli.options import JsonOption, StorageOptions
 
 if TYPE_CHECKING:
     from kernelproof.db.upkeep.checking import Trouble
@@ -17,7 +18,6 @@ db_app = CommandLine(help="Look after the database: check, backup, vacuum, upgra
 
 
 @db_app.command("check")
-@takes_options
 def check(
     *,
     as_json: JsonOption = False,
@@ -46,10 +46,9 @@ def check(
 
 
 @db_app.command("backup")
-@takes_options
 def backup(
     *,
-    target: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="The copy to write.")],
+    target: Annotated[Path, Argument("The copy to write.", metavar="FILE")],
     storage: StorageOptions,
 ) -> None:
     """Write a copy of the database, of one moment, while other commands go on writing.
@@ -63,7 +62,6 @@ def backup(
 
 
 @db_app.command("vacuum")
-@takes_options
 def vacuum(*, storage: StorageOptions) -> None:
     """Write the database anew, without its free space. Needs as much disk again for the time.
 
@@ -78,15 +76,12 @@ def vacuum(*, storage: StorageOptions) -> None:
 
 
 @db_app.command("upgrade")
-@takes_options
 def upgrade(
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, Option("Say what would be done, and do nothing.")] = False,
     backup_to: Annotated[
         Path | None,
-        path_option("The backup that is made before [default: beside the database, named by its schema]."),
+        Option("The backup that is made before [default: beside the database, named by its schema]."),
     ] = None,
     storage: StorageOptions,
 ) -> None:

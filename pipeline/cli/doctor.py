@@ -6,18 +6,15 @@ from typing import Annotated
 
 import typer
 
-from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption, takes_options
+from kernelproof.cli.declaring import Option
+from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption
 from kernelproof.report.plain import say
 
 
-@takes_options
 def doctor(
-    noise: Annotated[
-        bool, typer.Option(help="Measure the A/A noise: a reference against itself (about 20 s).")
-    ] = True,
+    noise: Annotated[bool, Option("Measure the A/A noise: a reference against itself (about 20 s).")] = True,
     lift_quarantine: Annotated[
-        bool,
-        typer.Option("--lift-quarantine", help="Test quarantined GPUs again; those that pass are used."),
+        bool, Option("Test quarantined GPUs again; those that pass are used.")
     ] = False,
     *,
     storage: StorageOptions,

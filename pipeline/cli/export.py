@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from kernelproof.choices import RewardName
+from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import StorageOptions, choice, given_path, takes_options
+from kernelproof.cli.options import StorageOptions
 
 FORMATS = {
     "jsonl": "all of each attempt",
@@ -35,32 +36,35 @@ def _licence(text: str) -> str:
     return text
 
 
-@takes_options
 def export(
     form: Annotated[
         str,
-        typer.Argument(
+        Argument(
+            "; ".join(f"{name}: {meaning}" for name, meaning in FORMATS.items()) + ".",
             parser=_format,
             metavar="FORMAT",
-            help="; ".join(f"{name}: {meaning}" for name, meaning in FORMATS.items()) + ".",
-            autocompletion=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
+            offered=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
         ),
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", parser=given_path, metavar="<path>", help="The file or folder that is written."
+        Option(
+            "The file or folder that is written.",
+            names=(
+                "--output",
+                "-o",
+            ),
         ),
     ],
     *,
-    reward: Annotated[RewardName | None, choice(RewardName, "The reward of pairs [default: score].")] = None,
+    reward: Annotated[RewardName | None, Option("The reward of pairs [default: score].")] = None,
     licence: Annotated[
         str | None,
-        typer.Option(
-            "--license",
+        Option(
+            "The licence that the card of huggingface names [default: unknown].",
+            names=("--license",),
             parser=_licence,
             metavar="<license>",
-            help="The licence that the card of huggingface names [default: unknown].",
         ),
     ] = None,
     options: FilterOptions,

@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelproof.cli.asking import again_option, ask_options, configured
+from kernelproof.cli.asking import AgainOption, ask_options, configured
 from kernelproof.cli.completion import problems as offered
 from kernelproof.cli.completion import runs
-from kernelproof.cli.options import (
-    INTERRUPTED,
-    Entries,
-    StorageOptions,
-    SuiteOption,
-    VerifyOptions,
-    nonempty_text,
-    path_option,
-    takes_options,
-)
+from kernelproof.cli.declaring import Argument, Entries, Option
+from kernelproof.cli.options import INTERRUPTED, StorageOptions, SuiteOption, VerifyOptions
 from kernelproof.report.plain import say
 
 if TYPE_CHECKING:
@@ -36,9 +28,9 @@ if TYPE_CHECKING:
 class ShowOptions:
     """How the work is shown."""
 
-    plain: Annotated[bool, typer.Option("--plain", help="A line for each attempt, no table.")] = False
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each event.")] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, ask nothing.")] = False
+    plain: Annotated[bool, Option("A line for each attempt, no table.")] = False
+    as_json: Annotated[bool, Option("A JSON object for each event.", names=("--json",))] = False
+    dry_run: Annotated[bool, Option("Say what would be asked, ask nothing.")] = False
 
     @property
     def form(self) -> Form:
@@ -46,13 +38,10 @@ class ShowOptions:
         return "json" if self.as_json else "plain" if self.plain else "live"
 
 
-@takes_options
 def generate(
     problems: Annotated[
         list[str] | None,
-        typer.Argument(
-            autocompletion=offered, help="Ids, names, `level1`, globs, or all.", show_default=False
-        ),
+        Argument("Ids, names, `level1`, globs, or all.", parser=str, offered=offered, show_default=False),
     ] = None,
     *,
     context: typer.Context,
@@ -60,18 +49,12 @@ def generate(
     options: VerifyOptions,
     suite: SuiteOption = None,
     storage: StorageOptions,
-    config: Annotated[Path | None, path_option("Take options from this TOML file.")] = None,
+    config: Annotated[Path | None, Option("Take options from this TOML file.")] = None,
     like: Annotated[
-        str | None,
-        typer.Option(
-            parser=nonempty_text,
-            autocompletion=runs,
-            metavar="<run>",
-            help="Take options from a stored run.",
-        ),
+        str | None, Option("Take options from a stored run.", metavar="<run>", offered=runs)
     ] = None,
-    again: Annotated[list[str] | None, again_option()] = None,
-    record: Annotated[Path | None, path_option("Append the answers to this file, for replay.")] = None,
+    again: AgainOption = None,
+    record: Annotated[Path | None, Option("Append the answers to this file, for replay.")] = None,
     show: ShowOptions,
 ) -> None:
     """Ask models for kernels and verify every answer. The same command again continues where it stopped."""

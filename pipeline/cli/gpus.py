@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from kernelproof.cli.options import JsonOption, StorageOptions, nonempty_text, takes_options
+from kernelproof.cli.declaring import Option
+from kernelproof.cli.options import JsonOption, StorageOptions
 
 if TYPE_CHECKING:
     from kernelproof.db.gpus import Gpus, StoredGpu
 
 
-@takes_options
 def gpus(
     *,
     set_aside: Annotated[
-        str | None,
-        typer.Option(
-            parser=nonempty_text, metavar="<uuid>", help="Have no judge use this GPU, until it is put back."
-        ),
+        str | None, Option("Have no judge use this GPU, until it is put back.", metavar="<uuid>")
     ] = None,
     put_back: Annotated[
         str | None,
-        typer.Option(
-            parser=nonempty_text,
-            metavar="<uuid>",
-            help="Let judges use this GPU again; the next one asks the canary first.",
-        ),
+        Option("Let judges use this GPU again; the next one asks the canary first.", metavar="<uuid>"),
     ] = None,
     storage: StorageOptions,
     as_json: JsonOption = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import (
     INTERRUPTED,
     FollowLinksOption,
@@ -16,10 +17,6 @@ from kernelproof.cli.options import (
     StorageOptions,
     SuiteOption,
     VerifyOptions,
-    given_path,
-    nonempty_text,
-    path_option,
-    takes_options,
 )
 from kernelproof.workspace import DatabasePlace
 
@@ -33,24 +30,18 @@ if TYPE_CHECKING:
 class KnownOptions:
     """Facts about the programs that their files do not say."""
 
-    model: Annotated[
-        str | None, typer.Option(parser=nonempty_text, help="Who wrote them [default: the folder's name].")
-    ] = None
+    model: Annotated[str | None, Option("Who wrote them [default: the folder's name].")] = None
     problem: Annotated[
-        str | None, typer.Option(help="The problem of all of them [default: what names or lines say].")
+        str | None, Option("The problem of all of them [default: what names or lines say].", parser=str)
     ] = None
     baseline_times: Annotated[
-        Path | None, path_option("KernelBench's times of the references, for claims of speedups.")
+        Path | None, Option("KernelBench's times of the references, for claims of speedups.")
     ] = None
 
 
-@takes_options
 def import_(
     source: Annotated[
-        Path,
-        typer.Argument(
-            parser=given_path, help="A run of KernelBench, a folder of programs, or a .jsonl file of answers."
-        ),
+        Path, Argument("A run of KernelBench, a folder of programs, or a .jsonl file of answers.")
     ],
     *,
     known: KnownOptions,
@@ -58,10 +49,8 @@ def import_(
     suite: SuiteOption = None,
     storage: StorageOptions,
     run: RunOption = None,
-    verify: Annotated[bool, typer.Option(help="Verify what is stored; without, store it only.")] = True,
-    again: Annotated[
-        bool, typer.Option("--again", help="Verify also those that this version has verified.")
-    ] = False,
+    verify: Annotated[bool, Option("Verify what is stored; without, store it only.")] = True,
+    again: Annotated[bool, Option("Verify also those that this version has verified.")] = False,
     follow_links: FollowLinksOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kernelproof.bounds import CPUS, WORKERS
-from kernelproof.cli.options import nonempty_text, number, refuse_several
+from kernelproof.cli.declaring import Option
+from kernelproof.cli.options import refuse_several
 
 if TYPE_CHECKING:
     from kernelproof.service.launchers.model import Launcher, WorkerCommand
@@ -21,23 +20,22 @@ class LauncherOptions:
 
     ray: Annotated[
         str | None,
-        typer.Option(
-            parser=nonempty_text,
+        Option(
+            "Start workers in a Ray cluster, a judge for each GPU; auto: this machine's cluster.",
             metavar="<auto|address>",
-            help="Start workers in a Ray cluster, a judge for each GPU; auto: this machine's cluster.",
         ),
     ] = None
-    slurm: Annotated[bool, typer.Option("--slurm", help="Submit workers as jobs of Slurm.")] = False
-    status: Annotated[bool, typer.Option("--status", help="Say how the cluster's workers stand.")] = False
-    stop: Annotated[bool, typer.Option("--stop", help="End the cluster's workers.")] = False
+    slurm: Annotated[bool, Option("Submit workers as jobs of Slurm.")] = False
+    status: Annotated[bool, Option("Say how the cluster's workers stand.")] = False
+    stop: Annotated[bool, Option("End the cluster's workers.")] = False
     judges: Annotated[
-        int | None, number(WORKERS, "Workers that judge [default: one for each GPU; Slurm: one].")
+        int | None, Option("Workers that judge [default: one for each GPU; Slurm: one].", WORKERS)
     ] = None
     builders: Annotated[
-        int | None, number(WORKERS, "Workers that only build; 0: judges build, too [default: 0].")
+        int | None, Option("Workers that only build; 0: judges build, too [default: 0].", WORKERS)
     ] = None
     cpus: Annotated[
-        int | None, number(CPUS, "CPUs to ask the cluster for, for each worker [default: 1].")
+        int | None, Option("CPUs to ask the cluster for, for each worker [default: 1].", CPUS)
     ] = None
 
     @property

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.bounds import TOP
+from kernelproof.cli.declaring import Option
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import (
-    StorageOptions,
-    choice,
-    number,
-    only_one,
-    path_option,
-    refuse_several,
-    takes_options,
-)
+from kernelproof.cli.options import StorageOptions, only_one, refuse_several
 
 if TYPE_CHECKING:
     from kernelproof.db.claims import Claims
@@ -35,29 +28,27 @@ _VIEWS = ("model", "problem", "kernel", "run", "template", "strategy")
 class FormOptions:
     """Another form than tables on screen; at most one is given."""
 
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False
-    as_csv: Annotated[bool, typer.Option("--csv", help="The table (by problem) as CSV.")] = False
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="The same as Markdown.")] = False
+    as_json: Annotated[bool, Option("Everything, as JSON.", names=("--json",))] = False
+    as_csv: Annotated[bool, Option("The table (by problem) as CSV.", names=("--csv",))] = False
+    as_markdown: Annotated[bool, Option("The same as Markdown.", names=("--markdown",))] = False
     parquet: Annotated[
-        Path | None, path_option("The same in a Parquet file. Needs pip install 'kernelproof[parquet]'.")
+        Path | None, Option("The same in a Parquet file. Needs pip install 'kernelproof[parquet]'.")
     ] = None
 
 
-@takes_options
 def leaderboard(
     *,
     by: Annotated[
-        str | None, choice(_VIEWS, "One table only; with --compare what is compared [default: two tables].")
+        str | None,
+        Option("One table only; with --compare what is compared [default: two tables].", words=_VIEWS),
     ] = None,
     compare: Annotated[
         tuple[str, str] | None,
         typer.Option(metavar="<A> <B>", help="Two models, runs, templates or strategies, paired by problem."),
     ] = None,
-    top: Annotated[int, number(TOP, "Kernels of each setting that --by kernel shows.")] = 20,
+    top: Annotated[int, Option("Kernels of each setting that --by kernel shows.", TOP)] = 20,
     options: FilterOptions,
-    claims: Annotated[
-        bool, typer.Option("--claims", help="What was claimed of imported programs, beside the verdicts.")
-    ] = False,
+    claims: Annotated[bool, Option("What was claimed of imported programs, beside the verdicts.")] = False,
     forms: FormOptions,
     storage: StorageOptions,
 ) -> None:

@@ -9,22 +9,18 @@ pydantic before a command runs, so `--help` stays fast.
 
 from __future__ import annotations
 
-import inspect
-import os
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from difflib import get_close_matches
-from enum import EnumType
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kernelproof.backends import names, our_backends
-from kernelproof.bounds import MEASURE_S, TRIALS, Bounds
+from kernelproof.bounds import MEASURE_S, TRIALS
 from kernelproof.choices import Baseline, Numerics, Purity, Rigor, words_of
 from kernelproof.cli.completion import attempts, runs
-from kernelproof.workspace import DatabasePlace, Workspace, database_place, open_workspace, user_path
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.workspace import DatabasePlace, Workspace, database_place, open_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,110 +34,32 @@ AUTO = "auto"
 """As a backend: the first one whose device is here."""
 
 
-@dataclass(frozen=True)
-class Entries:
-    """Beside a dictionary's type: the options that are its entries."""
-
-    options: list[inspect.Parameter]
-
-
-def choice(kind: Any, sentence: str) -> Any:
-    """An option whose value is a word of `kind`: an enumeration, a `Literal`, or the words themselves."""
-    words = kind if isinstance(kind, tuple) else words_of(kind)
-
-    def parsed(text: str) -> Any:
-        if text not in words:
-            near = get_close_matches(text, words, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, words))}{hint}")
-        return kind(text) if isinstance(kind, EnumType) else text
-
-    def beginning(incomplete: str) -> list[str]:
-        return [word for word in words if word.startswith(incomplete)]
-
-    metavar = f"<{'|'.join(words)}>"
-    return typer.Option(parser=parsed, metavar=metavar, help=sentence, autocompletion=beginning)
-
-
-def number(bounds: Bounds, sentence: str, *names: str, **more: Any) -> Any:
-    """An option whose value is a number within `bounds`. `names`: where it is not called as its parameter."""
-
-    def parsed(text: str | float) -> float:
-        if not isinstance(text, str):
-            return text  # the default
-        try:
-            return bounds.number(text)
-        except ValueError as error:
-            raise typer.BadParameter(f"{error}.") from None
-
-    return typer.Option(*names, parser=parsed, help=sentence, **{"metavar": "<number>", **more})
-
-
-def nonempty_text(text: str) -> str:
-    """Parses names and filters. An empty one comes from a script's unset variable, and names nothing."""
-    if not text:
-        raise typer.BadParameter("it is empty; give a value, or leave the option out.")
-    return text
-
-
-def given_path(text: str) -> Path:
-    """Parses every path. To `Path` an empty one is the current directory, which nobody meant."""
-    if not text:
-        raise typer.BadParameter("the path is empty; for the current directory give a dot.")
-    path = user_path(text)
-    try:
-        readable = not path.exists() or os.access(path, os.R_OK)
-    except OSError as error:
-        raise typer.BadParameter(f"path {text!r} cannot be used: {error.strerror}.") from None
-    if not readable:
-        raise typer.BadParameter(f"path {text!r} is not readable.")
-    return path
-
-
-def path_option(sentence: str) -> Any:
-    """An option whose value is a path."""
-    return typer.Option(parser=given_path, metavar="<path>", help=sentence)
-
-
 def _backends_in_words() -> str:
     return " ".join(f"{each.name}: {each.summary}." for each in our_backends())
 
 
 _WorkspaceOption = Annotated[
-    Path | None,
-    path_option("Directory with db/ and generated/ [default: KERNELPROOF_WORKSPACE, else here]."),
+    Path | None, Option("Directory with db/ and generated/ [default: KERNELPROOF_WORKSPACE, else here].")
 ]
 _DatabaseOption = Annotated[
     str | None,
-    typer.Option(
-        "--db",
-        parser=nonempty_text,
-        metavar="<address>",
-        help="postgresql+psycopg://USER@HOST/NAME, or a SQLite file [default: KERNELPROOF_DB, else "
+    Option(
+        "postgresql+psycopg://USER@HOST/NAME, or a SQLite file [default: KERNELPROOF_DB, else "
         "db/attempts.sqlite in the workspace].",
+        names=("--db",),
+        metavar="<address>",
     ),
 ]
 SuiteOption = Annotated[
-    Path | None,
-    path_option("Problem file, directory or KernelBench checkout [default: the packaged problems]."),
+    Path | None, Option("Problem file, directory or KernelBench checkout [default: the packaged problems].")
 ]
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        parser=nonempty_text, autocompletion=runs, help="The run's name: another name is another run."
-    ),
-]
+RunOption = Annotated[str | None, Option("The run's name: another name is another run.", offered=runs)]
 AttemptArgument = Annotated[
-    str,
-    typer.Argument(autocompletion=attempts, help="The attempt's number (17 or '#17'), or: last."),
+    str, Argument("The attempt's number (17 or '#17'), or: last.", parser=str, offered=attempts)
 ]
-FollowLinksOption = Annotated[
-    bool, typer.Option("--follow-links", help="Read links that lead out of the folder as well.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-UnsafeOption = Annotated[
-    bool, typer.Option("--unsafe", help="Accept the weakest sandbox tier. Only for code you trust.")
-]
+FollowLinksOption = Annotated[bool, Option("Read links that lead out of the folder as well.")]
+JsonOption = Annotated[bool, Option("Print JSON.", names=("--json",))]
+UnsafeOption = Annotated[bool, Option("Accept the weakest sandbox tier. Only for code you trust.")]
 
 
 @dataclass(frozen=True)
@@ -172,16 +90,14 @@ class StorageOptions:
         return place
 
 
-BackendOption = Annotated[str, choice((AUTO, *names()), _backends_in_words())]
+BackendOption = Annotated[str, Option(_backends_in_words(), words=(AUTO, *names()))]
 SizeOption = Annotated[
-    str, typer.Option(help="The problem's size preset [default: full on a GPU, small on a CPU].")
+    str, Option("The problem's size preset [default: full on a GPU, small on a CPU].", parser=str)
 ]
 NumericsOption = Annotated[
-    Numerics, choice(Numerics, "tf32: TF32 passes for float32, and the baseline runs with TF32 too.")
+    Numerics, Option("tf32: TF32 passes for float32, and the baseline runs with TF32 too.")
 ]
-PurityOption = Annotated[
-    Purity, choice(Purity, "own-compute: nothing is computed by operators of libraries.")
-]
+PurityOption = Annotated[Purity, Option("own-compute: nothing is computed by operators of libraries.")]
 
 
 @dataclass(frozen=True)
@@ -190,26 +106,23 @@ class VerifyOptions:
 
     backend: BackendOption = AUTO
     size: SizeOption = ""
-    trials: Annotated[int, number(TRIALS, "Correctness trials on drawn inputs; variants come on top.")] = 3
-    measure: Annotated[bool, typer.Option(help="Time correct candidates.")] = True
+    trials: Annotated[int, Option("Correctness trials on drawn inputs; variants come on top.", TRIALS)] = 3
+    measure: Annotated[bool, Option("Time correct candidates.")] = True
     rigor: Annotated[
-        Rigor, choice(Rigor, "Half-width of the speedup's interval: quick 3 %, standard 1 %, publish 0.5 %.")
+        Rigor, Option("Half-width of the speedup's interval: quick 3 %, standard 1 %, publish 0.5 %.")
     ] = Rigor.STANDARD
     seconds: Annotated[
         float | None,
-        number(MEASURE_S, "Most seconds for timed blocks [default: quick 2, standard 6, publish 20]."),
+        Option("Most seconds for timed blocks [default: quick 2, standard 6, publish 20].", MEASURE_S),
     ] = None
     baseline: Annotated[
         list[str] | None,
-        choice(Baseline, "Measure against torch.compile as well; may be repeated."),
+        Option("Measure against torch.compile as well; may be repeated.", words=words_of(Baseline)),
     ] = None
     numerics: NumericsOption = "fp32"
     purity: PurityOption = "any"
     own_kernel: Annotated[
-        bool,
-        typer.Option(
-            help="Require a kernel of its own; without, a reference can be measured against itself."
-        ),
+        bool, Option("Require a kernel of its own; without, a reference can be measured against itself.")
     ] = True
     unsafe: UnsafeOption = False
 
@@ -301,43 +214,3 @@ def settings_over(
     chosen = VerifyOptions(**{**stored, **given}).settings(problems)
     names = [setting for option, setting in SETTINGS.items() if option in given]
     return settings.model_copy(update={name: getattr(chosen, name) for name in names})
-
-
-def takes_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer sees it: a parameter that stands for options, by a class of them or by `Entries`,
-    becomes those options."""
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, tuple[Any, list[inspect.Parameter]]] = {}
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        kind = parameter.annotation
-        entries = next((x for x in getattr(kind, "__metadata__", ()) if isinstance(x, Entries)), None)
-        if entries:
-            groups[parameter.name] = dict, entries.options
-        elif is_dataclass(kind):
-            groups[parameter.name] = kind, _parameters(kind)
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        parameters += groups[parameter.name][1]
-
-    def run(**given: Any) -> None:
-        for name, (make, options) in groups.items():
-            given[name] = make(**{option.name: given.pop(option.name) for option in options})
-        command(**given)
-
-    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run
-
-
-def _parameters(options: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(options, include_extras=True)
-    defaults = {
-        field.name: inspect.Parameter.empty if field.default is MISSING else field.default
-        for field in fields(options)
-    }
-    return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
-        for name, default in defaults.items()
-    ]

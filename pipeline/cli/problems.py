@@ -11,7 +11,8 @@ import typer
 from kernelproof.bounds import CHECK_S, LEVEL
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import problems
-from kernelproof.cli.options import JsonOption, SuiteOption, number
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.cli.options import JsonOption, SuiteOption
 from kernelproof.cli.problems_import import import_problems, new_problem
 from kernelproof.report.plain import clean, say, say_text
 from kernelproof.wording import counted
@@ -28,7 +29,7 @@ problems_app.command("new")(new_problem)
 
 @problems_app.command("list")
 def list_problems(
-    level: Annotated[int | None, number(LEVEL, "Only this level.")] = None,
+    level: Annotated[int | None, Option("Only this level.", LEVEL)] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,7 +56,7 @@ def list_problems(
 
 @problems_app.command("show")
 def show_problem(
-    problem: Annotated[str, typer.Argument(autocompletion=problems, help="Id, name or path of a .py file.")],
+    problem: Annotated[str, Argument("Id, name or path of a .py file.", parser=str, offered=problems)],
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -81,15 +82,18 @@ def show_problem(
 def check_problems(
     problem: Annotated[
         list[str] | None,
-        typer.Argument(
-            autocompletion=problems,
-            help="Ids, names, paths, levels (level1) or globs (level2/*). Default: all.",
+        Argument(
+            "Ids, names, paths, levels (level1) or globs (level2/*). Default: all.",
+            parser=str,
+            offered=problems,
         ),
     ] = None,
     suite: SuiteOption = None,
-    size: Annotated[str, typer.Option(help="Size preset to run; `full` where a problem lacks it.")] = "small",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    time_limit: Annotated[float, number(CHECK_S, "Most seconds for one problem.")] = 120.0,
+    size: Annotated[
+        str, Option("Size preset to run; `full` where a problem lacks it.", parser=str)
+    ] = "small",
+    device: Annotated[str, Option("cpu or cuda.", parser=str)] = "cpu",
+    time_limit: Annotated[float, Option("Most seconds for one problem.", CHECK_S)] = 120.0,
     as_json: JsonOption = False,
 ) -> None:
     """Run the references and report what makes a problem unfit to judge candidates.

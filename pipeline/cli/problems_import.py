@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelproof.bounds import NEW_LEVEL
-from kernelproof.cli.options import (
-    JsonOption,
-    given_path,
-    nonempty_text,
-    number,
-    path_option,
-    takes_options,
-)
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.cli.options import JsonOption
 from kernelproof.report.plain import say
 from kernelproof.wording import counted
 
@@ -43,40 +37,31 @@ class DataOptions:
 
     columns: Annotated[
         list[Any] | None,
-        typer.Option(
-            "--column",
+        Option(
+            "Data set: the column that holds the code, name, level or number. May be repeated "
+            "[default: code, name, level, problem_id].",
+            names=("--column",),
             parser=column,
             metavar="<role=column>",
-            help="Data set: the column that holds the code, name, level or number. May be repeated "
-            "[default: code, name, level, problem_id].",
         ),
     ] = None
-    split: Annotated[
-        str | None, typer.Option(parser=nonempty_text, help="Data set: only this split [default: all].")
-    ] = None
-    subset: Annotated[
-        str | None,
-        typer.Option(parser=nonempty_text, help="Data set: its configuration, where it has several."),
-    ] = None
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out what is no problem, and write the rest.")
-    ] = False
+    split: Annotated[str | None, Option("Data set: only this split [default: all].")] = None
+    subset: Annotated[str | None, Option("Data set: its configuration, where it has several.")] = None
+    skip_broken: Annotated[bool, Option("Leave out what is no problem, and write the rest.")] = False
 
 
-@takes_options
 def import_problems(
     *,
     source: Annotated[
         str,
-        typer.Argument(
-            parser=nonempty_text,
-            metavar="SOURCE",
-            help="A directory or file of problems, or a data set: a directory, a parquet file, or OWNER/NAME "
+        Argument(
+            "A directory or file of problems, or a data set: a directory, a parquet file, or OWNER/NAME "
             "on the Hugging Face Hub.",
+            metavar="SOURCE",
         ),
     ],
-    to: Annotated[Path, path_option("The suite's directory, a new one.")],
-    level: Annotated[int | None, number(NEW_LEVEL, "Level of problems that have none.")] = None,
+    to: Annotated[Path, Option("The suite's directory, a new one.")],
+    level: Annotated[int | None, Option("Level of problems that have none.", NEW_LEVEL)] = None,
     data: DataOptions,
     as_json: JsonOption = False,
 ) -> None:
@@ -98,12 +83,7 @@ def import_problems(
 
 
 def new_problem(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            parser=given_path, metavar="FILE", help="The file, such as mine/level1/1_gated_unit.py."
-        ),
-    ],
+    path: Annotated[Path, Argument("The file, such as mine/level1/1_gated_unit.py.", metavar="FILE")],
 ) -> None:
     """Write a problem to start from. It runs as it is: put your own model in the place of its model."""
     from kernelproof.problems.template import write_template

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kernelproof.backends import names, preferred
 from kernelproof.cli.completion import problems
-from kernelproof.cli.options import JsonOption, SuiteOption, choice
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.cli.options import JsonOption, SuiteOption
 from kernelproof.report.plain import json_text, say, say_text
 
 
 def prompt(
     problem: Annotated[
-        str, typer.Argument(autocompletion=problems, help="The problem: level1/23, a name, or a file.")
+        str, Argument("The problem: level1/23, a name, or a file.", parser=str, offered=problems)
     ],
-    backend: Annotated[str, choice(names(), "What is asked for.")] = preferred(),
-    size: Annotated[str, typer.Option(help="The problem's size preset.")] = "full",
+    backend: Annotated[str, Option("What is asked for.", words=names())] = preferred(),
+    size: Annotated[str, Option("The problem's size preset.", parser=str)] = "full",
     template: Annotated[
         str | None,
-        typer.Option(help="A template's name, or the path of a folder.", show_default="the backend's"),
+        Option("A template's name, or the path of a folder.", parser=str, show_default="the backend's"),
     ] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelproof.cli.completion import runs
+from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import (
     INTERRUPTED,
     JsonOption,
@@ -14,7 +15,6 @@ from kernelproof.cli.options import (
     VerifyOptions,
     given_options,
     settings_over,
-    takes_options,
 )
 from kernelproof.workspace import DatabasePlace
 
@@ -24,25 +24,22 @@ if TYPE_CHECKING:
     from kernelproof.types import RunSettings
 
 
-@takes_options
 def rejudge(
     run: Annotated[
         str | None,
-        typer.Argument(
-            autocompletion=runs,
-            help="The run's name or number, as kernelproof status has it [default with --stale: all].",
+        Argument(
+            "The run's name or number, as kernelproof status has it [default with --stale: all].",
+            parser=str,
+            offered=runs,
         ),
     ] = None,
     *,
     context: typer.Context,
     options: VerifyOptions,
     storage: StorageOptions,
-    again: Annotated[
-        bool, typer.Option("--again", help="Also what this version has judged so before.")
-    ] = False,
+    again: Annotated[bool, Option("Also what this version has judged so before.")] = False,
     stale: Annotated[
-        bool,
-        typer.Option("--stale", help="Only what was judged under another policy, as it was judged then."),
+        bool, Option("Only what was judged under another policy, as it was judged then.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -5,21 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from kernelproof.bounds import KERNELS
+from kernelproof.cli.declaring import Option
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import StorageOptions, given_path, number, takes_options
+from kernelproof.cli.options import StorageOptions
 
 
-@takes_options
 def report(
     *,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", parser=given_path, metavar="<path>", help="The file that is written."),
+        Option(
+            "The file that is written.",
+            names=(
+                "--output",
+                "-o",
+            ),
+        ),
     ] = Path("report.html"),
-    kernels: Annotated[int, number(KERNELS, "Kernels with a section of their own, the best first.")] = 20,
+    kernels: Annotated[int, Option("Kernels with a section of their own, the best first.", KERNELS)] = 20,
     options: FilterOptions,
     storage: StorageOptions,
 ) -> None:

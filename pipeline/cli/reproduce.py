@@ -12,19 +12,14 @@ import typer
 from kernelproof.bounds import ROW
 from kernelproof.choices import Rigor
 from kernelproof.cli.completion import attempts
+from kernelproof.cli.declaring import Argument, Option, given_path
 from kernelproof.cli.options import (
     JsonOption,
     StorageOptions,
     SuiteOption,
     UnsafeOption,
-    choice,
     given_options,
-    given_path,
-    nonempty_text,
-    number,
-    path_option,
     refuse_several,
-    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -43,42 +38,30 @@ _ATTEMPT = re.compile(r"#?[0-9]{1,18}|last")
 class BundleOptions:
     """The options for a bundle."""
 
-    attempt: Annotated[list[int] | None, number(ROW, "Of a bundle, this attempt only; may be repeated.")] = (
+    attempt: Annotated[list[int] | None, Option("Of a bundle, this attempt only; may be repeated.", ROW)] = (
         None
     )
-    list_: Annotated[bool, typer.Option("--list", help="Say what a bundle holds, and run nothing.")] = False
+    list_: Annotated[bool, Option("Say what a bundle holds, and run nothing.", names=("--list",))] = False
     trust_problems: Annotated[
-        bool,
-        typer.Option(
-            "--trust-problems", help="Run a bundle's own problems, with your rights. Read them first."
-        ),
+        bool, Option("Run a bundle's own problems, with your rights. Read them first.")
     ] = False
     suite: SuiteOption = None
     signers: Annotated[
         Path | None,
-        path_option(
-            "Of a bundle: it must be signed by a key in this file of allowed signers (man ssh-keygen)."
-        ),
+        Option("Of a bundle: it must be signed by a key in this file of allowed signers (man ssh-keygen)."),
     ] = None
-    revoked: Annotated[
-        Path | None, path_option("With --signers: SSH keys that it must not be signed by.")
-    ] = None
+    revoked: Annotated[Path | None, Option("With --signers: SSH keys that it must not be signed by.")] = None
 
 
-@takes_options
 def reproduce(
     what: Annotated[
         str,
-        typer.Argument(
-            parser=nonempty_text,
-            autocompletion=attempts,
-            help="The attempt's number (17 or '#17'), or: last; or the file of a bundle.",
-        ),
+        Argument("The attempt's number (17 or '#17'), or: last; or the file of a bundle.", offered=attempts),
     ],
     *,
     context: typer.Context,
     rigor: Annotated[
-        Rigor | None, choice(Rigor, "How exact the new measurement is [default: as the first one].")
+        Rigor | None, Option("How exact the new measurement is [default: as the first one].")
     ] = None,
     options: BundleOptions,
     storage: StorageOptions,

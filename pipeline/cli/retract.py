@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kernelproof.bounds import ROW
-from kernelproof.cli.options import AttemptArgument, StorageOptions, nonempty_text, number, takes_options
+from kernelproof.cli.declaring import Option
+from kernelproof.cli.options import AttemptArgument, StorageOptions
 
 
-@takes_options
 def retract(
     attempt: AttemptArgument,
-    reason: Annotated[str, typer.Option(parser=nonempty_text, metavar="<words>", help="Why; it is stored.")],
+    reason: Annotated[str, Option("Why; it is stored.", metavar="<words>")],
     verification: Annotated[
-        int | None,
-        number(ROW, "One of its verifications, as show lists them [default: all]."),
+        int | None, Option("One of its verifications, as show lists them [default: all].", ROW)
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take retractions back: it counts again.")] = False,
+    undo: Annotated[bool, Option("Take retractions back: it counts again.")] = False,
     *,
     storage: StorageOptions,
 ) -> None:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kernelproof.bounds import PORT
-from kernelproof.cli.options import StorageOptions, nonempty_text, number, takes_options
+from kernelproof.cli.declaring import Option
+from kernelproof.cli.options import StorageOptions
 
 DEFAULT_PORT = 8177
 
 
-@takes_options
 def serve(
     *,
     host: Annotated[
-        str,
-        typer.Option(
-            parser=nonempty_text, help="The address to listen on. Other machines reach any but this one."
-        ),
+        str, Option("The address to listen on. Other machines reach any but this one.")
     ] = "127.0.0.1",
-    port: Annotated[int, number(PORT, "The port to listen on; 0 takes one that is free.")] = DEFAULT_PORT,
+    port: Annotated[int, Option("The port to listen on; 0 takes one that is free.", PORT)] = DEFAULT_PORT,
     storage: StorageOptions,
 ) -> None:
     """Show the results in a browser, and what is new while runs go on. Ctrl-C ends it.

@@ -8,52 +8,40 @@ import typer
 
 from kernelproof.bounds import LOSSES, PORT, QUEUE, WORKER_PLACES
 from kernelproof.choices import Role
+from kernelproof.cli.declaring import Option
 from kernelproof.cli.launching import LauncherOptions
-from kernelproof.cli.options import (
-    StorageOptions,
-    SuiteOption,
-    UnsafeOption,
-    VerifyOptions,
-    number,
-    takes_options,
-)
+from kernelproof.cli.options import StorageOptions, SuiteOption, UnsafeOption, VerifyOptions
 
 HostOption = Annotated[
-    str, typer.Option(help="Address to listen at; another than this machine's own needs callers with tokens.")
+    str,
+    Option("Address to listen at; another than this machine's own needs callers with tokens.", parser=str),
 ]
 
 
-@takes_options
 def serve_api(
     *,
     host: HostOption = "127.0.0.1",
-    port: Annotated[int, number(PORT, "Port to listen at; 0: one that is free.")] = 8400,
+    port: Annotated[int, Option("Port to listen at; 0: one that is free.", PORT)] = 8400,
     worker: Annotated[
-        bool, typer.Option(help="Start a worker on this machine; without, start some with workers.")
+        bool, Option("Start a worker on this machine; without, start some with workers.")
     ] = True,
-    max_queue: Annotated[int, number(QUEUE, "Evaluations that may wait or run at once.")] = 10_000,
+    max_queue: Annotated[int, Option("Evaluations that may wait or run at once.", QUEUE)] = 10_000,
     max_losses: Annotated[
         int,
-        number(
-            LOSSES, "An evaluation whose workers were killed so often, or fell silent, ends as a failure."
+        Option(
+            "An evaluation whose workers were killed so often, or fell silent, ends as a failure.", LOSSES
         ),
     ] = 5,
     accept_references: Annotated[
-        bool,
-        typer.Option(
-            "--accept-references",
-            help="Take problems from callers: they run with your rights, outside the sandbox.",
-        ),
+        bool, Option("Take problems from callers: they run with your rights, outside the sandbox.")
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A name by which the service is called, besides --host; may be repeated."),
+        Option("A name by which the service is called, besides --host; may be repeated.", parser=str),
     ] = None,
     live: Annotated[
         bool | None,
-        typer.Option(
-            help="Show all stored results in browsers at /live. Left out: only while no caller has a token."
-        ),
+        Option("Show all stored results in browsers at /live. Left out: only while no caller has a token."),
     ] = None,
     options: VerifyOptions,
     suite: SuiteOption = None,
@@ -80,29 +68,26 @@ def serve_api(
     serve(serving, host, port, names=allow_host or [], worker=worker)
 
 
-@takes_options
 def workers(
     *,
     places: Annotated[
-        int,
-        number(
-            WORKER_PLACES,
-            "Evaluations that it has at once; 0: as many as cores and devices serve.",
-        ),
+        int, Option("Evaluations that it has at once; 0: as many as cores and devices serve.", WORKER_PLACES)
     ] = 0,
     role: Annotated[
         Role,
-        typer.Option(
-            help="all: builds and judges; build: compiles and publishes, needs no device; judge: judges "
-            "what is built."
+        Option(
+            "all: builds and judges; build: compiles and publishes, needs no device; judge: judges "
+            "what is built.",
+            parser=str,
         ),
     ] = Role.ALL,
     artefacts: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Where builders publish: a directory that all machines have, or an address that fsspec "
+        Option(
+            "Where builders publish: a directory that all machines have, or an address that fsspec "
             "knows, such as s3://BUCKET/FOLDER.",
+            parser=str,
+            metavar="URL",
         ),
     ] = None,
     unsafe: UnsafeOption = False,

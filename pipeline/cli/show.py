@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
-from kernelproof.cli.options import AttemptArgument, StorageOptions, given_path, only_one, takes_options
+from kernelproof.cli.declaring import Option
+from kernelproof.cli.options import AttemptArgument, StorageOptions, only_one
 
 Shown = TypeVar("Shown")
 
@@ -26,41 +25,31 @@ if TYPE_CHECKING:
 class PartOptions:
     """The parts of an attempt that can be shown alone; at most one is given."""
 
-    source: Annotated[bool, typer.Option("--source", help="Only the program, byte for byte.")] = False
-    prompt: Annotated[bool, typer.Option("--prompt", help="Only the prompt, as it was sent.")] = False
-    response: Annotated[bool, typer.Option("--response", help="Only the answer's text, as it came.")] = False
-    log: Annotated[bool, typer.Option("--log", help="Only the build log.")] = False
-    checks: Annotated[bool, typer.Option("--checks", help="Only the checks with their evidence.")] = False
-    tree: Annotated[
-        bool, typer.Option("--tree", help="The attempts of its sample: what was built on what.")
-    ] = False
-    progress: Annotated[
-        bool,
-        typer.Option("--progress", help="Its sample attempt by attempt: the best so far, and what it took."),
-    ] = False
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, exactly as stored, as JSON.")] = False
-    html: Annotated[
-        bool,
-        typer.Option(
-            "--html",
-            help="Write it all into one HTML file, with a chart of the times.",
-        ),
-    ] = False
+    source: Annotated[bool, Option("Only the program, byte for byte.")] = False
+    prompt: Annotated[bool, Option("Only the prompt, as it was sent.")] = False
+    response: Annotated[bool, Option("Only the answer's text, as it came.")] = False
+    log: Annotated[bool, Option("Only the build log.")] = False
+    checks: Annotated[bool, Option("Only the checks with their evidence.")] = False
+    tree: Annotated[bool, Option("The attempts of its sample: what was built on what.")] = False
+    progress: Annotated[bool, Option("Its sample attempt by attempt: the best so far, and what it took.")] = (
+        False
+    )
+    as_json: Annotated[bool, Option("Everything, exactly as stored, as JSON.", names=("--json",))] = False
+    html: Annotated[bool, Option("Write it all into one HTML file, with a chart of the times.")] = False
 
 
-@takes_options
 def show(
     attempt: AttemptArgument = "last",
     *,
     part: PartOptions,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=given_path,
-            metavar="<path>",
-            help="The file that --html writes.",
+        Option(
+            "The file that --html writes.",
+            names=(
+                "--output",
+                "-o",
+            ),
             show_default="attempt-ATTEMPT.html",
         ),
     ] = None,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kernelproof.cli.completion import runs
-from kernelproof.cli.options import JsonOption, StorageOptions, takes_options
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.cli.options import JsonOption, StorageOptions
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
@@ -21,17 +20,12 @@ LOOK_S = 2.0
 """Seconds between two looks of --watch: a batch stores its progress as often."""
 
 
-@takes_options
 def status(
     run: Annotated[
         str | None,
-        typer.Argument(
-            autocompletion=runs, help="A run's name or number.", show_default="the newest batches"
-        ),
+        Argument("A run's name or number.", parser=str, offered=runs, show_default="the newest batches"),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Look every two seconds until the newest batch ends.")
-    ] = False,
+    watch: Annotated[bool, Option("Look every two seconds until the newest batch ends.")] = False,
     as_json: JsonOption = False,
     *,
     storage: StorageOptions,

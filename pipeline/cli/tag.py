@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kernelproof.cli.completion import runs
-from kernelproof.cli.options import StorageOptions, takes_options
+from kernelproof.cli.declaring import Argument, Option
+from kernelproof.cli.options import StorageOptions
 
 
-@takes_options
 def tag(
-    run: Annotated[str, typer.Argument(autocompletion=runs, help="The run's name or number.")],
+    run: Annotated[str, Argument("The run's name or number.", parser=str, offered=runs)],
     words: Annotated[
-        list[str] | None, typer.Argument(help="Tags to put on it; without any, its tags are shown.")
+        list[str] | None, Argument("Tags to put on it; without any, its tags are shown.", parser=str)
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take these tags off it.")] = False,
+    remove: Annotated[bool, Option("Take these tags off it.")] = False,
     *,
     storage: StorageOptions,
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 from kernelproof.bounds import CALL_S, MEASURE_S, SEED, TIME_S, TUNED
 from kernelproof.choices import Rigor
 from kernelproof.cli.completion import attempts, problems
+from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import (
     AUTO,
     INTERRUPTED,
@@ -25,14 +26,8 @@ from kernelproof.cli.options import (
     SuiteOption,
     UnsafeOption,
     VerifyOptions,
-    choice,
     given_options,
-    given_path,
-    nonempty_text,
-    number,
-    path_option,
     settings_over,
-    takes_options,
 )
 from kernelproof.wording import counted
 
@@ -50,13 +45,13 @@ class TuneOptions:
 
     backend: BackendOption = AUTO
     size: SizeOption = ""
-    rigor: Annotated[
-        Rigor, choice(Rigor, "How narrowly the best and the original are measured at the end.")
-    ] = Rigor.STANDARD
+    rigor: Annotated[Rigor, Option("How narrowly the best and the original are measured at the end.")] = (
+        Rigor.STANDARD
+    )
     numerics: NumericsOption = "fp32"
     purity: PurityOption = "any"
     seconds: Annotated[
-        float | None, number(MEASURE_S, "Most seconds for timed blocks [default: 2, at the end the rigor's].")
+        float | None, Option("Most seconds for timed blocks [default: 2, at the end the rigor's].", MEASURE_S)
     ] = None
     unsafe: UnsafeOption = False
 
@@ -65,38 +60,27 @@ class TuneOptions:
 class SearchOptions:
     """The options that say which combinations are tried, and for how long."""
 
-    trials: Annotated[int, number(TUNED, "Most combinations that are tried.")] = 30
+    trials: Annotated[int, Option("Most combinations that are tried.", TUNED)] = 30
     seconds_budget: Annotated[
-        float | None, number(TIME_S, "Seconds after which no further combination is tried.")
+        float | None, Option("Seconds after which no further combination is tried.", TIME_S)
     ] = None
-    seed: Annotated[int, number(SEED, "Of the random choices.")] = 0
+    seed: Annotated[int, Option("Of the random choices.", SEED)] = 0
     call_seconds: Annotated[
-        float, number(CALL_S, "Most seconds for one call: a combination that hangs takes so long.")
+        float, Option("Most seconds for one call: a combination that hangs takes so long.", CALL_S)
     ] = 10.0
 
 
-@takes_options
 def tune(
-    file: Annotated[
-        Path | None, typer.Argument(parser=given_path, help="A correct candidate's source, or a response.")
-    ] = None,
+    file: Annotated[Path | None, Argument("A correct candidate's source, or a response.")] = None,
     *,
     context: typer.Context,
-    problem: Annotated[
-        str | None,
-        typer.Option(parser=nonempty_text, autocompletion=problems, help="The problem's id, name, or file."),
-    ] = None,
+    problem: Annotated[str | None, Option("The problem's id, name, or file.", offered=problems)] = None,
     attempt: Annotated[
-        str | None,
-        typer.Option(
-            parser=nonempty_text,
-            autocompletion=attempts,
-            help="Instead of FILE: a stored attempt (17), or: last.",
-        ),
+        str | None, Option("Instead of FILE: a stored attempt (17), or: last.", offered=attempts)
     ] = None,
     bounds: SearchOptions,
     options: TuneOptions,
-    output: Annotated[Path | None, path_option("File to write the best source to.")] = None,
+    output: Annotated[Path | None, Option("File to write the best source to.")] = None,
     suite: SuiteOption = None,
     storage: StorageOptions,
     run: RunOption = None,

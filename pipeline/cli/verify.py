@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelproof.cli.completion import problems
+from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import (
     INTERRUPTED,
     FollowLinksOption,
@@ -16,8 +17,6 @@ from kernelproof.cli.options import (
     StorageOptions,
     SuiteOption,
     VerifyOptions,
-    given_path,
-    takes_options,
 )
 from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
@@ -31,31 +30,26 @@ if TYPE_CHECKING:
     from kernelproof.types import Status, VerifySettings
 
 
-@takes_options
 def verify(
     file: Annotated[
         Path,
-        typer.Argument(
-            parser=given_path,
-            help="A candidate's source or a raw response, or - to read it; a folder or .jsonl file of them.",
-        ),
+        Argument("A candidate's source or a raw response, or - to read it; a folder or .jsonl file of them."),
     ],
     *,
     problem: Annotated[
         str | None,
-        typer.Option(
-            autocompletion=problems,
-            help="The problem's id, name, or file [default for many: what paths or lines say].",
+        Option(
+            "The problem's id, name, or file [default for many: what paths or lines say].",
+            parser=str,
+            offered=problems,
         ),
     ] = None,
     options: VerifyOptions,
     suite: SuiteOption = None,
     storage: StorageOptions,
-    store: Annotated[bool, typer.Option(help="Keep it as an attempt in the workspace.")] = True,
+    store: Annotated[bool, Option("Keep it as an attempt in the workspace.")] = True,
     run: RunOption = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Of many, verify also those that the workspace has already.")
-    ] = False,
+    again: Annotated[bool, Option("Of many, verify also those that the workspace has already.")] = False,
     follow_links: FollowLinksOption = False,
     as_json: JsonOption = False,
 ) -> None:

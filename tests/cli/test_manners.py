@@ -85,15 +85,15 @@ def test_what_looks_like_an_option_but_is_a_value_is_not_counted() -> None:
 
 
 def kind_of(option: Any) -> str:
-    """What reads its value: `number`, `choice`, `given_path`, `duration` ...; `flag` where it has none."""
+    """What reads its value: `_word_of`, `given_path`, `duration` ...; `flag` where it has none."""
     parser = option.type_descriptor.parameter_info.parser
     return "flag" if option.is_flag else str(getattr(parser, "__qualname__", "typer")).partition(".")[0]
 
 
 SENSELESS = ("-1", "-0.5", "nan", "inf", "-inf", "1e400", "abc", "", "9" * 40, "9" * 5000, "1_000", "0x10")
 REFUSES = {
-    "number": (SENSELESS, "must be "),
-    "choice": (("", "no such word", "a" * 5000), "is not one of "),
+    "_number_within": (SENSELESS, "must be "),
+    "_word_of": (("", "no such word", "a" * 5000), "is not one of "),
     "given_path": (("",), "the path is empty; for the current directory give a dot."),
     "nonempty_text": (("",), "it is empty; give a value, or leave the option out."),
     "duration": (("-1", "0", "nan", "1e9", "8w", "400d", "9" * 400, ""), ""),

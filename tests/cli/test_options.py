@@ -9,8 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from kernelproof.bounds import TRIALS
 from kernelproof.choices import Rigor
-from kernelproof.cli.options import SETTINGS, VerifyOptions, choice, takes_options
+from kernelproof.cli.declaring import Option, takes_options
+from kernelproof.cli.options import SETTINGS, VerifyOptions
 from kernelproof.types import VerifySettings
 
 BY_THE_MACHINE = {"backend", "size"}
@@ -53,8 +55,8 @@ def test_each_option_sets_its_setting_and_no_other(
 class Paint:
     """Two options of a command."""
 
-    colour: Annotated[str, choice(("red", "green"), "What it is painted with.")]
-    coats: Annotated[int, typer.Option(min=1, help="How many times.")] = 1
+    colour: Annotated[str, Option("What it is painted with.", words=("red", "green"))]
+    coats: Annotated[int, Option("How many times.", TRIALS)] = 1
 
 
 @takes_options
