@@ -21,6 +21,7 @@ from kernelproof.bounds import PRICE, TIME_S
 from kernelproof.cli.completion import models, runs
 from kernelproof.cli.declaring import Option, nonempty_text
 from kernelproof.cli.options import VerifyOptions, given_options
+from kernelproof.errors import UsageError
 from kernelproof.runs.config import OF_A_MODEL, SENT_AS, BatchConfig, checked, read_config
 from kernelproof.runs.config import Option as Setting
 
@@ -138,8 +139,6 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _once(params: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The fields of the request. Raises UsageError for one that is given twice."""
-    from kernelproof.errors import UsageError
-
     found: dict[str, Any] = {}
     for name, value in params:
         if name in found:
@@ -160,8 +159,6 @@ def configured(
     context: typer.Context,
 ) -> tuple[BatchConfig, VerifyOptions]:
     """The configuration that file, stored run and options make together. Raises UsageError."""
-    from kernelproof.errors import UsageError
-
     keys: dict[str, Any] = _stored(like, place) if like is not None else {}
     if config is not None:
         told = read_config(config)
@@ -215,7 +212,6 @@ def _without_rivals(below: dict[str, Any], above: dict[str, Any]) -> dict[str, A
 def _stored(like: str, place: Workspace) -> dict[str, Any]:
     """The configuration of the newest batch of a run."""
     from kernelproof.db.store import open_store
-    from kernelproof.errors import UsageError
 
     with open_store(place.database, only_read=True) as store:
         found = store.batches.newest(like, most=1)
@@ -226,10 +222,6 @@ def _stored(like: str, place: Workspace) -> dict[str, Any]:
 
 def _options(verify: dict[str, Any]) -> VerifyOptions:
     """The options of a verification from a configuration. Raises UsageError for a name that is none."""
-    from difflib import get_close_matches
-
-    from kernelproof.errors import UsageError
-
     names = [field.name for field in fields(VerifyOptions)]
     for name in verify:
         if name not in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,8 @@ from kernelproof.bounds import ROW, SEED
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
 from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.report.plain import finite, say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -59,8 +62,6 @@ def _seed(all_ranked: bool, sample: int | None, seed: int | None) -> int | None:
     """The seed of a sample; None for an audit of all. Raises UsageError for options that do not fit."""
     import secrets
 
-    from kernelproof.errors import UsageError
-
     if all_ranked is (sample is not None):
         raise UsageError("give --all-ranked, or --sample N to draw from what is ranked")
     if sample is None:
@@ -77,7 +78,6 @@ def _chosen(
 
     Raises MachineError where that is everything.
     """
-    from kernelproof.errors import MachineError
     from kernelproof.runs.audit import by_place, drawn
 
     here, elsewhere = by_place(found, engine)
@@ -93,8 +93,6 @@ def _chosen(
 
 
 def _begin(chosen: list[Leader], elsewhere: list[Leader], seed: int | None, as_json: bool) -> None:
-    from kernelproof.report.plain import say
-
     by = "" if seed is None else f", drawn with --seed {seed}"
     say(f"auditing {counted(len(chosen), 'ranked result')}{by}", err=as_json)
     if elsewhere:
@@ -107,8 +105,6 @@ def _nothing(leader: Leader, found: Reproduction) -> None:
 
 
 def _print_found(leader: Leader, found: Reproduction) -> None:
-    from kernelproof.report.plain import say
-
     finding = found.finding.value.replace("_", " ")
     say(f"  {leader.problem_id} #{leader.best.attempt_id}: {finding}: {found.reason}")
     for alteration in found.alterations:
@@ -116,18 +112,12 @@ def _print_found(leader: Leader, found: Reproduction) -> None:
 
 
 def _say(outcome: Outcome) -> None:
-    from kernelproof.report.plain import say
-
     more = [(outcome.refuted, "did not hold"), (outcome.undecided, "undecided")]
     rest = "".join(f", {number} {words}" for number, words in more if number)
     say(f"{outcome.held} of {counted(len(outcome.found), 'ranked result')} held{rest}")
 
 
 def _print_json(outcome: Outcome, seed: int | None, elsewhere: int) -> None:
-    import json
-
-    from kernelproof.report.plain import finite
-
     results = [
         {
             "problem_id": leader.problem_id,

@@ -11,6 +11,9 @@ from kernelproof.cli.completion import attempts
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
 from kernelproof.cli.options import StorageOptions, given_options
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import say
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,11 +51,8 @@ def bundle(
 ) -> None:
     """Write an attempt, or the best of each problem, to one file, for kernelproof reproduce elsewhere."""
     from kernelproof.db.store import open_store
-    from kernelproof.errors import UsageError
-    from kernelproof.report.plain import say
     from kernelproof.runs.bundles.signing import signature_of
     from kernelproof.runs.bundles.writing import write_bundle
-    from kernelproof.wording import counted
 
     filtered = all_ranked or bool(given_options(options, context))
     if (attempt is not None) is filtered:

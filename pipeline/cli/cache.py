@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,8 @@ from kernelproof.bounds import DAY_S, DAYS
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import JsonOption
+from kernelproof.errors import MachineError, UsageError
+from kernelproof.report.plain import json_text, screen
 
 if TYPE_CHECKING:
     from kernelproof.types import Removal
@@ -21,7 +24,6 @@ cache_app = CommandLine(help="See the cache of builds, and make it smaller.")
 def info(as_json: JsonOption = False) -> None:
     """Say where the cache is and what lies in it."""
     from kernelproof.report.machine import print_survey
-    from kernelproof.report.plain import json_text, screen
     from kernelproof.verifier.build import survey
     from kernelproof.workspace import cache_directory
 
@@ -59,7 +61,6 @@ def prune(
 
     Exit code 3 when builds cannot be removed.
     """
-    from kernelproof.errors import UsageError
     from kernelproof.service.artefact_store import open_artefacts
     from kernelproof.verifier.build import prune as prune_cache
     from kernelproof.workspace import cache_directory, parse_bytes
@@ -82,9 +83,6 @@ def clear(
 
     Exit code 1 when the answer is no, 3 when builds cannot be removed.
     """
-    import sys
-
-    from kernelproof.errors import UsageError
     from kernelproof.verifier.build import clear as clear_cache
     from kernelproof.workspace import cache_directory
 
@@ -99,9 +97,7 @@ def clear(
 
 
 def _report(removal: Removal) -> None:
-    from kernelproof.errors import MachineError
     from kernelproof.report.machine import print_removal
-    from kernelproof.report.plain import screen
 
     print_removal(removal, screen())
     if removal.trouble:

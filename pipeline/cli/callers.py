@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from kernelproof.bounds import QUEUE
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import JsonOption, StorageOptions
+from kernelproof.report.plain import say
 
 callers_app = CommandLine(help="Callers of the evaluation service, and their tokens.")
 NameArgument = Annotated[str, Argument("The caller's name.", metavar="NAME")]
@@ -24,7 +26,6 @@ def add(
 ) -> None:
     """Give a caller a token. It is shown once, and only its hash is stored."""
     from kernelproof.db.store import open_store
-    from kernelproof.report.plain import say
 
     with open_store(storage.database) as store:
         say(store.service.callers.add(name, quota))
@@ -34,7 +35,6 @@ def add(
 def revoke(name: NameArgument, *, storage: StorageOptions) -> None:
     """Accept a caller's token no more."""
     from kernelproof.cli.service_storage import stored_service
-    from kernelproof.report.plain import say
 
     with stored_service(storage.database, only_read=False) as service:
         service.callers.revoke(name)
@@ -44,10 +44,7 @@ def revoke(name: NameArgument, *, storage: StorageOptions) -> None:
 @callers_app.command("list")
 def list_(*, storage: StorageOptions, as_json: JsonOption = False) -> None:
     """List callers, those whose token was revoked too."""
-    import json
-
     from kernelproof.cli.service_storage import stored_service
-    from kernelproof.report.plain import say
 
     with stored_service(storage.database, only_read=True) as service:
         found = service.callers.all()

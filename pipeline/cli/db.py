@@ -10,6 +10,8 @@ import typer
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import JsonOption, StorageOptions
+from kernelproof.report.plain import json_line, say
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
     from kernelproof.db.upkeep.checking import Trouble
@@ -28,8 +30,6 @@ def check(
     Each is named. Exit code 1 when something is wrong.
     """
     from kernelproof.db.upkeep.checking import check as check_database
-    from kernelproof.report.plain import json_line, say
-    from kernelproof.wording import counted
 
     found: list[Trouble] = []
 
@@ -56,7 +56,6 @@ def backup(
     An existing file is never overwritten. A backup that is killed leaves no file of that name.
     """
     from kernelproof.db.upkeep.copying import backup as copy
-    from kernelproof.report.plain import say
 
     say(f"{target}: {copy(storage.file, target):,} bytes")
 
@@ -68,7 +67,6 @@ def vacuum(*, storage: StorageOptions) -> None:
     Exit code 3 when another process is at work on it.
     """
     from kernelproof.db.upkeep.vacuuming import vacuum as clean
-    from kernelproof.report.plain import say
 
     path = storage.file
     done = clean(path)
@@ -91,7 +89,6 @@ def upgrade(
     it makes none: take pg_dump before.
     """
     from kernelproof.db.upkeep.upgrading import carry_out, plan
-    from kernelproof.report.plain import say
 
     place = storage.database
     planned = plan(place, backup_to)

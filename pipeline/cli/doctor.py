@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption
-from kernelproof.report.plain import say
+from kernelproof.report.plain import say, screen
 
 
 def doctor(
@@ -25,11 +26,8 @@ def doctor(
 
     Exit code 3 when no backend works here.
     """
-    import json
-
     from kernelproof import doctor as room
     from kernelproof.report.machine import print_findings
-    from kernelproof.report.plain import screen
 
     place = storage.opened()
     lifted = room.lift_quarantine(lambda text: say(text, err=True)) if lift_quarantine else []

@@ -12,6 +12,8 @@ from kernelproof.choices import RewardName
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.filter_options import FilterOptions
 from kernelproof.cli.options import StorageOptions
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import say
 
 FORMATS = {
     "jsonl": "all of each attempt",
@@ -75,11 +77,9 @@ def export(
     parquet and huggingface need pip install 'kernelproof[parquet]'.
     """
     from kernelproof.db.store import open_store
-    from kernelproof.errors import UsageError
     from kernelproof.report.export.columns import gather
     from kernelproof.report.export.formats import write
     from kernelproof.report.exporting import require_pyarrow
-    from kernelproof.report.plain import say
 
     if reward is not None and form != "pairs":
         raise UsageError("--reward is for pairs; leave it out")

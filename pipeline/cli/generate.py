@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,8 +81,6 @@ def _statuses(again: Sequence[str] | None) -> list[Any]:
 
 
 def _say_forecast(plans: Sequence[Plan], place: Workspace, show: ShowOptions) -> None:
-    from contextlib import ExitStack
-
     from kernelproof.cli.forecast import forecast_json, say_forecasts
     from kernelproof.db.store import open_if_there
     from kernelproof.runs.forecast import forecast

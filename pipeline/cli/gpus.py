@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import JsonOption, StorageOptions
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import say
 
 if TYPE_CHECKING:
     from kernelproof.db.gpus import Gpus, StoredGpu
@@ -27,10 +30,7 @@ def gpus(
 
     A UUID may be shortened, as long as it names one GPU.
     """
-    import json
-
     from kernelproof.cli.service_storage import stored_service
-    from kernelproof.report.plain import say
 
     changes = put_back is not None or set_aside is not None
     with stored_service(storage.database, only_read=not changes) as service:
@@ -50,8 +50,6 @@ def gpus(
 
 
 def _put_back(known: Gpus, uuid: str) -> None:
-    from kernelproof.errors import UsageError
-
     chosen = _one(known, uuid)
     if not known.put_back(chosen):
         raise UsageError(f"{chosen} is not set aside; kernelproof gpus lists those that are")
@@ -59,8 +57,6 @@ def _put_back(known: Gpus, uuid: str) -> None:
 
 def _one(known: Gpus, beginning: str) -> str:
     """The UUID that begins so. Raises UsageError where none or several do."""
-    from kernelproof.errors import UsageError
-
     found = [gpu.uuid for gpu in known.all() if gpu.uuid.startswith(beginning)]
     if len(found) != 1:
         what = "several GPUs begin" if found else "no judge has seen a GPU that begins"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +21,9 @@ from kernelproof.cli.options import (
     SuiteOption,
     VerifyOptions,
 )
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import clean, screen
+from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
@@ -83,8 +89,6 @@ def import_(
 
 
 def _label(source: Path) -> str:
-    from kernelproof.errors import UsageError
-
     name = source.resolve().name if source.is_dir() else source.stem
     if not name:
         raise UsageError("say who wrote them: --model NAME")
@@ -92,7 +96,6 @@ def _label(source: Path) -> str:
 
 
 def _read(source: Path, suite: Path | None, known: KnownOptions, follow_links: bool) -> Found:
-    from kernelproof.errors import UsageError
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import holds_many
     from kernelproof.runs.imports.claims import read_times
@@ -112,8 +115,6 @@ def _judge(
     stored: StoredImport, described: RunSettings, database: DatabasePlace, again: bool, as_json: bool
 ) -> int:
     """Verifies what is to be verified; returns how many an interruption left."""
-    from functools import partial
-
     import anyio
 
     from kernelproof.cli.batch_display import BatchDisplay
@@ -144,9 +145,6 @@ def _judge(
 
 
 def _say_stored(found: Found, stored: StoredImport, source: Path, database: DatabasePlace) -> None:
-    from kernelproof.report.plain import clean, screen
-    from kernelproof.wording import counted
-
     console = screen()
     before = len(stored.attempts) - stored.new
     were = f", {before} of them before" if before else ""
@@ -161,11 +159,7 @@ def _say_stored(found: Found, stored: StoredImport, source: Path, database: Data
 
 
 def _say_judged(statuses: dict[int, Status | None], described: RunSettings) -> None:
-    import shlex
-
     from kernelproof.cli.progress import print_counts
-    from kernelproof.report.plain import clean, screen
-    from kernelproof.wording import counted
 
     console = screen()
     done = [status for status in statuses.values() if status is not None]
@@ -180,10 +174,6 @@ def _say_judged(statuses: dict[int, Status | None], described: RunSettings) -> N
 
 
 def _print_json(found: Found, stored: StoredImport, statuses: dict[int, Status | None]) -> None:
-    import json
-
-    from kernelproof.report.plain import clean
-
     facts = {
         "run": stored.run_id,
         "new": stored.new,

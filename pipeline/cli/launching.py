@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from kernelproof.bounds import CPUS, WORKERS
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import refuse_several
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import say
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
     from kernelproof.service.launchers.model import Launcher, WorkerCommand
@@ -41,8 +44,6 @@ class LauncherOptions:
     @property
     def asked(self) -> bool:
         """Whether any of these options is given. Raises UsageError for those that do not fit together."""
-        from kernelproof.errors import UsageError
-
         clusters = [f"--{name}" for name in ("ray", "slurm") if getattr(self, name)]
         refuse_several(clusters)
         refuse_several([f"--{name}" for name in ("status", "stop") if getattr(self, name)])
@@ -54,9 +55,6 @@ class LauncherOptions:
 
     def launch(self, command: WorkerCommand) -> None:
         """Starts workers, says how they stand, or ends them. Raises UsageError, MachineError."""
-        from kernelproof.report.plain import say
-        from kernelproof.wording import counted
-
         launcher = self._launcher(command)
         standing = launcher.status()
         if self.stop:
@@ -75,8 +73,6 @@ class LauncherOptions:
             say("no workers run here")
 
     def _launcher(self, command: WorkerCommand) -> Launcher:
-        from kernelproof.errors import UsageError
-
         if isinstance(command.place.database, Path):
             raise UsageError(
                 f"workers of other machines do not reach {command.place.database}: give a database on a "

@@ -12,6 +12,8 @@ from kernelproof.bounds import TOP
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.filter_options import FilterOptions
 from kernelproof.cli.options import StorageOptions, only_one, refuse_several
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import clean, json_line, json_text, screen
 
 if TYPE_CHECKING:
     from kernelproof.db.claims import Claims
@@ -54,7 +56,6 @@ def leaderboard(
 ) -> None:
     """Show verified results: the best speedup of each problem, and how often each model is right and fast."""
     from kernelproof.db.scores.queries import open_scores
-    from kernelproof.errors import UsageError
 
     form = only_one(forms)
     others = [name for name, given in {"--by": by, "--compare": compare}.items() if given]
@@ -79,8 +80,6 @@ def leaderboard(
 def _print_board(
     scores: ScoreQueries, by: str | None, top: int, filters: Filters, form: str | None, parquet: Path | None
 ) -> None:
-    from kernelproof.report.plain import json_text, screen
-
     exported = form not in (None, "json")
     views: list[ViewName] = [by] if by else ["problem"] if exported else ["model", "problem"]  # type: ignore[list-item]
     board: Leaderboard = scores.leaderboard(filters, views, top)
@@ -106,7 +105,6 @@ def _print_comparisons(
 ) -> None:
     from kernelproof.report.board_columns import flat_comparisons
     from kernelproof.report.comparison import print_comparisons
-    from kernelproof.report.plain import json_line, screen
 
     found: tuple[Comparison, ...] = scores.comparison(*names, by, filters)  # type: ignore[arg-type]
     if form == "json":
@@ -119,7 +117,6 @@ def _print_comparisons(
 
 def _export(rows: Flat, form: str | None, parquet: Path | None) -> None:
     from kernelproof.report.exporting import as_csv, as_markdown, write_parquet
-    from kernelproof.report.plain import clean
 
     if parquet is not None:
         write_parquet(rows.fields, rows.rows, parquet, clean)
@@ -129,7 +126,6 @@ def _export(rows: Flat, form: str | None, parquet: Path | None) -> None:
 
 def _print_claims(claims: Claims, form: str | None) -> None:
     from kernelproof.report.claims import claims_csv, print_claims
-    from kernelproof.report.plain import json_text, screen
 
     if form == "json":
         print(json_text(claims))

@@ -20,6 +20,8 @@ from kernelproof.bounds import MEASURE_S, TRIALS
 from kernelproof.choices import Baseline, Numerics, Purity, Rigor, words_of
 from kernelproof.cli.completion import attempts, runs
 from kernelproof.cli.declaring import Argument, Option
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import say
 from kernelproof.workspace import DatabasePlace, Workspace, database_place, open_workspace
 
 if TYPE_CHECKING:
@@ -82,8 +84,6 @@ class StorageOptions:
     @property
     def file(self) -> Path:
         """The SQLite file that results are in. Raises UsageError where they are on a server."""
-        from kernelproof.errors import UsageError
-
         place = self.database
         if not isinstance(place, Path):
             raise UsageError(f"{place} is on a server, which has tools for this: pg_dump, VACUUM")
@@ -128,7 +128,6 @@ class VerifyOptions:
 
     def settings_for(self, given: Sequence[Given]) -> VerifySettings:
         """The settings for these programs. Says so where they can only be built. Raises as `settings`."""
-        from kernelproof.report.plain import say
         from kernelproof.runs.sizes import only_built
         from kernelproof.verifier.devices.discovery import default_backend
 
@@ -148,7 +147,6 @@ class VerifyOptions:
         """
         from pydantic import ValidationError
 
-        from kernelproof.errors import UsageError
         from kernelproof.runs.sizes import choose_size
         from kernelproof.types import VerifySettings
         from kernelproof.types.explain import explain
@@ -200,8 +198,6 @@ def only_one(options: Any) -> str | None:
 
 def refuse_several(names: Sequence[str]) -> None:
     """Raises UsageError for more than one of options that exclude each other. `names`: those given."""
-    from kernelproof.errors import UsageError
-
     if len(names) > 1:
         raise UsageError(f"{' and '.join(names)} exclude each other; give one of them")
 

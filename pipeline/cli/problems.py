@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from kernelproof.cli.completion import problems
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import JsonOption, SuiteOption
 from kernelproof.cli.problems_import import import_problems, new_problem
+from kernelproof.errors import UsageError
 from kernelproof.report.plain import clean, say, say_text
 from kernelproof.wording import counted
 
@@ -133,8 +135,6 @@ def check_problems(
 
 def _refuse_level(level: int, suite: Suite) -> None:
     """Raises UsageError for a level that the suite has not."""
-    from kernelproof.errors import UsageError
-
     there = sorted({place.level for place in suite.places if place.level is not None})
     if level not in there:
         known = ", ".join(map(str, there)) or "none"
@@ -143,8 +143,6 @@ def _refuse_level(level: int, suite: Suite) -> None:
 
 def _refuse_unknown(size: str, problems: list[Problem]) -> None:
     """Raises UsageError for a size that none of the problems has; `full` instead would seem to be that."""
-    from kernelproof.errors import UsageError
-
     there = list(dict.fromkeys(("full", "small", *(name for problem in problems for name in problem.sizes))))
     if size not in there:
         raise UsageError(f"no size {size!r}; there are {', '.join(there)}: choose with --size")
@@ -173,8 +171,6 @@ def _print_table(suite: Suite, problems: list[Problem]) -> None:
 
 
 def _print_json(value: object) -> None:
-    import json
-
     print(json.dumps(value, indent=2))
 
 

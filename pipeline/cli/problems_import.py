@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from kernelproof.bounds import NEW_LEVEL
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import JsonOption
+from kernelproof.errors import UsageError
 from kernelproof.report.plain import say
 from kernelproof.wording import counted
 
@@ -94,8 +96,6 @@ def new_problem(
 
 def _once(columns: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Columns by their roles. Raises UsageError for a role that is given twice."""
-    from kernelproof.errors import UsageError
-
     for role, times in Counter(role for role, _ in columns).items():
         if times > 1:
             raise UsageError(f"--column {role} was given {times} times; give it once")
@@ -103,8 +103,6 @@ def _once(columns: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def _print_json(imported: Imported) -> None:
-    import json
-
     written = zip(imported.problems, imported.files, strict=True)
     shown = {
         "suite": str(imported.suite),

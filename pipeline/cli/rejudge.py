@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +18,9 @@ from kernelproof.cli.options import (
     given_options,
     settings_over,
 )
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import screen
+from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
@@ -44,8 +49,6 @@ def rejudge(
     as_json: JsonOption = False,
 ) -> None:
     """Verify a run's stored answers again, and ask nothing. Other settings stay as the run had them."""
-    from kernelproof.errors import UsageError
-
     given = given_options(options, context)
     if run is None and not stale:
         raise UsageError(
@@ -60,14 +63,11 @@ def rejudge(
 def _run(
     run: str | None, given: dict[str, Any], database: DatabasePlace, again: bool, stale: bool, as_json: bool
 ) -> Rejudged:
-    from functools import partial
-
     import anyio
 
     from kernelproof.cli.batch_display import BatchDisplay, Form
     from kernelproof.db.store import open_store
     from kernelproof.db.views import StoredAttempt
-    from kernelproof.errors import UsageError
     from kernelproof.runs.rejudge import Rejudged
     from kernelproof.runs.rejudge import rejudge as judge
     from kernelproof.types import VerifySettings
@@ -116,8 +116,6 @@ def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSe
 
 def _say(done: Rejudged, stale: bool) -> None:
     from kernelproof.cli.progress import print_counts
-    from kernelproof.report.plain import screen
-    from kernelproof.wording import counted
 
     console = screen()
     if stale and not done.statuses and not done.missing:
@@ -138,8 +136,6 @@ def _say(done: Rejudged, stale: bool) -> None:
 
 
 def _print_json(done: Rejudged) -> None:
-    import json
-
     print(
         json.dumps(
             {

@@ -9,6 +9,7 @@ from kernelproof.bounds import KERNELS
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.filter_options import FilterOptions
 from kernelproof.cli.options import StorageOptions
+from kernelproof.report.plain import say
 
 
 def report(
@@ -29,7 +30,6 @@ def report(
 ) -> None:
     """Write the results as one HTML file that needs no network: tables, charts, kernels with evidence."""
     from kernelproof.db.store import open_store
-    from kernelproof.report.plain import say
     from kernelproof.report.web.pages import board, write
 
     with open_store(storage.database, only_read=True) as store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from kernelproof.cli.options import (
     given_options,
     refuse_several,
 )
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import finite, json_text, say, screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,8 +86,6 @@ def reproduce(
 
 
 def _file(what: str) -> Path:
-    from kernelproof.errors import UsageError
-
     path = given_path(what)
     if not path.exists():
         raise UsageError(
@@ -105,8 +106,6 @@ def exit_code(found: Iterable[Reproduction]) -> int:
 
 
 def _refuse_bundle_options(options: BundleOptions, context: typer.Context) -> None:
-    from kernelproof.errors import UsageError
-
     if given := [name.rstrip("_").replace("_", "-") for name in given_options(options, context)]:
         raise UsageError(f"--{given[0]} is for bundles; leave it out, or give a bundle's file")
 
@@ -115,7 +114,6 @@ def _reproduce_stored(
     what: str, database: DatabasePlace, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
     from kernelproof.db.store import open_store
-    from kernelproof.report.plain import json_text, screen
     from kernelproof.report.reproduction import print_reproduction
     from kernelproof.runs.reproduction import reproduce as run
     from kernelproof.verifier.engine.engine import Engine
@@ -135,7 +133,6 @@ def _reproduce_stored(
 def _reproduce_bundle(
     path: Path, options: BundleOptions, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
-    from kernelproof.report.plain import say, screen
     from kernelproof.report.reproduction import print_bundle, print_reproduction, print_tampering
     from kernelproof.runs.bundles.reading import Bundle
 
@@ -165,7 +162,6 @@ def _reproduce_bundle(
 
 
 def _signers(options: BundleOptions) -> Signers | None:
-    from kernelproof.errors import UsageError
     from kernelproof.runs.bundles.signing import Signers
 
     if options.signers is None and options.revoked is not None:
@@ -174,8 +170,6 @@ def _signers(options: BundleOptions) -> Signers | None:
 
 
 def _chosen(bundle: Bundle, wanted: Sequence[int] | None) -> list[int]:
-    from kernelproof.errors import UsageError
-
     held = bundle.numbers
     if missing := [number for number in wanted or () if number not in held]:
         some = ", ".join(map(str, held[:20])) + (" ..." if len(held) > 20 else "")
@@ -198,7 +192,6 @@ def _reproduced(
 
 
 def _hold_problems(bundle: Bundle, numbers: Sequence[int], suite: Path | None) -> None:
-    from kernelproof.errors import UsageError
     from kernelproof.problems import open_suite
     from kernelproof.runs.bundles.reproducing import unknown_problems
 
@@ -214,10 +207,6 @@ def _hold_problems(bundle: Bundle, numbers: Sequence[int], suite: Path | None) -
 
 
 def _print_json(bundle: Bundle, found: list[Reproduction]) -> None:
-    import json
-
-    from kernelproof.report.plain import finite
-
     value = {
         "bundle": bundle.sha256,
         "signer": bundle.signer,

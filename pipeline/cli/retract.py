@@ -7,6 +7,8 @@ from typing import Annotated
 from kernelproof.bounds import ROW
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import AttemptArgument, StorageOptions
+from kernelproof.errors import UsageError
+from kernelproof.wording import counted
 
 
 def retract(
@@ -21,8 +23,6 @@ def retract(
 ) -> None:
     """Say that an attempt's verifications no longer count. Nothing is deleted, and --undo takes it back."""
     from kernelproof.db.store import open_store
-    from kernelproof.errors import UsageError
-    from kernelproof.wording import counted
 
     with open_store(storage.database, create=False) as store:
         stored = store.load_attempt(store.resolve_attempt(attempt))

@@ -7,6 +7,7 @@ from typing import Annotated
 from kernelproof.bounds import PORT
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import StorageOptions
+from kernelproof.report.plain import say
 
 DEFAULT_PORT = 8177
 
@@ -27,7 +28,6 @@ def serve(
     from kernelproof.report.web import require
 
     require()
-    from kernelproof.report.plain import say
     from kernelproof.report.web.server import serve as run
 
     database = storage.database

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kernelproof.errors import NothingStored
+
 if TYPE_CHECKING:
     from kernelproof.db.service import ServiceData
     from kernelproof.workspace import DatabasePlace
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 def stored_service(place: DatabasePlace, *, only_read: bool) -> Iterator[ServiceData]:
     """The part of the service in the database at `place`. Raises NothingStored where it is not there yet."""
     from kernelproof.db.store import open_store
-    from kernelproof.errors import NothingStored
 
     try:
         store = open_store(place, create=False, only_read=only_read)

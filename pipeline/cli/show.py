@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import AttemptArgument, StorageOptions, only_one
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import clean, json_text, say, screen
 
 Shown = TypeVar("Shown")
 
@@ -60,7 +63,6 @@ def show(
     On a terminal, long output is shown with $PAGER, else less.
     """
     from kernelproof.db.store import open_store
-    from kernelproof.errors import UsageError
 
     chosen = only_one(part)
     if output is not None and chosen != "html":
@@ -77,7 +79,6 @@ def show(
 
 def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str | None) -> None:
     """One part of an attempt, or all of it. `sample`: the attempts of a tree or a progress."""
-    from kernelproof.report.plain import json_text
     from kernelproof.report.sample import print_progress, print_tree
     from kernelproof.report.show import print_attempt, print_checks
 
@@ -97,7 +98,6 @@ def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str 
 
 
 def _write_html(store: Store, number: int, output: Path) -> None:
-    from kernelproof.report.plain import say
     from kernelproof.report.web.pages import attempt, write
 
     say(f"{output}: {write(attempt(store, number), output) / 1000:,.0f} kB")
@@ -105,7 +105,6 @@ def _write_html(store: Store, number: int, output: Path) -> None:
 
 def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:
     from kernelproof.report.pager import page
-    from kernelproof.report.plain import screen
 
     console = screen()
     if not console.is_terminal:
@@ -118,10 +117,7 @@ def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:
 
 def _print_text(stored: StoredAttempt, part: Part) -> None:
     """The very bytes for a file or a program; for eyes without what would steer the terminal."""
-    import sys
-
     from kernelproof.report.pager import page
-    from kernelproof.report.plain import clean
     from kernelproof.report.show import text_of
 
     text = text_of(stored, part)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from kernelproof.cli.completion import runs
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import JsonOption, StorageOptions
+from kernelproof.report.plain import json_line, screen
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ def status(
 
 def _looks(database: DatabasePlace, run: str | None, watch: bool) -> Iterator[list[StoredBatch]]:
     """The newest batches; with `watch` again and again, until the newest has ended."""
-    import time
-
     from kernelproof.db.store import open_store
 
     while True:
@@ -64,7 +64,6 @@ def _show(looks: Iterator[list[StoredBatch]], run: str | None) -> None:
     from rich.text import Text
 
     from kernelproof.report.batches import batches_screen
-    from kernelproof.report.plain import screen
 
     console = screen()
     batches = next(looks)
@@ -90,7 +89,5 @@ def _nothing(run: str | None) -> str:
 
 def _print_json(looks: Iterator[list[StoredBatch]]) -> None:
     """A line for each look."""
-    from kernelproof.report.plain import json_line
-
     for batches in looks:
         print(json_line({"batches": [batch.model_dump(mode="json") for batch in batches]}), flush=True)

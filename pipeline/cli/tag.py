@@ -7,6 +7,8 @@ from typing import Annotated
 from kernelproof.cli.completion import runs
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import StorageOptions
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import say
 
 
 def tag(
@@ -20,8 +22,6 @@ def tag(
 ) -> None:
     """Put tags on a run, for leaderboard --tag; no verdict changes."""
     from kernelproof.db.store import open_store
-    from kernelproof.errors import UsageError
-    from kernelproof.report.plain import say
 
     chosen = [word.strip() for word in words or ()]
     if not all(chosen):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +31,8 @@ from kernelproof.cli.options import (
     given_options,
     settings_over,
 )
+from kernelproof.errors import KernelproofError, MachineError, UsageError
+from kernelproof.report.plain import json_line, screen
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -87,8 +91,6 @@ def tune(
     as_json: JsonOption = False,
 ) -> None:
     """Make a correct kernel faster by searching its numeric parameters. Asks no model."""
-    from contextlib import ExitStack
-
     from kernelproof.db.store import open_store
 
     database = storage.database
@@ -106,8 +108,6 @@ def tune(
 
 
 def _search(plan: Plan, store: Store, bounds: SearchOptions, as_json: bool) -> Tuned:
-    from functools import partial
-
     import anyio
 
     from kernelproof.cli.progress import Display
@@ -138,7 +138,6 @@ def _from_file(
     call_seconds: float,
     run: str | None,
 ) -> Plan:
-    from kernelproof.errors import UsageError
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import given_text
     from kernelproof.runs.files import read_text
@@ -164,8 +163,6 @@ def _stored(
     call_seconds: float,
     run: str | None,
 ) -> Plan:
-    from kernelproof.errors import UsageError
-
     if file is not None or problem is not None:
         raise UsageError("--attempt brings its own program and problem; leave out FILE and --problem")
     stored = store.load_attempt(store.resolve_attempt(attempt))
@@ -197,7 +194,6 @@ def _plan(
 
 def _refuse(plan: Plan, output: Path | None) -> None:
     """Raises what is known before anything runs."""
-    from kernelproof.errors import MachineError, UsageError
     from kernelproof.verifier.devices.discovery import interprets
     from kernelproof.verifier.engine.engine import require_device
 
@@ -210,7 +206,6 @@ def _refuse(plan: Plan, output: Path | None) -> None:
 
 def _introduce(plan: Plan, proposer: Proposer) -> None:
     from kernelproof.report.layout import cell, plain_table
-    from kernelproof.report.plain import screen
 
     template, console = plan.template, screen()
     how = "declared" if template.declared else "found (the source declares none)"
@@ -230,8 +225,6 @@ def _wait() -> None:
 
 
 def _say(display: Display, plan: Plan, trial: Trial) -> None:
-    from kernelproof.report.plain import json_line
-
     named = plan.template.named(trial.values)
     said = ", ".join(f"{name} {value}" for name, value in named.items())
     m = trial.measurement
@@ -254,9 +247,6 @@ def _facts(plan: Plan, trial: Trial) -> dict[str, Any]:
 
 def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
     """Prints what was found, writes the best source, and exits with 1 where nothing is correct."""
-    from kernelproof.errors import KernelproofError, UsageError
-    from kernelproof.report.plain import json_line, screen
-
     if as_json:
         print(json_line(_whole(done)))
     elif done.ranked:
@@ -279,7 +269,6 @@ def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
 
 
 def _print(done: Tuned) -> None:
-    from kernelproof.report.plain import screen
     from kernelproof.report.timed import MOST_TRIALS, Timed, print_timed
 
     def row(name: str, trial: Trial | None) -> list[Timed]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +20,8 @@ from kernelproof.cli.options import (
     SuiteOption,
     VerifyOptions,
 )
+from kernelproof.errors import UsageError
+from kernelproof.report.plain import say, screen
 from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
@@ -75,9 +79,7 @@ def _given(
     file: Path, problem: str | None, suite: Path | None, follow_links: bool
 ) -> tuple[list[Given], list[str]]:
     """The candidates, and what was left out, which is said at once."""
-    from kernelproof.errors import UsageError
     from kernelproof.problems import open_suite
-    from kernelproof.report.plain import say
     from kernelproof.runs.candidates import given_text, holds_many, read_candidates
     from kernelproof.runs.files import STANDARD_INPUT, read_standard_input, read_text
 
@@ -101,12 +103,9 @@ def _given(
 def _one(
     given: Given, settings: VerifySettings, database: DatabasePlace | None, run: str | None, as_json: bool
 ) -> Status:
-    from contextlib import ExitStack, nullcontext
-
     from kernelproof.db.store import open_store
     from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
     from kernelproof.jobs.job import files_run
-    from kernelproof.report.plain import screen
     from kernelproof.report.verification import json_verified, print_verified
     from kernelproof.verifier.engine.engine import Engine
 
@@ -133,9 +132,6 @@ def _many(
     again: bool,
     as_json: bool,
 ) -> list[Status]:
-    from contextlib import ExitStack
-    from functools import partial
-
     import anyio
 
     from kernelproof.cli.progress import Display
@@ -166,7 +162,6 @@ def _say(display: Display, done: Done) -> None:
 
 def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
     from kernelproof.cli.progress import print_counts
-    from kernelproof.report.plain import screen
     from kernelproof.report.timed import Timed, print_fastest
     from kernelproof.types import Status
 
