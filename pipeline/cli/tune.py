@@ -205,15 +205,13 @@ def _refuse(plan: Plan, output: Path | None) -> None:
 
 
 def _introduce(plan: Plan, proposer: Proposer) -> None:
-    from kernelproof.report.layout import cell, plain_table
+    from kernelproof.report.layout import print_table
 
     template, console = plan.template, screen()
     how = "declared" if template.declared else "found (the source declares none)"
     console.print(f"{plan.problem.id}: {counted(len(template.parameters), 'parameter')} {how}")
-    table = plain_table("parameter", "line", "in the source", "values")
-    for one in template.parameters:
-        table.add_row(*map(cell, (one.name, str(one.line), str(one.value), ", ".join(map(str, one.values)))))
-    console.print(table)
+    rows = [(p.name, str(p.line), str(p.value), ", ".join(map(str, p.values))) for p in template.parameters]
+    print_table(console, ("parameter", "line", "in the source", "values"), rows)
     for limit in template.limits:
         console.print(f"where {limit.text}", markup=False)
     count = counted(template.allowed or template.size, "combination")

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from kernelproof.analysis.analyse import Analysis, KernelFacts
 from kernelproof.analysis.bottleneck import Bottleneck
-from kernelproof.report.layout import cell, figure, percent, plain_table, print_facts
+from kernelproof.report.layout import figure, percent, print_facts, print_table
 
 ROWS = 20
 """Kernels that the table shows."""
@@ -16,12 +16,9 @@ NAME = 60
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
     """A table of the kernels of which something is known, and the bottleneck."""
-    known = [facts for facts in analysis.kernels if facts.registers is not None]
-    if known:
-        table = plain_table("kernel", "threads", "registers", "spilled", "shared", "occupancy", "limited by")
-        for facts in known[:ROWS]:
-            table.add_row(*map(cell, _row(facts)))
-        console.print(table)
+    rows = [_row(facts) for facts in analysis.kernels if facts.registers is not None]
+    titles = ("kernel", "threads", "registers", "spilled", "shared", "occupancy", "limited by")
+    print_table(console, titles, rows[:ROWS])
     if analysis.bottleneck is not None:
         print_facts(console, {"bottleneck": _said(analysis.bottleneck)})
 

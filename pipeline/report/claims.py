@@ -8,8 +8,7 @@ from rich.text import Text
 from kernelproof.db.claims import ClaimedResult, Claims, ClaimTotals
 from kernelproof.db.scores.filters import Filters
 from kernelproof.report.layout import between
-from kernelproof.report.leaderboard import PACE_STYLE
-from kernelproof.report.plain import clean
+from kernelproof.report.leaderboard import pace_text
 from kernelproof.report.tables import Column, csv_text, fitting, setting_line
 from kernelproof.types import Setting, Status
 from kernelproof.wording import counted
@@ -21,18 +20,18 @@ COLUMNS = (
     *("candidate_ms", "baseline_ms", "flags"),
 )
 _TABLE = (
-    Column("problem", number=False, name=True),
-    Column("claimed", number=False),
-    Column("claimed speedup"),
-    Column("claimed on", number=False, name=True, spare=2, optional=True),
-    Column("judged here", number=False),
-    Column("speedup"),
-    Column("95 % interval", spare=5),
-    Column("pace", number=False, spare=6),
-    Column("flags", number=False, name=True, spare=3, optional=True),
-    Column("model", number=False, name=True, spare=4),
-    Column("source", number=False, name=True, spare=1),
-    Column("attempt"),
+    Column("problem", lambda r: r.problem_id, number=False, name=True),
+    Column("claimed", lambda r: _claim(r), number=False),
+    Column("claimed speedup", lambda r: "" if r.claimed_speedup is None else f"{r.claimed_speedup:.3f}"),
+    Column("claimed on", lambda r: r.claimed_device or "", number=False, name=True, spare=2, optional=True),
+    Column("judged here", lambda r: _judged(r), number=False),
+    Column("speedup", lambda r: "" if r.speedup is None else f"{r.speedup:.3f}"),
+    Column("95 % interval", lambda r: between(r.interval), spare=5),
+    Column("pace", lambda r: pace_text(r.pace), number=False, spare=6),
+    Column("flags", lambda r: ", ".join(r.flags), number=False, name=True, spare=3, optional=True),
+    Column("model", lambda r: r.model, number=False, name=True, spare=4),
+    Column("source", lambda r: r.source, number=False, name=True, spare=1),
+    Column("attempt", lambda r: f"#{r.attempt_id}"),
 )
 
 
@@ -43,8 +42,8 @@ def print_claims(claims: Claims, console: Console) -> None:
         return
     for totals in claims.totals:
         console.print(Text(setting_line(totals.setting), style="bold"))
-        rows = [_row(result) for result in claims.results if result.setting == totals.setting]
-        console.print(fitting(_TABLE, rows, console))
+        results = [result for result in claims.results if result.setting == totals.setting]
+        console.print(fitting(_TABLE, results, console))
         for line in _sentences(totals):
             console.print(line, soft_wrap=True)
 
@@ -61,23 +60,10 @@ def _print_empty(claims: Claims, console: Console) -> None:
         console.print("No program was imported yet. Import some: kernelproof import FOLDER --model NAME.")
 
 
-def _row(r: ClaimedResult) -> list[Text | str]:
-    good = r.status is Status.CORRECT
+def _judged(r: ClaimedResult) -> Text:
     contradicted = r.judged and r.claimed_correct is not None and r.claimed_correct is not r.correct
-    return [
-        Text(clean(r.problem_id)),
-        _claim(r),
-        "" if r.claimed_speedup is None else f"{r.claimed_speedup:.3f}",
-        Text(clean(r.claimed_device or "")),
-        Text(r.status or "not judged", style="bold red" if contradicted else "green" if good else ""),
-        "" if r.speedup is None else f"{r.speedup:.3f}",
-        between(r.interval),
-        Text(r.pace or "", style=PACE_STYLE[r.pace] if r.pace else ""),
-        Text(", ".join(r.flags)),
-        Text(clean(r.model)),
-        Text(clean(r.source)),
-        f"#{r.attempt_id}",
-    ]
+    good = r.status is Status.CORRECT
+    return Text(r.status or "not judged", style="bold red" if contradicted else "green" if good else "")
 
 
 def _claim(r: ClaimedResult) -> str:

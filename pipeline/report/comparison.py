@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from rich.console import Console
 from rich.text import Text
 
 from kernelproof.db.scores.comparing import ComparedProblem, Comparison, Side
-from kernelproof.report.layout import between, share
+from kernelproof.report.layout import attempt_number, between, share
 from kernelproof.report.plain import clean
 from kernelproof.report.tables import Column, fitting, setting_line
 from kernelproof.wording import counted
@@ -25,52 +26,40 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         source = "" if found.source == "model" else f"{found.source} · "
         console.print(Text(source + setting_line(found.setting), style="bold"))
         console.print(Text(f"A: {found.kind} {clean(found.a)}\nB: {found.kind} {clean(found.b)}"))
-        rows = [_row(problem) for problem in found.problems]
-        console.print(fitting(_COLUMNS, rows, console))
+        console.print(fitting(_COLUMNS, found.problems, console))
         for line in _sentences(found):
             console.print(line, soft_wrap=True)
 
 
+def _side(of: str) -> tuple[Column, Column, Column, Column]:
+    """The columns of a side: correct samples, speedup, its interval, attempt."""
+    get, name = attrgetter(of), of.upper()
+
+    def timed(show: Callable[[Side], str], missing: str = "") -> Callable[[ComparedProblem], str]:
+        return lambda p: missing if get(p).speedup is None or get(p).interval is None else show(get(p))
+
+    return (
+        Column(f"{name} correct", lambda p: f"{get(p).correct}/{get(p).judged}"),
+        Column(f"{name} speedup", timed(lambda side: f"{side.speedup:.3f}", "-")),
+        Column("95 % interval", timed(lambda side: between(side.interval)), spare=2),
+        Column(f"{name} attempt", lambda p: attempt_number(get(p).attempt_id), spare=1),
+    )
+
+
+def _winner(title: str, of: str) -> Column:
+    def cell(problem: ComparedProblem) -> Text:
+        word = getattr(problem, of)
+        return Text(_WORDS[word], style=_STYLES.get(word, ""))
+
+    return Column(title, cell, number=False)
+
+
+_A, _B = _side("a"), _side("b")
 _COLUMNS = (
-    Column("problem", number=False, name=True),
-    Column("A correct"),
-    Column("B correct"),
-    Column("more correct", number=False),
-    Column("A speedup"),
-    Column("95 % interval", spare=2),
-    Column("B speedup"),
-    Column("95 % interval", spare=2),
-    Column("faster", number=False),
-    Column("A attempt", spare=1),
-    Column("B attempt", spare=1),
+    Column("problem", lambda p: p.problem_id, number=False, name=True),
+    *(_A[0], _B[0], _winner("more correct", "more_correct")),
+    *(*_A[1:3], *_B[1:3], _winner("faster", "faster"), _A[3], _B[3]),
 )
-
-
-def _row(p: ComparedProblem) -> list[Text | str]:
-    return [
-        Text(clean(p.problem_id)),
-        _correct(p.a),
-        _correct(p.b),
-        _winner(p.more_correct),
-        *_speedup(p.a),
-        *_speedup(p.b),
-        _winner(p.faster),
-        *("" if side.attempt_id is None else f"#{side.attempt_id}" for side in (p.a, p.b)),
-    ]
-
-
-def _correct(side: Side) -> str:
-    return f"{side.correct}/{side.judged}"
-
-
-def _speedup(side: Side) -> tuple[str, str]:
-    if side.speedup is None or side.interval is None:
-        return "-", ""
-    return f"{side.speedup:.3f}", between(side.interval)
-
-
-def _winner(word: str) -> Text:
-    return Text(_WORDS[word], style=_STYLES.get(word, ""))
 
 
 def _sentences(c: Comparison) -> list[str]:

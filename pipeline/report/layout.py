@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from rich.box import SIMPLE
@@ -36,14 +36,24 @@ def print_facts(console: Console, facts: Mapping[str, str], style: str = "") -> 
     console.print(table)
 
 
-def plain_table(*columns: str) -> Table:
-    """An empty table with these titles."""
-    return Table(*columns, box=SIMPLE, pad_edge=False, show_edge=False)
+def plain_table(titles: Sequence[str], rows: Iterable[Sequence[Text | str]]) -> Table:
+    """A table of texts, each as wide as it is."""
+    table = Table(*titles, box=SIMPLE, pad_edge=False, show_edge=False)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(clean(cell)) for cell in row))
+    return table
 
 
-def cell(text: str) -> Text:
-    """A cell of a table."""
-    return Text(clean(text))
+def print_table(console: Console, titles: Sequence[str], rows: Iterable[Sequence[Text | str]]) -> None:
+    """Prints such a table; nothing where there are no rows."""
+    table = plain_table(titles, rows)
+    if table.row_count:
+        console.print(table)
+
+
+def attempt_number(attempt_id: int | None) -> str:
+    """`#17`; empty for None."""
+    return "" if attempt_id is None else f"#{attempt_id}"
 
 
 def figure(value: object) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from kernelproof.db.scores.filters import CURRENT, Filters
+from kernelproof.db.scores.groups import FAST, KS
 from kernelproof.db.scores.records import (
     Kernel,
     KernelScores,
@@ -31,7 +32,6 @@ SOURCES: dict[Source, str] = {
     "tuner": "what a tuner tried · ",
 }
 """The words before a table's setting."""
-Row = list[Text | str]
 Place = tuple[Source, Setting]
 
 
@@ -157,77 +157,74 @@ def _print_empty(board: Leaderboard, console: Console) -> None:
         )
 
 
+class _Best(NamedTuple):
+    """A kernel in its table; of a problem the best one that there is."""
+
+    problem: str
+    kernel: Kernel | None
+    correct: str = ""
+
+
+def _kernel(title: str, show: Callable[[Kernel], Text | str], missing: str = "", **more: Any) -> Column:
+    return Column(title, lambda row: missing if row.kernel is None else show(row.kernel), **more)
+
+
 _KERNEL_TABLE = (
-    Column("speedup"),
-    Column("95 % interval", spare=5),
-    Column("pace", number=False),
-    Column("over compile", spare=2, optional=True),
-    Column("of roofline", spare=2, optional=True),
-    Column("headroom", spare=1, optional=True),
-    Column("candidate ms", spare=3),
-    Column("baseline ms", spare=1),
+    Column("problem", lambda row: row.problem, number=False, name=True),
+    _kernel("speedup", lambda k: f"{k.speedup:.3f}", "-"),
+    _kernel("95 % interval", lambda k: between(k.interval), spare=5),
+    _kernel("pace", lambda k: pace_text(k.pace), number=False),
+    _kernel(
+        "over compile",
+        lambda k: "" if k.compile_speedup is None else f"{k.compile_speedup:.3f}",
+        spare=2,
+        optional=True,
+    ),
+    _kernel(
+        "of roofline",
+        lambda k: "" if k.roofline_fraction is None else f"{100 * k.roofline_fraction:.0f} %",
+        spare=2,
+        optional=True,
+    ),
+    _kernel("headroom", lambda k: "" if k.headroom is None else f"{k.headroom:.3g}x", spare=1, optional=True),
+    _kernel("candidate ms", lambda k: f"{k.candidate_ms:.4g}", spare=3),
+    _kernel("baseline ms", lambda k: f"{k.baseline_ms:.4g}", spare=1),
+    Column("correct", lambda row: row.correct, spare=4, optional=True),
+    _kernel("error class", lambda k: k.error_class or "", number=False, spare=2, optional=True),
+    _kernel("flags", lambda k: ", ".join(k.flags), number=False, name=True, optional=True),
+    _kernel("model", lambda k: k.model, number=False, name=True),
+    _kernel("attempt", lambda k: f"#{k.attempt_id}"),
 )
-_KERNEL_END = (
-    Column("error class", number=False, spare=2, optional=True),
-    Column("flags", number=False, name=True, optional=True),
-    Column("model", number=False, name=True),
-    Column("attempt"),
-)
-_NAME = Column("problem", number=False, name=True)
 
 
 def _print_problems(results: list[ProblemScores], console: Console) -> None:
-    if results:
-        versions = Counter(result.problem_id for result in results)
-        # An edited problem is another problem.
-        rows = [_problem_row(result, edited=versions[result.problem_id] > 1) for result in results]
-        columns = (_NAME, *_KERNEL_TABLE, Column("correct", spare=4), *_KERNEL_END)
-        _print_table(fitting(columns, rows, console), console)
-
-
-def _print_table(table: Table, console: Console) -> None:
-    """A table, and a line below it that is empty."""
-    console.print(table)
-    console.print()
-
-
-def _problem_row(result: ProblemScores, *, edited: bool) -> Row:
-    name = Text(clean(result.problem_id) + (f" @{result.problem_sha256[:8]}" if edited else ""))
-    share = f"{result.correct.part}/{result.correct.whole}"
-    if result.best is None:
-        return [name, "-", *[""] * (len(_KERNEL_TABLE) - 1), share, *[""] * len(_KERNEL_END)]
-    return [name, *_kernel_times(result.best), share, *_kernel_end(result.best)]
-
-
-def _kernel_times(best: Kernel) -> Row:
-    fraction, headroom = best.roofline_fraction, best.headroom
-    return [
-        f"{best.speedup:.3f}",
-        between(best.interval),
-        Text(best.pace, style=PACE_STYLE[best.pace]),
-        "" if best.compile_speedup is None else f"{best.compile_speedup:.3f}",
-        "" if fraction is None else f"{100 * fraction:.0f} %",
-        "" if headroom is None else f"{headroom:.3g}x",
-        f"{best.candidate_ms:.4g}",
-        f"{best.baseline_ms:.4g}",
-    ]
-
-
-def _kernel_end(best: Kernel) -> Row:
-    flags = Text(", ".join(best.flags))
-    return [best.error_class or "", flags, Text(clean(best.model)), f"#{best.attempt_id}"]
+    versions = Counter(result.problem_id for result in results)
+    rows = []
+    for result in results:
+        edited = versions[result.problem_id] > 1  # an edited problem is another problem
+        name = result.problem_id + (f" @{result.problem_sha256[:8]}" if edited else "")
+        rows.append(_Best(name, result.best, f"{result.correct.part}/{result.correct.whole}"))
+    _print_table(_KERNEL_TABLE, rows, console)
 
 
 def _print_kernels(results: list[KernelScores], console: Console) -> None:
-    if results:
-        rows: list[Row] = [
-            [Text(clean(r.problem_id)), *_kernel_times(r.kernel), *_kernel_end(r.kernel)] for r in results
-        ]
-        _print_table(fitting((_NAME, *_KERNEL_TABLE, *_KERNEL_END), rows, console), console)
+    _print_table(_KERNEL_TABLE, [_Best(result.problem_id, result.kernel) for result in results], console)
 
 
-def _name(title: str, get: Callable[[Scores], str | None]) -> tuple[Column, Callable[[Scores], Text]]:
-    return Column(title, number=False, name=True), lambda scores: Text(clean(get(scores) or "-"))
+def _print_table(columns: Sequence[Column], records: Sequence[Any], console: Console) -> None:
+    """A table, and a line below it that is empty; nothing without records."""
+    if records:
+        console.print(fitting(columns, records, console))
+        console.print()
+
+
+def pace_text(pace: Pace | None) -> Text:
+    """The pace in its colour; empty for None."""
+    return Text(pace or "", style=PACE_STYLE[pace] if pace else "")
+
+
+def _name(title: str, get: Callable[[Scores], str | None]) -> Column:
+    return Column(title, lambda scores: get(scores) or "-", number=False, name=True)
 
 
 _BY_MODEL = _name("model", lambda s: s.model)
@@ -237,68 +234,63 @@ _MODEL = (_BY_MODEL,)
 _RUN = (_name("run", lambda s: s.run or f"#{s.run_id}"), _BY_MODEL, _BY_STRATEGY)
 _TEMPLATE = (_BY_TEMPLATE, _BY_MODEL)
 _STRATEGY = (_BY_STRATEGY, _BY_MODEL)
+
+
+def _pass_at(place: int, **more: Any) -> Column:
+    def cell(scores: Scores) -> str:
+        mean = scores.pass_at[place].mean.value
+        return "" if mean is None and place else share(mean)
+
+    return Column(f"pass@{KS[place]}", cell, **more)
+
+
+def _fast(place: int, **more: Any) -> Column:
+    return Column(f"fast_{FAST[place]:g}", lambda s: share(s.fast[place].rate.share), **more)
+
+
 _FIGURES = (
-    Column("correct"),
-    Column("rate"),
-    Column("95 %", spare=4),
-    Column("pass@1", spare=8),
-    Column("pass@5", spare=5, optional=True),
-    Column("pass@10", spare=5, optional=True),
-    Column("fast_0.5", spare=2),
-    Column("fast_0.8", spare=2),
-    Column("fast_1"),
-    Column("fast_1.5", spare=2),
-    Column("fast_2", spare=7),
-    Column("geo. mean"),
-    Column("95 %", spare=4),
-    Column("median", spare=1),
-    Column("over all", spare=3),
-    Column("solved", spare=9),
-    Column("samples", spare=6),
+    Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}"),
+    Column("rate", lambda s: share(s.correct.share)),
+    Column("95 %", lambda s: percents_between(s.correct.interval) or "-", spare=4),
+    _pass_at(0, spare=8),
+    _pass_at(1, spare=5, optional=True),
+    _pass_at(2, spare=5, optional=True),
+    *(_fast(0, spare=2), _fast(1, spare=2), _fast(2), _fast(3, spare=2), _fast(4, spare=7)),
+    Column("geo. mean", lambda s: ratio(s.geometric_mean.value)),
+    Column("95 %", lambda s: between(s.geometric_mean.interval, 2) or "-", spare=4),
+    Column("median", lambda s: ratio(s.median.value), spare=1),
+    Column("over all", lambda s: ratio(s.geometric_mean_all.value), spare=3),
+    Column("solved", lambda s: f"{s.solved}/{s.problems}", spare=9),
+    Column("samples", lambda s: str(s.samples), spare=6),
 )
+
+
+def _per_correct(title: str, of: str, digits: str, spare: int) -> Column:
+    def cell(scores: Scores) -> str:
+        value = getattr(scores, of).value
+        return "" if value is None else format(value, digits)
+
+    return Column(title, cell, spare=spare, optional=True)
+
+
 _FUNNEL = (
-    Column("attempts", spare=1),
-    Column("answered", spare=1),
-    Column("extracted", spare=1),
-    Column("built", spare=1),
-    Column("tokens/correct", spare=2, optional=True),
-    Column("$/correct", spare=3, optional=True),
-    Column("statuses of samples", number=False, name=True, listed=True),
+    Column("attempts", lambda s: str(s.attempts), spare=1),
+    Column("answered", lambda s: str(s.answered), spare=1),
+    Column("extracted", lambda s: str(s.extracted), spare=1),
+    Column("built", lambda s: str(s.built), spare=1),
+    _per_correct("tokens/correct", "tokens_per_correct", ",.0f", 2),
+    _per_correct("$/correct", "cost_per_correct", ".4g", 3),
+    Column(
+        "statuses of samples",
+        lambda s: ", ".join(f"{count} {status}" for status, count in s.statuses.items()),
+        number=False,
+        name=True,
+        listed=True,
+    ),
 )
-Owners = Sequence[tuple[Column, Callable[[Scores], Text]]]
 
 
-def _print_scores(results: list[Scores], owners: Owners, console: Console) -> None:
+def _print_scores(results: list[Scores], owners: Sequence[Column], console: Console) -> None:
     """Two tables: how often and how fast, then how far the attempts came and what they cost."""
-    if results:
-        columns = [column for column, _ in owners]
-        for more, cells in ((_FIGURES, _figures), (_FUNNEL, _funnel)):
-            rows = [[*(name(scores) for _, name in owners), *cells(scores)] for scores in results]
-            _print_table(fitting((*columns, *more), rows, console), console)
-
-
-def _figures(s: Scores) -> Row:
-    passes = [found.mean.value for found in s.pass_at]
-    return [
-        f"{s.correct.part}/{s.correct.whole}",
-        share(s.correct.share),
-        percents_between(s.correct.interval) or "-",
-        share(passes[0]),
-        *("" if found is None else share(found) for found in passes[1:]),
-        *(share(found.rate.share) for found in s.fast),
-        ratio(s.geometric_mean.value),
-        between(s.geometric_mean.interval, 2) or "-",
-        ratio(s.median.value),
-        ratio(s.geometric_mean_all.value),
-        f"{s.solved}/{s.problems}",
-        str(s.samples),
-    ]
-
-
-def _funnel(s: Scores) -> Row:
-    return [
-        *map(str, (s.attempts, s.answered, s.extracted, s.built)),
-        "" if s.tokens_per_correct.value is None else f"{s.tokens_per_correct.value:,.0f}",
-        "" if s.cost_per_correct.value is None else f"{s.cost_per_correct.value:.4g}",
-        ", ".join(f"{count} {status}" for status, count in s.statuses.items()),
-    ]
+    for columns in (_FIGURES, _FUNNEL):
+        _print_table((*owners, *columns), results, console)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from kernelproof.report.layout import cell, percent, plain_table, print_facts, size
+from kernelproof.report.layout import percent, print_facts, print_table, size
 from kernelproof.types import CacheSurvey, Diagnosis, Removal
 from kernelproof.wording import counted
 
@@ -38,11 +38,7 @@ def print_survey(survey: CacheSurvey, console: Console) -> None:
             "toolchains": "\n".join(survey.toolchains),
         },
     )
-    if survey.folders:
-        table = plain_table("folder", "size")
-        for name, count in survey.folders.items():
-            table.add_row(cell(name), size(count))
-        console.print(table)
+    print_table(console, ("folder", "size"), [(name, size(count)) for name, count in survey.folders.items()])
 
 
 def print_removal(removal: Removal, console: Console) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelproof.report.layout import between, percent, plain_table, scaled
+from kernelproof.report.layout import attempt_number, between, percent, plain_table, scaled
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean
 from kernelproof.types import Status, Verification
@@ -233,13 +233,12 @@ def speedup_of(verification: Verification | None) -> str:
 
 def fastest_table(fastest: Sequence[FastAttempt]) -> Table:
     """The best attempts as the end of a batch shows them."""
-    table = plain_table("problem", "speedup", "95 % interval", "pace", "model", "attempt")
+    rows = []
     for one in fastest:
-        attempt = "" if one.attempt_id is None else f"#{one.attempt_id}"
         pace = Text(_pace(one), style=PACE_STYLE[one.pace])
-        facts = map(Text, (clean(one.problem_id), f"{one.speedup:.3f}", between(one)))
-        table.add_row(*facts, pace, Text(_name(one.model)), Text(attempt))
-    return table
+        facts = (one.problem_id, f"{one.speedup:.3f}", between(one), pace)
+        rows.append((*facts, _name(one.model), attempt_number(one.attempt_id)))
+    return plain_table(("problem", "speedup", "95 % interval", "pace", "model", "attempt"), rows)
 
 
 def failure_line(failure: FailureCount) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kernelproof.report.layout import cell, plain_table
+from kernelproof.report.layout import print_table
 from kernelproof.report.plain import clean
 from kernelproof.types import Reproduction, Verification
 from kernelproof.types import ReproductionFinding as Finding
@@ -46,10 +46,8 @@ def print_tampering(path: Path, tampering: Sequence[str], console: Console) -> N
 def print_bundle(path: Path, sha256: str, attempts: Mapping[int, Bundled | None], console: Console) -> None:
     """Prints the attempts of a bundle. None: an attempt whose records cannot be read."""
     console.print(f"{clean(str(path))}: {counted(len(attempts), 'attempt')}, sha256 {sha256}", soft_wrap=True)
-    table = plain_table("attempt", "problem", "model", "status", "speedup", "device", "verified")
-    for number, attempt in attempts.items():
-        table.add_row(str(number), *map(cell, _row(attempt) if attempt else ("cannot be read",)))
-    console.print(table)
+    rows = [(str(number), *(_row(a) if a else ("cannot be read",))) for number, a in attempts.items()]
+    print_table(console, ("attempt", "problem", "model", "status", "speedup", "device", "verified"), rows)
 
 
 def _row(attempt: Bundled) -> tuple[str, ...]:

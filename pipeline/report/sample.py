@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from kernelproof.db.views import StoredAttempt
 from kernelproof.extraction import read_plans
-from kernelproof.report.layout import cell, percent, plain_table
+from kernelproof.report.layout import percent, print_table
 from kernelproof.report.plain import clean
 from kernelproof.report.progress import speedup_of
 from kernelproof.report.tables import Column, fitting
@@ -127,18 +127,6 @@ def _line(attempt: StoredAttempt, is_best: bool, plan: str) -> Text:
 _STYLES = {Status.CORRECT: "green", Status.PLANS: "", None: "dim"}
 
 
-_COLUMNS = (
-    Column("turn"),
-    Column("attempt"),
-    Column("question", number=False, name=True),
-    Column("of", spare=3),
-    Column("status", number=False, name=True),
-    Column("speedup"),
-    Column("gain", spare=2),
-    Column("best so far"),
-    Column("tokens", spare=4),
-    Column("device s", spare=1),
-)
 FASTER = "make it faster"
 
 
@@ -188,6 +176,11 @@ class _Step:
             return "correct" if self.parent.status is not Status.CORRECT else ""
         return f"{self.times.speedup / self.parent.times.speedup:.2f}x"
 
+    @property
+    def shown_best(self) -> Text:
+        """The speedup of the best so far; green where it is this attempt's."""
+        return Text(f"{self.best:.3f}" if self.best else "", style="bold green" if self.is_best else "")
+
 
 def _searched_by(attempt: StoredAttempt) -> Verification | None:
     """The verification that the strategy went by: the screening, where the run races."""
@@ -202,7 +195,7 @@ def print_progress(sample: Sequence[StoredAttempt], console: Console) -> None:
     ordered = sorted(sample, key=lambda attempt: attempt.key.turn)
     steps = _steps(ordered)
     console.print(head(ordered, best_of(ordered)))
-    console.print(fitting(_COLUMNS, [_row(step) for step in steps], console))
+    console.print(fitting(_COLUMNS, steps, console))
     _print_questions(steps, console)
 
 
@@ -227,20 +220,18 @@ def _tokens(attempt: StoredAttempt) -> int:
     return sum((u.prompt_tokens or 0) + (u.completion_tokens or 0) for u in usages if u is not None)
 
 
-def _row(step: _Step) -> list[Text | str]:
-    status, times = step.status, step.times
-    return [
-        str(step.attempt.key.turn),
-        f"#{step.attempt.id}",
-        step.question,
-        "" if step.parent is None else f"#{step.parent.attempt.id}",
-        status_text(step.attempt, status),
-        "" if times is None else f"{times.speedup:.3f}",
-        step.gain,
-        Text(f"{step.best:.3f}" if step.best else "", style="bold green" if step.is_best else ""),
-        f"{step.tokens:,}" if step.tokens else "",
-        f"{step.device_s:.0f}",
-    ]
+_COLUMNS = (
+    Column("turn", lambda step: str(step.attempt.key.turn)),
+    Column("attempt", lambda step: f"#{step.attempt.id}"),
+    Column("question", lambda step: step.question, number=False, name=True),
+    Column("of", lambda step: "" if step.parent is None else f"#{step.parent.attempt.id}", spare=3),
+    Column("status", lambda step: status_text(step.attempt, step.status), number=False, name=True),
+    Column("speedup", lambda step: "" if step.times is None else f"{step.times.speedup:.3f}"),
+    Column("gain", lambda step: step.gain, spare=2),
+    Column("best so far", lambda step: step.shown_best),
+    Column("tokens", lambda step: f"{step.tokens:,}" if step.tokens else "", spare=4),
+    Column("device s", lambda step: f"{step.device_s:.0f}", spare=1),
+)
 
 
 def _print_questions(steps: Sequence[_Step], console: Console) -> None:
@@ -248,12 +239,16 @@ def _print_questions(steps: Sequence[_Step], console: Console) -> None:
     kinds: dict[str, list[_Step]] = {}
     for step in steps:
         kinds.setdefault(step.question, []).append(step)
-    table = plain_table("question", "asked", "correct", "best so far")
-    for kind, found in kinds.items():
-        right = sum(step.status is Status.CORRECT for step in found)
-        better = sum(step.is_best for step in found)
-        table.add_row(*map(cell, (kind, str(len(found)), str(right), str(better))))
-    console.print(table)
+    rows = [
+        (
+            kind,
+            str(len(of_kind)),
+            str(sum(step.status is Status.CORRECT for step in of_kind)),
+            str(sum(step.is_best for step in of_kind)),
+        )
+        for kind, of_kind in kinds.items()
+    ]
+    print_table(console, ("question", "asked", "correct", "best so far"), rows)
     if steps[0].attempt.run.race:
         _print_confirmed(steps, console)
 

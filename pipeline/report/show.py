@@ -10,7 +10,7 @@ from rich.console import Console
 from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification
 from kernelproof.errors import KernelproofError
 from kernelproof.providers.body import cut_hint
-from kernelproof.report.layout import cell, pairs, plain_table, print_facts, print_words
+from kernelproof.report.layout import pairs, print_facts, print_table, print_words
 from kernelproof.report.progress import dollars
 from kernelproof.report.verification import print_verification, rules
 from kernelproof.types import Environment, Response, Status, Usage, Verification
@@ -289,10 +289,7 @@ def _print_verifications(attempt: StoredAttempt, console: Console) -> None:
     if not attempt.verifications:
         print_words(console, "No verification is stored.")
         return
-    table = plain_table(*VERIFICATION_COLUMNS)
-    for row in verification_rows(attempt):
-        table.add_row(*map(cell, row))
-    console.print(table)
+    print_table(console, VERIFICATION_COLUMNS, verification_rows(attempt))
 
 
 def verification_rows(attempt: StoredAttempt) -> Iterator[tuple[str, ...]]:

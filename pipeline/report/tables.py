@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.cells import cell_len
@@ -39,6 +40,8 @@ class Column:
     """A column of a table."""
 
     title: str
+    cell: Callable[[Any], Text | str]
+    """The cell of a record."""
     number: bool = True
     """Numbers stand on the right and are never broken; words stand on the left."""
     name: bool = False
@@ -54,11 +57,12 @@ class Column:
 Rows = Sequence[Sequence[Text | str]]
 
 
-def fitting(columns: Sequence[Column], rows: Rows, console: Console) -> Table:
-    """The table with as many of its columns as the screen holds whole.
+def fitting(columns: Sequence[Column], records: Iterable[Any], console: Console) -> Table:
+    """The table of these records with as many of its columns as the screen holds whole.
 
     Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
     """
+    rows = [[_safe(column, column.cell(record)) for column in columns] for record in records]
     kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
     chosen, cells = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
     table = table_of(chosen, cells, widths=_widths(chosen, cells))
@@ -71,6 +75,10 @@ def fitting(columns: Sequence[Column], rows: Rows, console: Console) -> Table:
         if not spare or width_of(table_of(chosen, cells, NAME_WIDTH), console) <= console.width:
             return table_of(chosen, _folded(chosen, cells, console), console.width)
         kept.remove(spare.pop(0))
+
+
+def _safe(column: Column, cell: Text | str) -> Text | str:
+    return Text(clean(cell)) if column.name and isinstance(cell, str) else cell
 
 
 def _folded(columns: Sequence[Column], rows: Rows, console: Console) -> Rows:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from kernelproof.report.layout import between, cell, plain_table
+from kernelproof.report.layout import attempt_number, between, print_table
 from kernelproof.types import Measurement
 
 MOST_CANDIDATES = 10
@@ -35,10 +35,8 @@ def print_fastest(titles: Sequence[str], timed: Iterable[Timed], console: Consol
 
 def print_timed(titles: Sequence[str], rows: Iterable[Timed], console: Console) -> None:
     """A table of programs in their order; nothing where there are none. `titles`: of their facts."""
-    table = plain_table(*titles, "speedup", "95 % interval", "pace", "attempt")
-    for facts, m, attempt_id in rows:
-        attempt = "" if attempt_id is None else f"#{attempt_id}"
-        times = (f"{m.speedup:.3f}", between(m.speedup_interval), m.pace)
-        table.add_row(*map(cell, (*facts, *times, attempt)))
-    if table.row_count:
-        console.print(table)
+    cells = (
+        (*facts, f"{m.speedup:.3f}", between(m.speedup_interval), m.pace, attempt_number(attempt_id))
+        for facts, m, attempt_id in rows
+    )
+    print_table(console, (*titles, "speedup", "95 % interval", "pace", "attempt"), cells)

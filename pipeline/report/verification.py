@@ -10,7 +10,7 @@ from rich.text import Text
 
 from kernelproof.analysis.analyse import analyse
 from kernelproof.report.analysis import print_analysis
-from kernelproof.report.layout import cell, figure, pairs, percent, plain_table, print_facts, print_words
+from kernelproof.report.layout import figure, pairs, percent, print_facts, print_table, print_words
 from kernelproof.report.measurement import print_measurement
 from kernelproof.report.plain import clean, json_text
 from kernelproof.types import (
@@ -98,7 +98,7 @@ def print_verification(verification: Verification, console: Console) -> None:
     _print_verdict(verification, console)
     _print_findings(verification, console)
     _print_evidence(verification, console)
-    _print_errors(verification, console)
+    print_table(console, ERROR_COLUMNS, error_rows(verification))
     if verification.kernels:
         _print_kernels(verification.kernels, console)
     print_analysis(analyse(verification), console)
@@ -129,37 +129,26 @@ def _print_verdict(verification: Verification, console: Console) -> None:
 
 
 def _print_findings(verification: Verification, console: Console) -> None:
-    if verification.findings:
-        table = plain_table("finding", "severity", "line", "what", "evidence")
-        for f in verification.findings:
-            line = "" if f.line is None else str(f.line)
-            table.add_row(*map(cell, (f.rule, f.severity, line, f.message, f.evidence)))
-        console.print(table)
+    rows = [
+        (f.rule, f.severity, "" if f.line is None else str(f.line), f.message, f.evidence)
+        for f in verification.findings
+    ]
+    print_table(console, ("finding", "severity", "line", "what", "evidence"), rows)
 
 
 def _print_evidence(verification: Verification, console: Console) -> None:
     if not verification.checks:
         print_words(console, "No check was made.")
-        return
-    table = plain_table("check", "outcome", "asked", "seen", "figures")
-    for check in verification.checks:
-        outcome = Text(check.outcome, style=OUTCOME_STYLE[check.outcome])
-        table.add_row(cell(check.name), outcome, *map(cell, (check.asked, check.seen, flat_figures(check))))
-    console.print(table)
+    rows = (
+        (c.name, Text(c.outcome, style=OUTCOME_STYLE[c.outcome]), c.asked, c.seen, flat_figures(c))
+        for c in verification.checks
+    )
+    print_table(console, ("check", "outcome", "asked", "seen", "figures"), rows)
 
 
 def flat_figures(check: Check) -> str:
     """A check's figures for people: nested ones are for machines, which read `--json`."""
     return pairs({k: v for k, v in check.figures.items() if not isinstance(v, dict | list | tuple)})
-
-
-def _print_errors(verification: Verification, console: Console) -> None:
-    if not verification.errors:
-        return
-    table = plain_table(*ERROR_COLUMNS)
-    for row in error_rows(verification):
-        table.add_row(*map(cell, row))
-    console.print(table)
 
 
 def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
@@ -179,12 +168,8 @@ def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
 
 def _print_kernels(kernels: Kernels, console: Console) -> None:
     times = [launch.ms for launch in kernels.launches if launch.ms is not None]
-    total = sum(times)
-    if kernels.launches:
-        table = plain_table("kernel", "whose", "launches", "ms", "share")
-        for launch in kernels.longest_first[:KERNEL_ROWS]:
-            table.add_row(*map(cell, _kernel(launch, total)))
-        console.print(table)
+    rows = [_kernel(launch, sum(times)) for launch in kernels.longest_first[:KERNEL_ROWS]]
+    print_table(console, ("kernel", "whose", "launches", "ms", "share"), rows)
     facts = {
         "more kernels": str(len(kernels.launches[KERNEL_ROWS:]) or ""),
         "own share": "" if kernels.own_share is None else f"{percent(kernels.own_share)} of the time",

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
+from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.prompt import prompt
 from kernelproof.errors import UsageError
 from kernelproof.problems import read_problem
@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str) -> str:
-    app = typer.Typer()
+    app = CommandLine(help="")
     app.command()(prompt)
     result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output

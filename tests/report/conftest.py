@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
+from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.leaderboard import leaderboard
 from kernelproof.cli.show import show
 from kernelproof.db.store import Store
@@ -40,7 +40,7 @@ def hostile_store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def command(workspace: Path) -> Command:
     """`command("show", "17")` runs it in the workspace and returns what it printed."""
-    app = typer.Typer()
+    app = CommandLine(help="")
     app.command()(leaderboard)
     app.command()(show)
 

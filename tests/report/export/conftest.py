@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
+from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.export import export
 from kernelproof.db.store import Store
 from kernelproof.types import Status, VerifySettings
@@ -46,7 +46,7 @@ def exported(filled: Store, tmp_path: Path) -> Exported:
 
 
 def exporting(store: Store, folder: Path) -> Exported:
-    app = typer.Typer()
+    app = CommandLine(help="")
     app.command()(export)
 
     def run(form: str, *arguments: str) -> Path:
