@@ -92,12 +92,7 @@ def price(text: str) -> dict[str, float]:
     return dict(zip(("input", "output", "cached"), numbers, strict=False))
 
 
-PARSERS = {
-    "params": parameter,
-    "price": price,
-    "max_time": duration,
-    "max_device_time": duration,
-}
+PARSERS = {"params": parameter, "price": price, "max_time": duration, "max_device_time": duration}
 """How keys stand on the command line that are neither text nor numbers there."""
 OFFERED = {"model": models, "run": runs}
 """What a shell completes."""

@@ -43,10 +43,7 @@ def audit(
     from kernelproof.verifier.engine.engine import Engine
 
     seed = _seed(all_ranked, sample, seed)
-    with (
-        open_store(storage.database, create=False) as store,
-        Engine(unsafe=unsafe) as engine,
-    ):
+    with open_store(storage.database, create=False) as store, Engine(unsafe=unsafe) as engine:
         chosen, elsewhere = _chosen(auditing.leaders(store, options.filters()), engine, sample, seed)
         _begin(chosen, elsewhere, seed, as_json)
         on_done = _nothing if as_json else _print_found

@@ -10,7 +10,7 @@ import typer
 from kernelproof.cli.completion import attempts
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
-from kernelproof.cli.options import StorageOptions, given_options
+from kernelproof.cli.options import OutputOption, StorageOptions, given_options
 from kernelproof.errors import UsageError
 from kernelproof.report.plain import say
 from kernelproof.wording import counted
@@ -32,16 +32,7 @@ def bundle(
     ] = None,
     *,
     context: typer.Context,
-    output: Annotated[
-        Path,
-        Option(
-            "The file that is written.",
-            names=(
-                "--output",
-                "-o",
-            ),
-        ),
-    ],
+    output: OutputOption,
     sign: Annotated[
         Path | None, Option("SSH key that signs it, for reproduce --signers: <output>.sig is written too.")
     ] = None,

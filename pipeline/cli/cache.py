@@ -76,9 +76,7 @@ def prune(
 
 
 @cache_app.command("clear")
-def clear(
-    yes: Annotated[bool, Option("Do not ask.")] = False,
-) -> None:
+def clear(yes: Annotated[bool, Option("Do not ask.")] = False) -> None:
     """Remove all builds; builds under way, toolchains and measured ceilings stay.
 
     Exit code 1 when the answer is no, 3 when builds cannot be removed.

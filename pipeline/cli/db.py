@@ -20,11 +20,7 @@ db_app = CommandLine(help="Look after the database: check, backup, vacuum, upgra
 
 
 @db_app.command("check")
-def check(
-    *,
-    as_json: JsonOption = False,
-    storage: StorageOptions,
-) -> None:
+def check(*, as_json: JsonOption = False, storage: StorageOptions) -> None:
     """Look for damage, edited or missing texts, missing triggers, and figures that differ from the rows.
 
     Each is named. Exit code 1 when something is wrong.
@@ -47,9 +43,7 @@ def check(
 
 @db_app.command("backup")
 def backup(
-    *,
-    target: Annotated[Path, Argument("The copy to write.", metavar="FILE")],
-    storage: StorageOptions,
+    *, target: Annotated[Path, Argument("The copy to write.", metavar="FILE")], storage: StorageOptions
 ) -> None:
     """Write a copy of the database, of one moment, while other commands go on writing.
 

@@ -52,7 +52,7 @@ class Option:
         words = self.words or (words_of(kind) if _is_choice(kind) else ())
         if words:
             parser, metavar = _word_of(kind, words), f"<{'|'.join(words)}>"
-            offered = offered or _beginning(words)
+            offered = offered or (lambda incomplete: [word for word in words if word.startswith(incomplete)])
         elif self.parser:
             parser, metavar = self.parser, None
         elif self.bounds:
@@ -148,13 +148,6 @@ def _word_of(kind: Any, words: tuple[str, ...]) -> Callable[[str], Any]:
         return kind(text) if isinstance(kind, EnumType) else text
 
     return parsed
-
-
-def _beginning(words: tuple[str, ...]) -> Callable[[str], list[str]]:
-    def beginning(incomplete: str) -> list[str]:
-        return [word for word in words if word.startswith(incomplete)]
-
-    return beginning
 
 
 def _number_within(bounds: Bounds) -> Callable[[str | float], float]:

@@ -48,16 +48,7 @@ def export(
             offered=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
         ),
     ],
-    output: Annotated[
-        Path,
-        Option(
-            "The file or folder that is written.",
-            names=(
-                "--output",
-                "-o",
-            ),
-        ),
-    ],
+    output: Annotated[Path, Option("The file or folder that is written.", names=("--output", "-o"))],
     *,
     reward: Annotated[RewardName | None, Option("The reward of pairs [default: score].")] = None,
     licence: Annotated[

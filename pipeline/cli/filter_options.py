@@ -39,16 +39,7 @@ class FilterOptions:
     turns: Annotated[int | None, Option("Only the first so many turns of each sample.", TURNS)] = None
     since: Annotated[date | None, Option("Attempts begun on this day (UTC) or later.")] = None
     until: Annotated[date | None, Option("Attempts begun on this day (UTC) or earlier.")] = None
-    gpu: Annotated[
-        str | None,
-        Option(
-            "Part of the GPU's or CPU's name.",
-            names=(
-                "--gpu",
-                "--device",
-            ),
-        ),
-    ] = None
+    gpu: Annotated[str | None, Option("Part of the GPU's or CPU's name.", names=("--gpu", "--device"))] = None
     backend: Annotated[str | None, Option("One backend only.", words=names())] = None
     size: Annotated[str | None, Option("One size preset only: full, small.")] = None
     numerics: Annotated[Numerics | None, Option("Verifications with these numerics only.")] = None

@@ -59,6 +59,7 @@ RunOption = Annotated[str | None, Option("The run's name: another name is anothe
 AttemptArgument = Annotated[
     str, Argument("The attempt's number (17 or '#17'), or: last.", parser=str, offered=attempts)
 ]
+OutputOption = Annotated[Path, Option("The file that is written.", names=("--output", "-o"))]
 FollowLinksOption = Annotated[bool, Option("Read links that lead out of the folder as well.")]
 JsonOption = Annotated[bool, Option("Print JSON.", names=("--json",))]
 UnsafeOption = Annotated[bool, Option("Accept the weakest sandbox tier. Only for code you trust.")]

@@ -8,22 +8,13 @@ from typing import Annotated
 from kernelproof.bounds import KERNELS
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import StorageOptions
+from kernelproof.cli.options import OutputOption, StorageOptions
 from kernelproof.report.plain import say
 
 
 def report(
     *,
-    output: Annotated[
-        Path,
-        Option(
-            "The file that is written.",
-            names=(
-                "--output",
-                "-o",
-            ),
-        ),
-    ] = Path("report.html"),
+    output: OutputOption = Path("report.html"),
     kernels: Annotated[int, Option("Kernels with a section of their own, the best first.", KERNELS)] = 20,
     options: FilterOptions,
     storage: StorageOptions,

@@ -118,10 +118,7 @@ def _reproduce_stored(
     from kernelproof.runs.reproduction import reproduce as run
     from kernelproof.verifier.engine.engine import Engine
 
-    with (
-        open_store(database, create=False) as store,
-        Engine(unsafe=unsafe) as engine,
-    ):
+    with open_store(database, create=False) as store, Engine(unsafe=unsafe) as engine:
         result = run(store, store.resolve_attempt(what), engine, rigor=rigor)
     if as_json:
         print(json_text(result))

@@ -47,14 +47,7 @@ def show(
     part: PartOptions,
     output: Annotated[
         Path | None,
-        Option(
-            "The file that --html writes.",
-            names=(
-                "--output",
-                "-o",
-            ),
-            show_default="attempt-ATTEMPT.html",
-        ),
+        Option("The file that --html writes.", names=("--output", "-o"), show_default="attempt-ATTEMPT.html"),
     ] = None,
     storage: StorageOptions,
 ) -> None:

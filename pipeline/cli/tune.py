@@ -74,14 +74,21 @@ class SearchOptions:
     ] = 10.0
 
 
-def tune(
-    file: Annotated[Path | None, Argument("A correct candidate's source, or a response.")] = None,
-    *,
-    context: typer.Context,
-    problem: Annotated[str | None, Option("The problem's id, name, or file.", offered=problems)] = None,
+@dataclass(frozen=True)
+class KernelOptions:
+    """The kernel that is tuned: a file and its problem, or a stored attempt."""
+
+    file: Annotated[Path | None, Argument("A correct candidate's source, or a response.")] = None
+    problem: Annotated[str | None, Option("The problem's id, name, or file.", offered=problems)] = None
     attempt: Annotated[
         str | None, Option("Instead of FILE: a stored attempt (17), or: last.", offered=attempts)
-    ] = None,
+    ] = None
+
+
+def tune(
+    *,
+    context: typer.Context,
+    kernel: KernelOptions,
     bounds: SearchOptions,
     options: TuneOptions,
     output: Annotated[Path | None, Option("File to write the best source to.")] = None,
@@ -96,11 +103,11 @@ def tune(
     database = storage.database
     given = given_options(options, context)
     with ExitStack() as stack:
-        if attempt is not None:
+        if kernel.attempt is not None:
             store = stack.enter_context(open_store(database, create=False))
-            plan = _stored(store, attempt, file, problem, given, bounds.call_seconds, run)
+            plan = _stored(store, kernel, given, bounds.call_seconds, run)
         else:
-            plan = _from_file(file, problem, suite, given, bounds.call_seconds, run)
+            plan = _from_file(kernel, suite, given, bounds.call_seconds, run)
             store = stack.enter_context(open_store(database))
         _refuse(plan, output)
         done = _search(plan, store, bounds, as_json)
@@ -131,17 +138,13 @@ def _search(plan: Plan, store: Store, bounds: SearchOptions, as_json: bool) -> T
 
 
 def _from_file(
-    file: Path | None,
-    problem: str | None,
-    suite: Path | None,
-    given: dict[str, Any],
-    call_seconds: float,
-    run: str | None,
+    kernel: KernelOptions, suite: Path | None, given: dict[str, Any], call_seconds: float, run: str | None
 ) -> Plan:
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import given_text
     from kernelproof.runs.files import read_text
 
+    file, problem = kernel.file, kernel.problem
     if file is None:
         raise UsageError("what is to be tuned? give a file and --problem, or --attempt")
     if problem is None:
@@ -155,17 +158,12 @@ def _from_file(
 
 
 def _stored(
-    store: Store,
-    attempt: str,
-    file: Path | None,
-    problem: str | None,
-    given: dict[str, Any],
-    call_seconds: float,
-    run: str | None,
+    store: Store, kernel: KernelOptions, given: dict[str, Any], call_seconds: float, run: str | None
 ) -> Plan:
-    if file is not None or problem is not None:
+    if kernel.file is not None or kernel.problem is not None:
         raise UsageError("--attempt brings its own program and problem; leave out FILE and --problem")
-    stored = store.load_attempt(store.resolve_attempt(attempt))
+    assert kernel.attempt is not None
+    stored = store.load_attempt(store.resolve_attempt(kernel.attempt))
     if stored.source is None:
         raise UsageError(f"attempt {stored.id} holds no program; give one that ended as correct")
     before = stored.verdict.verification.settings if stored.verdict else stored.run.verify
