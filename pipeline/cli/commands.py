@@ -27,30 +27,25 @@ def misuse(error: Any) -> str:
     return " ".join(error.format_message().replace(": Value error, ", ": ", 1).split())
 
 
-class Command(TyperCommand):
-    """A command that takes each option once."""
+class _Manners:
+    """What commands and groups do alike."""
 
     def make_parser(self, ctx: Any) -> Any:
         """Raises UsageError, when it parses, for an option that is given twice."""
-        return _refusing_repeats(super().make_parser(ctx), ctx)
+        return _refusing_repeats(super().make_parser(ctx), ctx)  # type: ignore[misc]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Reads the arguments; only roughly while a shell completes them."""
         _unread_for_completion(self, ctx)
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args)  # type: ignore[misc]
 
 
-class Group(TyperGroup):
+class Command(_Manners, TyperCommand):
+    """A command that takes each option once."""
+
+
+class Group(_Manners, TyperGroup):
     """A command with commands below it."""
-
-    def make_parser(self, ctx: Any) -> Any:
-        """As a command's."""
-        return _refusing_repeats(super().make_parser(ctx), ctx)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As a command's."""
-        _unread_for_completion(self, ctx)
-        return super().parse_args(ctx, args)
 
 
 class CommandLine(typer.Typer):

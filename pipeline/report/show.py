@@ -46,8 +46,16 @@ def text_of(attempt: StoredAttempt, part: Part) -> str:
 
     Raises Missing when there is none.
     """
-    found = {"prompt": _prompt_text, "response": _response_text, "source": _source_text, "log": _log_text}
-    text = found[part](attempt)
+    match part:
+        case "prompt":
+            turns = attempt.prompt.turns if attempt.prompt else None
+            text = None if turns is None else "".join(f"[{role}]\n{said}\n" for role, said in turns)
+        case "response":
+            text = attempt.response.text if attempt.response else None
+        case "source":
+            text = attempt.source
+        case "log":
+            text = _log_text(attempt)
     if text is None:
         why = _why_no_program(attempt) if part in ("source", "response") else ""
         raise Missing(f"attempt {attempt.id} has no {part}{f': {why}' if why else ''}")
@@ -56,20 +64,6 @@ def text_of(attempt: StoredAttempt, part: Part) -> str:
 
 class Missing(KernelproofError):
     """The attempt has no such text."""
-
-
-def _prompt_text(attempt: StoredAttempt) -> str | None:
-    if attempt.prompt is None:
-        return None
-    return "".join(f"[{role}]\n{text}\n" for role, text in attempt.prompt.turns)
-
-
-def _response_text(attempt: StoredAttempt) -> str | None:
-    return attempt.response.text if attempt.response else None
-
-
-def _source_text(attempt: StoredAttempt) -> str | None:
-    return attempt.source
 
 
 def _log_text(attempt: StoredAttempt) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -44,21 +46,17 @@ def write(form: str, export: Export, output: Path, *, reward: RewardName, licenc
     `reward`: of pairs; `licence`: of a data set for Hugging Face. Raises UsageError where the output is in
     the way, MachineError where it cannot be written.
     """
-    match form:
-        case "jsonl" | "parquet" | "pairs":
-            with new_file(output) as file:
-                if form == "pairs":
-                    return pairs.write(export, file, reward)
-                return _attempts(export, file) if form == "jsonl" else _parquet(export, file)
-        case _:
-            with new_folder(output) as folder:
-                if form == "huggingface":
-                    return huggingface.write(export, folder, licence)
-                return (
-                    inspect_log.write(export, folder)
-                    if form == "inspect"
-                    else kernelbench.write(export, folder)
-                )
+    writers: dict[str, Callable[[Export, Path], list[str]]] = {
+        "jsonl": _attempts,
+        "parquet": _parquet,
+        "pairs": partial(pairs.write, reward=reward),
+        "huggingface": partial(huggingface.write, licence=licence),
+        "kernelbench": kernelbench.write,
+        "inspect": inspect_log.write,
+    }
+    opened = new_file if form in ("jsonl", "parquet", "pairs") else new_folder
+    with opened(output) as path:
+        return writers[form](export, path)
 
 
 def _parquet(export: Export, path: Path) -> list[str]:
