@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import sqlalchemy as sa
 from alembic import op
 
 Deed = Literal["update", "delete"]
 DEEDS: tuple[Deed, ...] = ("update", "delete")
+SHA256, MOMENT = sa.String(64), sa.String(32)
+"""Kinds of columns: a hash in hexadecimal digits, and a moment in ISO 8601."""
+
+
+def needed(kind: sa.types.TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
+    """Columns of one kind that are never NULL."""
+    return [sa.Column(name, kind, nullable=False) for name in names]
+
+
+def optional(kind: sa.types.TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
+    """Columns of one kind that may be NULL."""
+    return [sa.Column(name, kind) for name in names]
 
 
 def forbid(table: str, *deeds: Deed, instead: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from kernelproof.db.ddl import add_reference, forbid, permit
+from kernelproof.db.ddl import MOMENT, add_reference, forbid, needed, optional, permit
 from kernelproof.db.types import Whole
 
 revision = "0004_leases_costs_and_batches"
@@ -24,35 +24,29 @@ def upgrade() -> None:
     add_reference("responses", "reused_from", "responses")
     op.create_table(
         "leases",
-        sa.Column("key", sa.Text(), nullable=False),
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("renewed", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("key", name="pk_leases"),
+        sa.Column("key", sa.Text(), primary_key=True),
+        *needed(sa.Text(), "owner"),
+        *needed(sa.Float(), "renewed"),
     )
     op.create_table(
         "batches",
-        sa.Column("id", Whole, nullable=False),
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text()),
-        sa.Column("runs", sa.Text(), nullable=False),
-        sa.Column("config", sa.Text(), nullable=False),
-        sa.Column("progress", sa.Text(), nullable=False),
-        sa.Column("renewed", sa.Float(), nullable=False),
-        sa.Column("ended", sa.Text()),
-        sa.Column("created", sa.String(length=32), nullable=False),
-        sa.Column("finished", sa.String(length=32)),
-        sa.PrimaryKeyConstraint("id", name="pk_batches"),
+        sa.Column("id", Whole, primary_key=True),
+        *needed(sa.Text(), "owner"),
+        *optional(sa.Text(), "name"),
+        *needed(sa.Text(), "runs", "config", "progress"),
+        *needed(sa.Float(), "renewed"),
+        *optional(sa.Text(), "ended"),
+        *needed(MOMENT, "created"),
+        *optional(MOMENT, "finished"),
     )
     op.create_table(
         "server_batches",
-        sa.Column("id", Whole, nullable=False),
-        sa.Column("server_id", sa.Text(), nullable=False),
-        sa.Column("model", sa.Text(), nullable=False),
-        sa.Column("base_url", sa.Text()),
-        sa.Column("keys", sa.Text(), nullable=False),
-        sa.Column("open", sa.Boolean(), nullable=False),
-        sa.Column("created", sa.String(length=32), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_server_batches"),
+        sa.Column("id", Whole, primary_key=True),
+        *needed(sa.Text(), "server_id", "model"),
+        *optional(sa.Text(), "base_url"),
+        *needed(sa.Text(), "keys"),
+        *needed(sa.Boolean(), "open"),
+        *needed(MOMENT, "created"),
     )
     _retractions_with_a_history()
 
@@ -67,15 +61,11 @@ def _retractions_with_a_history() -> None:
     op.drop_table("retractions")
     op.create_table(
         "retractions",
-        sa.Column("id", Whole, nullable=False),
-        sa.Column("verification_id", Whole, nullable=False),
-        sa.Column("counts", sa.Boolean(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("created", sa.String(length=32), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["verification_id"], ["verifications.id"], name="fk_retractions_verification_id"
-        ),
-        sa.PrimaryKeyConstraint("id", name="pk_retractions"),
+        sa.Column("id", Whole, primary_key=True),
+        sa.Column("verification_id", Whole, sa.ForeignKey("verifications.id"), nullable=False),
+        *needed(sa.Boolean(), "counts"),
+        *needed(sa.Text(), "reason"),
+        *needed(MOMENT, "created"),
     )
     op.create_index("ix_retractions_verification_id", "retractions", ["verification_id"], unique=False)
     if old:

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from kernelproof.db.ddl import after, forbid, permit
+from kernelproof.db.ddl import MOMENT, after, forbid, needed, optional, permit
 from kernelproof.db.types import Whole
 
 revision = "0007_scores"
@@ -117,27 +117,23 @@ def _indexes() -> None:
 def _tables() -> None:
     op.create_table(
         "run_tags",
-        sa.Column("run_id", Whole, nullable=False),
-        sa.Column("tag", sa.Text(), nullable=False),
-        sa.Column("created", sa.String(length=32), nullable=False),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_run_tags_run_id"),
-        sa.PrimaryKeyConstraint("run_id", "tag", name="pk_run_tags"),
+        sa.Column("run_id", Whole, sa.ForeignKey("runs.id"), nullable=False),
+        *needed(sa.Text(), "tag"),
+        *needed(MOMENT, "created"),
+        sa.PrimaryKeyConstraint("run_id", "tag"),
     )
     op.create_table(
         "score_facts",
-        sa.Column("id", Whole, nullable=False),
-        sa.Column("facts", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_score_facts"),
+        sa.Column("id", Whole, primary_key=True),
+        *needed(sa.Text(), "facts"),
     )
     op.create_table(
         "score_cells",
-        sa.Column("run_id", Whole, nullable=False),
-        sa.Column("problem", Whole, nullable=False),
-        sa.Column("chunk", Whole, nullable=False),
-        sa.Column("packed", sa.LargeBinary()),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_score_cells_run_id"),
-        sa.ForeignKeyConstraint(["problem"], ["problems.id"], name="fk_score_cells_problem"),
-        sa.PrimaryKeyConstraint("run_id", "problem", "chunk", name="pk_score_cells"),
+        sa.Column("run_id", Whole, sa.ForeignKey("runs.id"), nullable=False),
+        sa.Column("problem", Whole, sa.ForeignKey("problems.id"), nullable=False),
+        *needed(Whole, "chunk"),
+        *optional(sa.LargeBinary(), "packed"),
+        sa.PrimaryKeyConstraint("run_id", "problem", "chunk"),
     )
     op.create_index(
         "ix_score_cells_unpacked",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.ddl import SHA256, needed
 from kernelproof.db.types import Whole
 
 revision = "0012_builders"
@@ -22,11 +23,10 @@ def upgrade() -> None:
     op.add_column("workers", sa.Column("role", sa.String(), nullable=False, server_default="all"))
     op.create_table(
         "artefacts",
-        sa.Column("key", sa.String(64), nullable=False),
-        sa.Column("sha256", sa.String(64), nullable=False),
-        sa.Column("timed_out", sa.Boolean(), nullable=False),
-        sa.Column("created", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("key", name="pk_artefacts"),
+        sa.Column("key", SHA256, primary_key=True),
+        *needed(SHA256, "sha256"),
+        *needed(sa.Boolean(), "timed_out"),
+        *needed(sa.Float(), "created"),
     )
     op.create_index("ix_artefacts_sha256", "artefacts", ["sha256"])
     op.drop_index("ix_evaluations_queue", "evaluations")

@@ -12,6 +12,5 @@ down_revision = "0016_unresolved_because"
 def upgrade() -> None:
     op.create_table(
         "current_policy",
-        sa.Column("policy", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("policy", name="pk_current_policy"),
+        sa.Column("policy", sa.Text(), primary_key=True),
     )
