@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from kernelproof.db.base import Base
 from kernelproof.db.columns import count, created_at, row_id, symbol, words
 from kernelproof.db.connection import Database
-from kernelproof.db.portions import portions
+from kernelproof.db.rows import portions
 from kernelproof.db.types import UtcTime, utc_now
 from kernelproof.types import Reproduction
 from kernelproof.types import ReproductionFinding as Finding

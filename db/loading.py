@@ -54,7 +54,7 @@ def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
 
 
 def load_attempts(session: Session, numbers: Sequence[int]) -> list[StoredAttempt]:
-    """Some attempts in this order, at most as many as `db/portions.py` allows, with a query for each table.
+    """Some attempts in this order, at most as many as `db/rows.py` allows, with a query for each table.
 
     Raises as `load_attempt`.
     """

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import models
 from kernelproof.db.base import Base
+from kernelproof.db.rows import add_missing, insert
 from kernelproof.db.texts import keep, keep_optional
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import VerificationKind
-from kernelproof.db.writing import add_missing, insert
 from kernelproof.types import (
     Environment,
     Extraction,

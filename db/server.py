@@ -1,17 +1,232 @@
-"""A PostgreSQL database as a database's home: connections, transactions, another program's database."""
+"""A PostgreSQL database as a database's home: connections, transactions, another program's database, failures
+in words (never a password), and notifications: NOTIFY wakes whoever waits in LISTEN, on whichever machine.
+
+A transaction that notifies takes a lock of the whole server while it commits. So a notification is a
+transaction of its own, sent by a thread of its own after the commit that it tells of. Those that come
+meanwhile are one.
+It may be lost with its process or its connection: a listener's caller looks now and then without one.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from kernelproof.db.home import BUSY_MS, PATIENCE_S, Access, Listener, NotFree
-from kernelproof.db.server_failures import explained, obstacle
-from kernelproof.db.server_notifications import Notifier, ServerListener
+from kernelproof.db.failures import LOCKED, original
+from kernelproof.db.home import BUSY, BUSY_MS, PATIENCE_S, Access, Listener, NotFree
 from kernelproof.errors import MachineError, StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
+
+PREFIX = "kernelproof_"
+LOOK_S = 0.2
+"""Seconds between two looks of a listener whether it has to stop."""
+AGAIN_S = 1.0
+"""Between two attempts to connect."""
+
+Connect = Callable[[], Any]
+
+
+class Notifier:
+    """Sends notifications. Thread-safe; the thread that sends starts with the first one."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._pending: set[str] = set()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def notify(self, channel: str) -> None:
+        """Returns at once; the notification is sent soon."""
+        with self._lock:
+            self._pending.add(channel)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._send, name="notifications", daemon=True)
+                self._thread.start()
+        self._wake.set()
+
+    def _send(self) -> None:
+        import psycopg
+
+        connection: Any = None
+        while self._wake.wait():
+            self._wake.clear()
+            with self._lock:
+                pending, self._pending = self._pending, set()
+            try:
+                connection = connection or self._connect()
+                for channel in pending:
+                    connection.execute(f"NOTIFY {PREFIX}{channel}")
+            except psycopg.Error:
+                connection = None
+                time.sleep(AGAIN_S)
+
+
+class ServerListener:
+    """Waits for a channel's notifications. A server that is away is looked for again."""
+
+    def __init__(self, connect: Connect, channel: str) -> None:
+        self._connect, self._channel = connect, channel
+        self._connection: Any = None
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        """Also returns where the connection was lost or made: notifications may have been missed."""
+        import psycopg
+
+        ends = time.monotonic() + seconds
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+                self._connection.execute(f"LISTEN {PREFIX}{self._channel}")
+                return
+            while not stop.is_set() and (left := ends - time.monotonic()) > 0:
+                if [*self._connection.notifies(timeout=min(LOOK_S, left), stop_after=1)]:
+                    return
+        except psycopg.Error:
+            self.close()
+            stop.wait(min(seconds, AGAIN_S))
+
+    def close(self) -> None:
+        """Ends its connection."""
+        with suppress(Exception):
+            if self._connection is not None:
+                self._connection.close()
+        self._connection = None
+
+
+_LOCKED_STATES = {"55P03", "40P01", "40001"}
+"""Locked, deadlock, conflict."""
+_FULL_STATES = {"53300", "57P03"}
+"""Too many connections, starting up."""
+_FULL = re.compile(r"too many clients|too many connections|connection slots are reserved|is starting up")
+_LOST_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "25P03")
+"""The server ended the connection: it stops, it crashed, or one of its limits for idle sessions was over."""
+AWAY = "cannot be reached"
+UNDONE = "kernelproof_undone"
+"""The attribute of an error after which nothing was stored for sure: `unconnected` or `lost`."""
+_REFUSED = "refuses the user or the password; give the right ones in the address, PGPASSWORD or ~/.pgpass"
+_MISSING = "is not there; make it: createdb --encoding UTF8 {name}"
+_LOST = "lost its server in the middle; run the same command again, finished attempts are kept"
+_DENIED = (
+    # The message of a connection that fails has no error code: the text says what it is.
+    (
+        r"pg_hba\.conf",
+        "does not let this user in from here with these SSL settings; ask for a line in pg_hba.conf",
+    ),
+    (
+        r"password authentication failed|no password supplied|fe_sendauth",
+        _REFUSED,
+    ),
+    (r'role ".*" does not exist', "knows no such user; createuser makes one"),
+    (r'database ".*" does not exist', _MISSING),
+)
+"""Answers of a server that is there: it will not answer otherwise soon."""
+_ADVICE = (
+    *_DENIED,
+    (
+        r"\bSSL\b|certificate|sslmode",
+        "cannot be reached with these SSL settings; sslmode sets them, as in ...?sslmode=require",
+    ),
+    (r"translate host name|[Nn]ame or service", "is on a server whose name is not known; check the address"),
+    (
+        r"refused|No such file|is shutting down|timeout expired|unreachable|No route|closed the connection",
+        "cannot be reached; start its server, or check host and port in the address",
+    ),
+)
+_BY_STATE = {
+    "28": _REFUSED,
+    "3D": _MISSING,
+    "42501": "does not let this user do that; its owner can GRANT it",
+    "25006": "can only be read: it is a standby or set so; name the primary server",
+    "53100": "could not grow: the server's disk is full; free space and run the same command again, finished "
+    "attempts are kept",
+    "53300": "has no connection free; end other programs, or raise max_connections, then run the same "
+    "command again",
+    "53": "lacks memory or another resource of its server; run the same command again",
+    "55P03": LOCKED,
+    "40": LOCKED,
+    "2BP01": "has objects of somebody else's that need our views; drop them, and make them again afterwards",
+    "25P03": _LOST,
+    "57": _LOST,
+    "08": _LOST,
+}
+"""By SQLSTATE, or its beginning."""
+
+
+def obstacle(error: BaseException, *, reached: bool) -> str | None:
+    """What is in the way, where trying again may help and does no harm.
+
+    `reached`: the server was there before, so that it may come back.
+    """
+    if _state(error) in _LOCKED_STATES:
+        return BUSY
+    if is_full(error):
+        return "takes no connections now"
+    denied = any(re.search(pattern, _message(error)) for pattern, _ in _DENIED)
+    return AWAY if reached and _undone(error) and not denied else None
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the server has no connection free, or starts."""
+    return _state(error) in _FULL_STATES or bool(_FULL.search(_message(error)))
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the server says that it ended the connection."""
+    return _state(error).startswith(_LOST_STATES)
+
+
+@contextmanager
+def explained(place: ServerDatabase) -> Iterator[None]:
+    """Turns errors of the server and of the way to it into StoreError; lets our own mistakes pass."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreError(f"database {place} {_BY_STATE['53300']}") from error
+    except DBAPIError as error:
+        advice = _advice(error)
+        if advice is None:
+            raise
+        said = _message(error).partition("\n")[0].strip()
+        for secret in place.secrets:
+            said = said.replace(secret, "***")
+        text = advice.replace("{name}", place.name)
+        raise StoreError(f"database {place} {text} ({said})") from None
+
+
+def _advice(error: DBAPIError) -> str | None:
+    state, message = _state(error), _message(error)
+    if state:
+        return next((_BY_STATE[state[:n]] for n in (5, 2) if state[:n] in _BY_STATE), None)
+    if _undone(error) == "unconnected":
+        fit = (text for pattern, text in _ADVICE if re.search(pattern, message))
+        return next(fit, "cannot be opened; check the address")
+    # The driver's own errors, as of a connection that broke, have no code.
+    return _LOST if isinstance(error, OperationalError | InterfaceError) else None
+
+
+def _undone(error: BaseException) -> str | None:
+    """`unconnected` or `lost` where nothing was stored for sure; see `server_connections.watch`."""
+    found: str | None = getattr(original(error), UNDONE, None)
+    return found
+
+
+def _state(error: BaseException) -> str:
+    """The error's SQLSTATE; empty where it has none."""
+    return getattr(original(error), "sqlstate", None) or ""
+
+
+def _message(error: BaseException) -> str:
+    return str(original(error) or "")
+
 
 LOCK = 0x6B70_7266
 """The key of the advisory lock that writing transactions hold, one after the other: what a transaction reads

@@ -2,12 +2,181 @@
 
 from __future__ import annotations
 
-from kernelproof.db.callers import Callers
+import secrets
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
 from kernelproof.db.connection import Database
-from kernelproof.db.evaluations import Evaluations
+from kernelproof.db.evaluations import LEASE_S, Evaluations
 from kernelproof.db.gpus import Gpus
+from kernelproof.db.service_tables import Caller, Worker
 from kernelproof.db.takings import Takings
-from kernelproof.db.workers import Workers
+from kernelproof.db.types import clock, utc_now
+from kernelproof.errors import UsageError
+from kernelproof.hashing import sha256_text
+from kernelproof.types import FrozenRecord
+
+FORGOTTEN_S = 86_400.0
+"""Seconds after its last sign of life when a worker is no longer listed."""
+
+
+class StoredWorker(FrozenRecord):
+    """One worker, as of its last sign of life."""
+
+    owner: str
+    """Machine and process."""
+    role: str
+    """`all`, `build` or `judge`."""
+    backend: str
+    """Backends that it takes, separated by commas."""
+    device: str
+    places: int
+    """Evaluations that it has at once."""
+    running: int
+    done: int
+    silent_s: float
+    """Seconds since its last sign of life."""
+    alive: bool
+    ended: str | None
+    gpu: str | None
+    """UUID of the one GPU that it measures on."""
+    waits: str | None
+    """Why it takes no evaluations now."""
+
+
+class Workers:
+    """The workers in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def report(self, owner: str, **facts: str | int | None) -> None:
+        """A sign of life. `facts`: the columns `role`, `backend`, `device`, `places`, `running`, `done`,
+        `gpu` and `waits`."""
+
+        def report(session: Session) -> None:
+            now = clock(session)
+            session.execute(delete(Worker).where(Worker.renewed < now - FORGOTTEN_S))
+            row = session.get(Worker, owner)
+            if row is None:
+                session.add(Worker(owner=owner, created=utc_now(), renewed=now, ended=None, **facts))
+                return
+            row.renewed, row.ended = now, None
+            for name, value in facts.items():
+                setattr(row, name, value)
+
+        self._database.change(report)
+
+    def end(self, owner: str) -> None:
+        """The worker ended by itself."""
+
+        def end(session: Session) -> None:
+            row = session.get(Worker, owner)
+            if row is not None:
+                row.ended, row.running = utc_now(), 0
+
+        self._database.change(end)
+
+    def all(self) -> Sequence[StoredWorker]:
+        """Those of the last day, the newest sign of life first."""
+
+        def found(session: Session) -> list[StoredWorker]:
+            now = clock(session)
+            rows = session.scalars(select(Worker).order_by(Worker.renewed.desc(), Worker.owner))
+            return [_worker_view(row, now) for row in rows]
+
+        return self._database.read(found)
+
+
+def _worker_view(row: Worker, now: float) -> StoredWorker:
+    silent = max(0.0, now - row.renewed)
+    names = ("owner", "role", "backend", "device", "places", "running", "done", "ended", "gpu", "waits")
+    return StoredWorker(
+        **{name: getattr(row, name) for name in names},
+        silent_s=silent,
+        alive=row.ended is None and silent <= LEASE_S,
+    )
+
+
+PREFIX = "kp_"
+"""So that a token is found where somebody leaves it, by those who look for such things."""
+
+
+class StoredCaller(FrozenRecord):
+    """A caller that has, or had, a token."""
+
+    name: str
+    quota: int | None
+    """Most evaluations that may wait or run; None: no limit."""
+    created: str
+    revoked: str | None
+
+
+class Callers:
+    """The callers in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, name: str, quota: int | None = None) -> str:
+        """The new token of a caller, which cannot be read again. Raises UsageError where it has one."""
+        token = PREFIX + secrets.token_urlsafe(32)
+
+        def add(session: Session) -> None:
+            row = session.get(Caller, name)
+            if row is not None and row.revoked is None:
+                raise UsageError(f"caller {name!r} has a token; revoke it first, or choose another name")
+            session.merge(
+                Caller(
+                    name=name, token_sha256=sha256_text(token), quota=quota, created=utc_now(), revoked=None
+                )
+            )
+
+        self._database.write(add)
+        return token
+
+    def revoke(self, name: str) -> None:
+        """The caller's token is accepted no more. Raises UsageError where there is none."""
+
+        def revoke(session: Session) -> None:
+            row = session.get(Caller, name)
+            if row is None or row.revoked is not None:
+                known = [each.name for each in self._all(session) if each.revoked is None]
+                there = f"callers with a token: {', '.join(known)}" if known else "no caller has a token"
+                raise UsageError(f"caller {name!r} has no token; {there}")
+            row.revoked = utc_now()
+
+        self._database.write(revoke)
+
+    def with_token(self, token: str) -> StoredCaller | None:
+        """Whose token it is; None for one that is not accepted."""
+        c = Caller
+        wanted = select(c).where(c.token_sha256 == sha256_text(token), c.revoked.is_(None))
+
+        def found(session: Session) -> StoredCaller | None:
+            row = session.scalar(wanted)
+            return None if row is None else _view(row)
+
+        return self._database.read(found)
+
+    def all(self) -> Sequence[StoredCaller]:
+        """All of them, by name, revoked ones too."""
+        return self._database.read(lambda session: [_view(row) for row in self._all(session)])
+
+    def count(self) -> int:
+        """How many have a token that is accepted."""
+        wanted = select(func.count()).where(Caller.revoked.is_(None))
+        return int(self._database.read(lambda session: session.scalar(wanted)) or 0)
+
+    @staticmethod
+    def _all(session: Session) -> Sequence[Caller]:
+        return session.scalars(select(Caller).order_by(Caller.name)).all()
+
+
+def _view(row: Caller) -> StoredCaller:
+    return StoredCaller(name=row.name, quota=row.quota, created=row.created, revoked=row.revoked)
 
 
 class ServiceData:

@@ -14,15 +14,15 @@ from sqlalchemy import func, literal, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, leases, loading, models, records, reported
+from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.audits import Audits
 from kernelproof.db.batches import Batches, runs_named
 from kernelproof.db.connection import Database, open_database
-from kernelproof.db.finished import Finished, add_finished
 from kernelproof.db.leases import Leases
 from kernelproof.db.newest import Newest
-from kernelproof.db.portions import portions
 from kernelproof.db.reported import Imported, Kept
 from kernelproof.db.retraction import Retraction
+from kernelproof.db.rows import portions
 from kernelproof.db.scores.queries import ScoreQueries
 from kernelproof.db.server_batches import ServerBatchJournal
 from kernelproof.db.service import ServiceData

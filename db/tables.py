@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproof.db import audits, gpu_table, hash_chain, models, reported, retraction, service_tables, work
+from kernelproof.db import audits, hash_chain, models, reported, retraction, service_tables, work
 from kernelproof.db.base import Base
 from kernelproof.db.scores import tables as scores
 
@@ -10,7 +10,7 @@ __all__ = ["Base", "all_tables"]
 
 _MODULES = [
     module.__name__
-    for module in (work, models, retraction, reported, audits, scores, hash_chain, service_tables, gpu_table)
+    for module in (work, models, retraction, reported, audits, scores, hash_chain, service_tables)
 ]
 
 

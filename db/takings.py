@@ -4,19 +4,29 @@ The database is the only truth. A daemon takes evaluations under a lease with a 
 while it lives. A lease that was not renewed passes to the next daemon, and what the former one brings is
 refused, and counted. On a server several daemons take, renew and finish at once.
 All times are of the database's clock, so that daemons whose clocks differ agree.
+
+Two judges, 40 evaluations, 34 places each: without a rule the first judge takes 34, and the GPU of the second
+is idle for most of the time. By `fair_share` each has 20. A daemon that is alone fills its places.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     String,
+    Table,
     Update,
     and_,
+    bindparam,
     case,
     exists,
+    func,
     literal,
     or_,
     select,
@@ -25,25 +35,165 @@ from sqlalchemy import (
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.orm import Session
 
-from kernelproof.db import queued
-from kernelproof.db.clock import clock
+from kernelproof.choices import Role
+from kernelproof.db import loading
+from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.connection import Database
-from kernelproof.db.evaluation_records import (
+from kernelproof.db.evaluations import (
     ENDED,
     LEASE_S,
     TAKEN,
+    TOGETHER,
     WAITING,
     WORK,
     NoResult,
+    State,
     Taken,
     Wanted,
 )
-from kernelproof.db.fair_share import fair_share
-from kernelproof.db.finished import Finished, add_finished
 from kernelproof.db.gpus import GpuLease, is_held
 from kernelproof.db.home import Listener
-from kernelproof.db.owners import is_gone
-from kernelproof.db.service_tables import Evaluation
+from kernelproof.db.leases import is_gone
+from kernelproof.db.models import Problem as ProblemRow
+from kernelproof.db.rows import Reading, whole
+from kernelproof.db.service_tables import Evaluation, Worker
+from kernelproof.db.texts import Library
+from kernelproof.db.types import clock
+from kernelproof.types import VerifySettings
+
+
+def fair_share(session: Session, owner: str, most: int, wanted: Wanted, now: float) -> int:
+    """How many of the waiting evaluations a daemon may take now; `most` where no other takes the same work.
+
+    All that wait and all that are taken are divided by the daemons that take such work. The daemon's own
+    evaluations count against its part, which is rounded up: so the last evaluation is taken.
+    """
+    takers = _takers(session, owner, wanted, now)
+    if takers == 1:
+        return most
+    e = Evaluation
+    running = select(func.count()).where(e.state == wanted.taken, e.backend.in_(wanted.backends))
+    all_taken = session.scalar(running) or 0
+    own = session.scalar(running.where(e.owner == owner)) or 0
+    # Counted no further than it can matter, since a queue may be long.
+    enough = (own + most) * takers
+    waiting = sum(_counted(session, state, name, enough) for state, name in wanted.waiting)
+    part = -(-(waiting + all_taken) // takers)
+    return max(0, min(most, part - own))
+
+
+_OTHERS = select(Worker.role, Worker.backend).where(
+    Worker.owner != bindparam("owner"),
+    Worker.ended.is_(None),
+    Worker.waits.is_(None),
+    Worker.renewed >= bindparam("since"),
+)
+
+
+def _takers(session: Session, owner: str, wanted: Wanted, now: float) -> int:
+    """Daemons that take such work now, this one among them, whether or not it has given a sign of life."""
+    builds = wanted.role is Role.BUILD
+    roles = {str(Role.ALL), str(Role.BUILD if builds else Role.JUDGE)}
+    mine = set(wanted.backends)
+    found = session.connection().execute(_OTHERS, {"owner": owner, "since": now - LEASE_S})
+    return 1 + sum(role in roles and bool(mine & set(names.split(","))) for role, names in found)
+
+
+def _counted(session: Session, state: State, name: str, enough: int) -> int:
+    e = Evaluation
+    first = select(e.id).where(e.state == state, e.backend == name).limit(enough).subquery()
+    return session.scalar(select(func.count()).select_from(first)) or 0
+
+
+Found = tuple[Evaluation, ProblemRow]
+"""The rows of an evaluation and of its problem, to read."""
+
+
+@cache
+def any_waits(wanted: Wanted) -> Select[Any] | None:
+    """Whether anything waits for such a daemon; None where it takes nothing."""
+    e = Evaluation
+    there = [exists().where(e.state == state, e.backend == name) for state, name in wanted.waiting]
+    return select(or_(*there)) if there else None
+
+
+_HERE = and_(Evaluation.state == bindparam("state"), Evaluation.backend == bindparam("backend"))
+_NEXT_PRIORITY = select(func.max(Evaluation.priority)).where(
+    _HERE, Evaluation.priority < bindparam("priority")
+)
+_FIRST = Reading(
+    (Evaluation, ProblemRow),
+    whole(Evaluation, ProblemRow)
+    .join_from(Evaluation, ProblemRow, ProblemRow.id == Evaluation.problem)
+    .where(
+        _HERE,
+        Evaluation.priority == bindparam("priority"),
+        or_(Evaluation.deadline.is_(None), Evaluation.deadline >= bindparam("now")),
+    )
+    .order_by(Evaluation.submitted, Evaluation.id)
+    .limit(bindparam("most"))
+    .with_for_update(of=Evaluation.__table__, skip_locked=True),
+)
+_TABLE = cast(Table, Evaluation.__table__)
+_TAKE = (
+    update(_TABLE)
+    .where(_TABLE.c.id == bindparam("number"))
+    .values({name: bindparam(name) for name in ("state", "owner", "token", "leased", "started")})
+)
+_ABOVE_ALL = 1 << 31
+"""Greater than each priority."""
+
+
+def waiting(session: Session, state: State, name: str, most: int, now: float) -> list[Found]:
+    """The first of those in this state and of this backend, locked; those that another takes are skipped.
+
+    Priority by priority: so each query reads an index from its start, however long the queue is.
+    """
+    connection, here = session.connection(), {"state": state, "backend": name}
+    found, below = list[Found](), _ABOVE_ALL
+    while len(found) < most:
+        priority = connection.execute(_NEXT_PRIORITY, {**here, "priority": below}).scalar()
+        if priority is None:
+            break
+        below = int(priority)
+        asked = {**here, "priority": below, "now": now, "most": most - len(found)}
+        found += cast(list[Found], _FIRST.rows(session, asked))
+    return found
+
+
+def together(rows: Sequence[Found], busy: bool) -> Sequence[Found]:
+    """Those of the next ones that a daemon may have at once."""
+    if rows and rows[0][0].losses >= TOGETHER:
+        return [] if busy else rows[:1]
+    return list(itertools.takewhile(lambda found: found[0].losses < TOGETHER, rows))
+
+
+def give(
+    session: Session, chosen: Sequence[Found], state: State, owner: str, now: float, lease_s: float
+) -> list[Taken]:
+    """Gives evaluations to a daemon, in this state."""
+    if not chosen:
+        return []
+    started = now if state == "running" else None
+    values = {"state": state, "owner": owner, "leased": now + lease_s, "started": started}
+    given = [{"number": row.id, "token": row.token + 1, **values} for row, _ in chosen]
+    session.connection().execute(_TAKE, given)
+    texts = Library(session)
+    texts.read_ahead(key for row, problem in chosen for key in (problem.sha256, row.text_sha256))
+    return [
+        Taken(
+            id=row.id,
+            token=row.token + 1,
+            problem=loading.problem_of(problem, texts),
+            text=texts.get(row.text_sha256, "text"),
+            settings=VerifySettings.model_validate(row.settings),
+            label=row.label,
+            artefact=row.artefact,
+            alone=row.losses >= TOGETHER,
+        )
+        for row, problem in chosen
+    ]
+
 
 MOST_BAD_GPUS = 3
 """An evaluation during which so many GPUs were set aside is not judged again."""
@@ -61,7 +211,7 @@ class Takings:
 
     def has_work(self, wanted: Wanted) -> bool:
         """Whether `take` would find something. Writes nothing, so that idle daemons may ask often."""
-        asked = queued.any_waits(wanted)
+        asked = any_waits(wanted)
         if asked is None:
             return False
         return bool(self._database.read(lambda session: session.connection().execute(asked).scalar()))
@@ -81,10 +231,10 @@ class Takings:
         def take(session: Session) -> list[Taken]:
             now = clock(session)
             few = fair_share(session, owner, most, wanted, now)
-            rows = [row for place in wanted.waiting for row in queued.waiting(session, *place, few, now)]
+            rows = [row for place in wanted.waiting for row in waiting(session, *place, few, now)]
             rows.sort(key=lambda found: (-found[0].priority, found[0].submitted, found[0].id))
-            chosen = queued.together(rows[:few], busy)
-            return queued.give(session, chosen, state, owner, now, lease_s)
+            chosen = together(rows[:few], busy)
+            return give(session, chosen, state, owner, now, lease_s)
 
         return self._database.change(take)
 

@@ -10,8 +10,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Text
-from kernelproof.db.portions import portions
-from kernelproof.db.writing import add_missing
+from kernelproof.db.rows import add_missing, portions
 from kernelproof.hashing import sha256_text
 
 _KEPT = "kernelproof_kept_texts"

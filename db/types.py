@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, String, Text, TypeDecorator
+from sqlalchemy import BigInteger, Integer, String, Text, TypeDecorator, text
 from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import Session
 
 SHA256 = String(64)
 """A hex SHA-256."""
@@ -95,3 +97,10 @@ def _decoded(value: bytes) -> str:
         return value.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return value.decode("utf-8", "replace")
+
+
+def clock(session: Session) -> float:
+    """Unix time by the database's clock: SQLite's is this machine's."""
+    if session.get_bind().dialect.name == "postgresql":
+        return float(session.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+    return time.time()

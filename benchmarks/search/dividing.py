@@ -16,8 +16,8 @@ from benchmarks.search.comparing import Ratio, mean, ratio
 from benchmarks.search.landscapes import LANDSCAPES, drawn
 from benchmarks.search.proposer import MODELS, Model
 from benchmarks.search.searching import Budget, Search, search
+from kernelproof.runs.dividing import expected_gain
 from kernelproof.runs.strategies import find_strategy
-from kernelproof.runs.strategies.expected_gain import expected_gain
 
 LONGER = 4
 """A search may get so many times its equal share."""

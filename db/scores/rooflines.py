@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Measurement
-from kernelproof.db.portions import portions
+from kernelproof.db.rows import portions
 from kernelproof.errors import StoreError
 from kernelproof.types import Roofline
 

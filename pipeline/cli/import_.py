@@ -27,8 +27,7 @@ from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from kernelproof.runs.imports.reading import Found
-    from kernelproof.runs.imports.storing import StoredImport
+    from kernelproof.runs.imports.reading import Found, StoredImport
     from kernelproof.types import RunSettings, Status
 
 
@@ -66,7 +65,7 @@ def import_(
     """
     from kernelproof.db.store import open_store
     from kernelproof.runs.candidates import refuse_others
-    from kernelproof.runs.imports.storing import import_run, statuses_of, store_import
+    from kernelproof.runs.imports.reading import import_run, statuses_of, store_import
     from kernelproof.verifier.engine.engine import require_device
 
     found = _read(source, suite, known, follow_links)

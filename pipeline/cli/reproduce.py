@@ -178,7 +178,7 @@ def _reproduced(
     bundle: Bundle, numbers: list[int], options: BundleOptions, rigor: Rigor | None, unsafe: bool
 ) -> Iterable[Reproduction]:
     """One attempt after the other; none is run before the problems of all are trusted."""
-    from kernelproof.runs.bundles.reproducing import reproduce_taken
+    from kernelproof.runs.reproduction import reproduce_taken
     from kernelproof.verifier.engine.engine import Engine
 
     if not options.trust_problems:
@@ -190,7 +190,7 @@ def _reproduced(
 
 def _hold_problems(bundle: Bundle, numbers: Sequence[int], suite: Path | None) -> None:
     from kernelproof.problems import open_suite
-    from kernelproof.runs.bundles.reproducing import unknown_problems
+    from kernelproof.runs.reproduction import unknown_problems
 
     taken: Iterable[Taken] = map(bundle.take, numbers)
     sound: list[Bundled] = [one.attempt for one in taken if one.attempt and not one.tampering]

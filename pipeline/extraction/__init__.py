@@ -8,7 +8,7 @@ Pure: reads text with `ast`, runs nothing. docs/rationale/extraction.md says in 
 from kernelproof.extraction.extract import extract
 from kernelproof.extraction.normalise import normalise
 from kernelproof.extraction.plans import extract_plans, read_plans
-from kernelproof.extraction.remarks import WARNINGS
+from kernelproof.extraction.reasons import WARNINGS
 from kernelproof.extraction.thinking import without_thinking
 
 __all__ = ["WARNINGS", "extract", "extract_plans", "normalise", "read_plans", "without_thinking"]

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from kernelproof.extraction.blocks import Block, heredocs
 from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.normalise import straighten_quotes
-from kernelproof.extraction.remarks import remark
+from kernelproof.extraction.reasons import remark
 from kernelproof.pysource import find_class
 
 NAME = "ModelNew"

@@ -15,8 +15,7 @@ from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.completeness import LABEL, NAME, written_programs
 from kernelproof.extraction.edits import edited
 from kernelproof.extraction.normalise import normalise
-from kernelproof.extraction.reasons import declined, reason_of
-from kernelproof.extraction.remarks import remark
+from kernelproof.extraction.reasons import declined, reason_of, remark
 from kernelproof.extraction.search import REFERENCE, Found, find_program
 from kernelproof.extraction.thinking import Answer, set_thinking_aside
 from kernelproof.hashing import sha256_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kernelproof.extraction.remarks import remark
+from kernelproof.extraction.reasons import remark
 
 # ECMA-48 control sequences (CSI) and operating-system commands (OSC); the bounds keep matching linear.
 _ANSI = r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"

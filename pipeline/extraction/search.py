@@ -23,7 +23,7 @@ from kernelproof.extraction.completeness import (
 )
 from kernelproof.extraction.needs import IMPORTED, is_edit_of, is_native, needs, stands_for_native
 from kernelproof.extraction.normalise import normalise
-from kernelproof.extraction.remarks import remark
+from kernelproof.extraction.reasons import remark
 from kernelproof.extraction.thinking import set_thinking_aside
 from kernelproof.types import Status
 

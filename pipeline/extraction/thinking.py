@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from kernelproof.extraction.budget import Budget
-from kernelproof.extraction.remarks import remark
+from kernelproof.extraction.reasons import remark
 
 _TAG = r"(?:\w{1,20}[:_])?(?:think|thinking|thought|reasoning)(?=[\s>])[^<>\n]{0,200}(?<!/)>)"
 _MARKS = (

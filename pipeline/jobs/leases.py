@@ -10,8 +10,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from kernelproof.db.leases import LEASE_S
-from kernelproof.db.owners import new_owner
+from kernelproof.db.leases import LEASE_S, new_owner
 from kernelproof.db.store import Store
 
 RENEW_S = LEASE_S / 6

@@ -10,8 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from kernelproof.errors import UsageError
-from kernelproof.problems.place import Place, level_of, place_of
-from kernelproof.problems.reading import read_problem
+from kernelproof.problems.reading import Place, level_of, place_of, read_problem
 from kernelproof.types import Problem
 from kernelproof.wording import counted
 from kernelproof.workspace import user_path

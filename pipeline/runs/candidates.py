@@ -4,10 +4,11 @@ so that everything that is wrong with them is said before anything runs."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -16,14 +17,46 @@ from kernelproof.extraction import extract
 from kernelproof.problems import Suite
 from kernelproof.providers import response_from_body
 from kernelproof.regular_files import LINES_BYTES, read_regular
-from kernelproof.runs.files import LeftOut, stand_in
-from kernelproof.runs.folders import Folder
-from kernelproof.runs.imports.naming import place_of
+from kernelproof.runs.files import Folder, LeftOut, stand_in
 from kernelproof.types import Extraction, Problem, Response
 from kernelproof.types.backend_name import BackendName
 from kernelproof.types.explain import explain
 from kernelproof.types.reported import Claim, ReportedResult, ratio
 from kernelproof.wording import counted
+
+_LEVEL = re.compile(r"(?<![a-z])level[_-]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_PROBLEM = re.compile(r"(?<![a-z])problem[_-]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_SAMPLE = re.compile(r"(?<![a-z])sample[_-]?(\d{1,6})(?!\d)", re.IGNORECASE)
+
+
+class Place(NamedTuple):
+    """Which sample of which problem of which level."""
+
+    level: int
+    problem: int
+    sample: int
+    """0 where the name says none."""
+
+    @property
+    def problem_id(self) -> str:
+        """The problem as a suite knows it: `level1/19`."""
+        return f"level{self.level}/{self.problem}"
+
+
+def place_of(path: PurePath) -> Place | None:
+    """What a path says by its last level, problem and sample; None where it does not name a problem so.
+
+    In KernelBench's ways, old and new:
+    runs/NAME/level_1_problem_19_sample_0_kernel.py         its batches
+    logs/generated_kernel_level_1_problem_19.py             its scripts for one sample
+    level1/MODEL/problem_19/sample_0/kernel.json            its published samples
+    """
+    text = path.as_posix()
+    level, problem, sample = (pattern.findall(text) for pattern in (_LEVEL, _PROBLEM, _SAMPLE))
+    if not level or not problem:
+        return None
+    return Place(int(level[-1]), int(problem[-1]), int(sample[-1]) if sample else 0)
+
 
 SUFFIXES = (".py", ".txt", ".md")
 """Files of a folder that are candidates, or responses that hold one."""

@@ -23,8 +23,7 @@ from kernelproof.runs.confirming import Confirming, bar
 from kernelproof.runs.dividing import gain_of
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
-from kernelproof.runs.prompts import prompt_of, shown_program
-from kernelproof.runs.questions import question_key
+from kernelproof.runs.prompts import prompt_of, question_key, shown_program
 from kernelproof.runs.repeats import Verdicts, repeated
 from kernelproof.runs.stages import Answered, Judged, Room, Stages
 from kernelproof.runs.strategies import Proposal, Result, Rounds, Task

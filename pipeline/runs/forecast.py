@@ -10,8 +10,7 @@ from kernelproof.jobs import RETRIED
 from kernelproof.providers.context import BYTES_A_TOKEN, cannot_fit
 from kernelproof.runs.batch import Plan
 from kernelproof.runs.prices import Price
-from kernelproof.runs.prompts import first_question
-from kernelproof.runs.questions import question_key
+from kernelproof.runs.prompts import first_question, question_key
 from kernelproof.types import AttemptKey, Problem, Prompt, Status
 
 

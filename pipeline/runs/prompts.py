@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelproof.hashing import sha256_json
 from kernelproof.prompting import (
     Failure,
     KnownPlan,
@@ -16,7 +17,7 @@ from kernelproof.prompting import (
 )
 from kernelproof.runs.stages import Judged, Stages
 from kernelproof.runs.strategies import Proposal
-from kernelproof.types import Problem, Prompt, Response, Status, VerifySettings
+from kernelproof.types import AttemptKey, Problem, Prompt, Response, RunSettings, Status, VerifySettings
 
 
 def prompt_of(stages: Stages, problem: Problem, proposal: Proposal, judged: Mapping[int, Judged]) -> Prompt:
@@ -117,4 +118,25 @@ def _outcome(title: str, programs: list[Judged]) -> KnownPlan:
         programs=len(programs),
         correct=sum(each.failure.status is Status.CORRECT for each in programs),
         best=max(timed, key=lambda each: each.claimed, default=None),
+    )
+
+
+def question_key(settings: RunSettings, key: AttemptKey, prompt: Prompt) -> str:
+    """SHA-256 over the run's name, the model with its server and parameters, the prompt, sample and turn.
+
+    How answers are judged is no part of it: other settings of the verification ask nothing again. The run's
+    name is: another name means fresh answers.
+    """
+    return sha256_json(
+        {
+            "name": settings.name,
+            "model": settings.model,
+            "base_url": settings.base_url,
+            "endpoint": settings.endpoint,
+            "sampling": settings.sampling,
+            "problem": key.problem_sha256,
+            "prompt": prompt.sha256,
+            "sample": key.sample,
+            "turn": key.turn,
+        }
     )

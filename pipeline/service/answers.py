@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproof.db.evaluation_records import StoredEvaluation
+from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.runs.feedback import feedback_on

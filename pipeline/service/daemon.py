@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernelproof.db.evaluation_records import LEASE_S, Taken, Wanted
+from kernelproof.db.evaluations import LEASE_S, Taken, Wanted
 from kernelproof.db.store import Store
 from kernelproof.verifier.engine.stop import Stop
 

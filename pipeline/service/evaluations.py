@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Any
 
 import anyio
@@ -11,10 +12,33 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ValidationError
 
-from kernelproof.db.evaluation_records import OPEN, StoredEvaluation
-from kernelproof.service.events import events
+from kernelproof.db.evaluations import OPEN, StoredEvaluation
 from kernelproof.service.requests import BatchRequest, EvaluationRequest
 from kernelproof.service.state import WAIT_S, Caller, Service, TheService, body_of, read
+from kernelproof.service.waiting import Watch
+
+SILENCE_S = 15.0
+"""After so many seconds without news a comment is sent, so that nobody on the way closes the connection."""
+LOOK_S = 1.0
+"""Seconds between two looks whether a worker has taken it."""
+
+
+async def events(watch: Watch, ask: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
+    """One event for each state that is seen; the last one holds the result. Ends with the service, too."""
+    state, silent = None, 0.0
+    while True:
+        said = await anyio.to_thread.run_sync(ask)
+        if said["state"] != state:
+            state, silent = said["state"], 0.0
+            yield f"event: {state}\ndata: {json.dumps(said)}\n\n"
+        elif silent >= SILENCE_S:
+            silent = 0.0
+            yield ": waiting\n\n"
+        if state not in OPEN or watch.over:
+            return
+        await watch.ended(said["id"], LOOK_S)
+        silent += LOOK_S
+
 
 router = APIRouter(prefix="/v1/evaluations")
 Wait = Annotated[float, Query(ge=0, le=WAIT_S, allow_inf_nan=False, description="Seconds to wait.")]

@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from kernelproof.db.evaluation_records import LEASE_S
+from kernelproof.db.evaluations import LEASE_S
 from kernelproof.db.gpus import GpuLease, StoredGpu
-from kernelproof.db.owners import new_owner
+from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store
 from kernelproof.verifier.devices import gpu_health, locks
 from kernelproof.verifier.devices.discovery import Gpu, environment_for, known_against, restore

@@ -1,4 +1,4 @@
-"""A worker as a child process that is started again whenever it ends."""
+"""A worker as a child process that is started again whenever it ends; one for each GPU of this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+from kernelproof.choices import Role
+from kernelproof.jobs.judge import places as usual_places
+from kernelproof.report.plain import say
+from kernelproof.service.launchers.model import WorkerCommand
+from kernelproof.verifier.devices.discovery import VISIBLE, Gpu, gpus
 
 PATIENCE_S = 10.0
 """A worker that is told to end has so long before it is killed."""
@@ -100,3 +107,37 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def judged_gpus() -> tuple[Gpu, ...]:
+    """The GPUs that get a judge: the first one, and all of its name. Those that are set aside are among them:
+    their judges wait until they are put back.
+
+    Where there are others, `CUDA_VISIBLE_DEVICES` chooses.
+    """
+    return tuple(gpu for gpu in gpus() if gpu.name == gpus()[0].name)
+
+
+def keep_judges(command: WorkerCommand, role: Role, stop: threading.Event) -> None:
+    """Keeps a judge running for each GPU until `stop` is set; then all of them end.
+
+    `command.places`: of each; where they are 0, those that build as well share what the cores serve.
+    """
+    judged = judged_gpus()
+    if role is Role.ALL and not command.places:
+        command = replace(command, places=max(2, usual_places() // len(judged)))
+    options, environment = command.options(role), command.environment
+    keepers = [
+        Keeper(f"judge-{number}", options, environment | {VISIBLE: gpu.uuid})
+        for number, gpu in enumerate(judged)
+    ]
+    try:
+        for keeper in keepers:
+            keeper.start()
+        say(f"a judge for each of {', '.join(map(str, judged))}; Ctrl-C ends them")
+        stop.wait()
+    finally:
+        for keeper in keepers:
+            keeper.tell()
+        for keeper in keepers:
+            keeper.end()

@@ -15,7 +15,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelproof.db.evaluation_records import StoredEvaluation
+from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.errors import UsageError
 from kernelproof.service.answers import answer
 from kernelproof.service.guard import Known, Refused

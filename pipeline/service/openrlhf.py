@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from kernelproof.client import Evaluated
-from kernelproof.db.evaluation_records import StoredEvaluation
+from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.service.guard import Known, Refused
 from kernelproof.service.requests import BATCH, TEXT_BYTES, EvaluationRequest
 from kernelproof.service.state import Caller, Service, TheService, body_of, made, read

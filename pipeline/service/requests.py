@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from kernelproof.db.evaluation_records import Submitted
+from kernelproof.db.evaluations import Submitted
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.problems import Suite
-from kernelproof.problems.place import Place
-from kernelproof.problems.reading import parse_problem
+from kernelproof.problems.reading import Place, parse_problem
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, VerifySettings
 from kernelproof.types.explain import explain

@@ -18,13 +18,11 @@ from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
-from kernelproof.service.builder import Building, buildable
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.held_gpu import HeldGpu
-from kernelproof.service.judging import judged_gpus, keep_judges
-from kernelproof.service.keeping import Keeper
+from kernelproof.service.keeping import Keeper, judged_gpus, keep_judges
 from kernelproof.service.launchers.model import WorkerCommand
-from kernelproof.service.worker import Judging, backends_here
+from kernelproof.service.worker import Building, Judging, backends_here, buildable
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.devices.discovery import gpus
 from kernelproof.verifier.engine.core_sharing import builds_at_once

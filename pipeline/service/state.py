@@ -11,7 +11,7 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kernelproof.client import Evaluated
-from kernelproof.db.evaluation_records import (
+from kernelproof.db.evaluations import (
     MOST_LOSSES,
     OPEN,
     KeyTaken,

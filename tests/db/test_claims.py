@@ -9,7 +9,7 @@ import time
 import pytest
 
 from kernelproof.db import leases
-from kernelproof.db.owners import is_gone, new_owner
+from kernelproof.db.leases import is_gone, new_owner
 from kernelproof.db.store import Store
 from kernelproof.db.views import Claim
 from kernelproof.types import Status, VerifySettings
@@ -22,7 +22,7 @@ STORES = BOTH
 QUESTION = "a" * 64
 TAKE = """
 import sys
-from kernelproof.db.owners import new_owner
+from kernelproof.db.leases import new_owner
 from kernelproof.db.store import open_store
 from kernelproof.workspace import database_place
 from tests.db import samples

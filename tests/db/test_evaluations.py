@@ -22,7 +22,7 @@ from sqlalchemy import delete
 
 from kernelproof import backends
 from kernelproof.choices import Role
-from kernelproof.db.evaluation_records import (
+from kernelproof.db.evaluations import (
     MOST_LOSSES,
     OPEN,
     TOGETHER,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluation_records import Wanted
+from kernelproof.db.evaluations import Wanted
 from kernelproof.db.store import Store
 from tests.db.conftest import BOTH
 from tests.db.samples import new_store

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernelproof.db.evaluation_records import NoResult
+from kernelproof.db.evaluations import NoResult
 from kernelproof.db.gpus import GpuLease, Gpus, StoredGpu
 from kernelproof.db.store import Store
 from kernelproof.db.takings import MOST_BAD_GPUS

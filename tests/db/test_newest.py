@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from kernelproof.db.owners import new_owner
+from kernelproof.db.leases import new_owner
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
 from kernelproof.types import Pace, Status

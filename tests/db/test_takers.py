@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kernelproof.db.evaluation_records import Taken
+from kernelproof.db.evaluations import Taken
 from kernelproof.db.server import LOCK
 from kernelproof.db.store import Store
 from kernelproof.workspace import ServerDatabase

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from kernelproof.db import records
-from kernelproof.db.owners import new_owner
+from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store, open_store
 from kernelproof.types import Status
 from kernelproof.workspace import DatabasePlace

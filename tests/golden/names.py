@@ -21,7 +21,7 @@ from kernelproof.backends import BACKENDS
 from kernelproof.choices import Baseline, Numerics, Purity, RewardName, Role, RunKind, words_of
 from kernelproof.cli.app import command_line
 from kernelproof.cli.options import INTERRUPTED
-from kernelproof.db.evaluation_records import State
+from kernelproof.db.evaluations import State
 from kernelproof.db.gpus import GpuState
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.store import open_store

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernelproof.db.store import Store, open_store
-from kernelproof.runs.questions import question_key
+from kernelproof.runs.prompts import question_key
 from kernelproof.types import Environment, RunSettings, Status, VerifySettings
 from tests.cli.program import Program
 from tests.golden import answers, names

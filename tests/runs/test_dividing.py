@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.runs.dividing import Division
+from kernelproof.runs.dividing import Division, expected_gain
 from kernelproof.runs.limits import Limits
-from kernelproof.runs.strategies.expected_gain import expected_gain
 from tests.db import samples
 from tests.runs.racing import Searching
 

@@ -10,8 +10,7 @@ import pytest
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import read_candidates
-from kernelproof.runs.files import LeftOut, read_text
-from kernelproof.runs.folders import Folder
+from kernelproof.runs.files import Folder, LeftOut, read_text
 from kernelproof.runs.imports.reading import read_import
 from tests.cli import material
 

@@ -10,8 +10,8 @@ import pytest
 
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
+from kernelproof.runs.candidates import Place, place_of
 from kernelproof.runs.imports.claims import parse_claims, read_times
-from kernelproof.runs.imports.naming import Place, place_of
 from kernelproof.runs.imports.reading import Found, read_import
 from kernelproof.types.reported import ReportedResult
 from tests.cli import material

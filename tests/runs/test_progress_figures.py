@@ -9,8 +9,7 @@ import pytest
 from benchmarks.display import IN_FLIGHT, MODEL, events
 from kernelproof.report.progress import summary_line
 from kernelproof.runs.events import Event, Phase
-from kernelproof.runs.progress import WINDOW_S, Progress
-from kernelproof.runs.reasons import MOST, Reasons
+from kernelproof.runs.progress import MOST, WINDOW_S, Progress, Reasons
 from kernelproof.types import AttemptKey, Response, Status, Usage
 from kernelproof.types.progress import ModelProgress
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluation_records import NoResult, Wanted
+from kernelproof.db.evaluations import NoResult, Wanted
 from kernelproof.db.store import Store
 from kernelproof.problems import open_suite
 from kernelproof.service.app import make_app

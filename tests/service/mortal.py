@@ -91,7 +91,7 @@ def _become(words: list[str], environment: dict[str, str], directory: Path, verd
 
 
 def _stand_in(verdicts: Path) -> None:
-    from kernelproof.service import builder, daemon, serving
+    from kernelproof.service import daemon, serving, worker
 
     known = {key: Verification.model_validate(each) for key, each in json.loads(verdicts.read_text()).items()}
 
@@ -105,7 +105,7 @@ def _stand_in(verdicts: Path) -> None:
             time.sleep(random.uniform(0, LONGEST_S))
             return found.model_copy(update={"settings": settings})
 
-    class Slow(builder.Building):
+    class Slow(worker.Building):
         def do(self, taken: Any, stop: Any) -> bool | None:
             time.sleep(random.uniform(0, LONGEST_S))
             return super().do(taken, stop)

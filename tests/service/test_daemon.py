@@ -12,7 +12,7 @@ import pytest
 
 from kernelproof import backends
 from kernelproof.choices import Role
-from kernelproof.db.evaluation_records import Taken, Wanted
+from kernelproof.db.evaluations import Taken, Wanted
 from kernelproof.db.store import Store
 from kernelproof.service.daemon import Daemon
 from kernelproof.verifier.engine.stop import Stop

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
-from kernelproof.db.evaluation_records import OPEN
+from kernelproof.db.evaluations import OPEN
 from kernelproof.db.store import Store, open_store
 from tests.cli import material
 from tests.service.fuzzing import serving_here

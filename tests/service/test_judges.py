@@ -16,8 +16,8 @@ import pytest
 from sqlalchemy import update
 
 from kernelproof.client import Candidate, Client
-from kernelproof.db.gpu_table import Gpu
 from kernelproof.db.gpus import GpuLease, StoredGpu
+from kernelproof.db.service_tables import Gpu
 from kernelproof.db.store import Store, open_store
 from kernelproof.workspace import DatabasePlace, address, database_place
 from tests.cli import material

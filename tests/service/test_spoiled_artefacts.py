@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluation_records import Submitted, Wanted
+from kernelproof.db.evaluations import Submitted, Wanted
 from kernelproof.service.artefact_store import open_artefacts
 from kernelproof.service.worker import Judging
 from kernelproof.verifier.engine.engine import Engine

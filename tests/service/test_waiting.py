@@ -8,8 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kernelproof.db.evaluation_records import Submitted
-from kernelproof.db.evaluations import Evaluations
+from kernelproof.db.evaluations import Evaluations, Submitted
 from kernelproof.db.store import Store
 from kernelproof.service import waiting
 from kernelproof.service.waiting import Watch

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kernelproof.errors import UsageError
-from kernelproof.problems.place import Place, place_of
-from kernelproof.problems.reading import parse_problem
+from kernelproof.problems.reading import Place, parse_problem, place_of
 from kernelproof.types import Problem
 
 LONGEST_NAME = 120

@@ -9,8 +9,7 @@ from pathlib import Path
 from kernelproof.errors import UsageError
 from kernelproof.problems.importing.drafts import Draft, Drafts, split_name
 from kernelproof.problems.importing.rows import COLUMNS, drafts_of_rows, holds_data, rows_of
-from kernelproof.problems.place import Place
-from kernelproof.problems.reading import read_source
+from kernelproof.problems.reading import Place, read_source
 from kernelproof.problems.suite import open_suite
 from kernelproof.workspace import user_path
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from kernelproof.db.audits import Found
-from kernelproof.db.portions import portions
+from kernelproof.db.rows import portions
 from kernelproof.db.scores.choosing import Chosen
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.sql_views import VIEWS

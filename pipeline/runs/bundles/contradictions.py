@@ -13,8 +13,7 @@ from statistics import median
 from kernelproof.errors import UsageError
 from kernelproof.extraction import extract, normalise
 from kernelproof.hashing import sha256_text
-from kernelproof.problems.place import Place
-from kernelproof.problems.reading import parse_problem
+from kernelproof.problems.reading import Place, parse_problem
 from kernelproof.runs.sizes import sizes_of
 from kernelproof.types import (
     CheckOutcome,

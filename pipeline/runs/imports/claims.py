@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from kernelproof.errors import UsageError
 from kernelproof.regular_files import read_regular
-from kernelproof.runs.imports.naming import Place
+from kernelproof.runs.candidates import Place
 from kernelproof.types.reported import ReportedResult, ratio
 from kernelproof.wording import counted
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kernelproof.runs.strategies.base import Proposal, Result, Strategy, Task
+from kernelproof.runs.strategies.base import Proposal, Result, Rounds, Strategy, Task
 from kernelproof.runs.strategies.registry import STRATEGIES, StrategyClass, strategy
-from kernelproof.runs.strategies.rounds import Rounds
 
 __all__ = ["Proposal", "Result", "Rounds", "Strategy", "StrategyClass", "Task", "find_strategy", "strategy"]
 

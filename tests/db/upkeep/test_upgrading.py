@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.connection import HEAD
-from kernelproof.db.owners import new_owner
+from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.upkeep.upgrading import carry_out, plan
 from kernelproof.db.upkeep.vacuuming import vacuum

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.hashing import sha256_json, sha256_text
-from kernelproof.problems.place import Place
-from kernelproof.problems.reading import parse_problem
+from kernelproof.problems.reading import Place, parse_problem
 from kernelproof.runs.bundles.layout import MANIFEST, BadBundle
 from kernelproof.runs.bundles.reading import Bundle
 from kernelproof.runs.bundles.writing import manifest_of, members_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelproof.db.owners import new_owner
+from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store, open_store
 from kernelproof.types import Status
 from kernelproof.types.progress import BatchProgress, ModelProgress
