@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
+from typing import Any
 
-from kernelproof.db.views import Content, StoredVerification, VerificationKind
+from kernelproof.db.views import Content, StoredAttempt, StoredVerification, VerificationKind
 from kernelproof.extraction import extract
 from kernelproof.hashing import sha256_text
 from kernelproof.types import (
@@ -77,6 +78,22 @@ class Job:
     def of_text(cls, text: str, problem: Problem, settings: VerifySettings) -> Job:
         """Of a program, or of an answer that holds one; the verdict is not stored."""
         return cls(problem, extract(Response(text=text)), settings)
+
+    @classmethod
+    def of_attempt(
+        cls,
+        attempt: StoredAttempt,
+        settings: VerifySettings,
+        kind: VerificationKind = "again",
+        *,
+        finish: bool = False,
+        **which: Any,
+    ) -> Job:
+        """Of the program of a stored attempt, to which the verdict is appended. `finish`: as `AppendTo`.
+        `which`: the fields that say which stored verdicts answer it."""
+        assert attempt.extraction is not None
+        keep = AppendTo(attempt.id, kind, finish)
+        return cls(attempt.problem, attempt.extraction, settings, keep, **which)
 
     def is_answered_by(self, stored: StoredVerification) -> bool:
         """Whether a stored verification under the job's settings is its verdict."""

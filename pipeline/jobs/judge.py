@@ -76,30 +76,35 @@ class Judge:
         status = verification.status if verification else extraction.status or Status.NO_CODE
         return self._kept(Verdict(extraction, status, verification), job)
 
-    async def submit(self, job: Job, on_stage: OnStage = _silent, *, wait: bool = True) -> Verdict | None:
+    async def submit(
+        self, job: Job, attempt: StoredAttempt, on_stage: OnStage = _silent, *, wait: bool = True
+    ) -> Verdict | None:
         """The verdict on a job that is appended to an attempt, under the lease on that.
 
-        Where another command has the lease it is waited for; without `wait` the result is None. Raises what
-        `Engine.verify` raises.
+        `attempt`: as it was loaded just now. Where another command has the lease it is waited for; without
+        `wait` the result is None. Raises what `Engine.verify` raises.
         """
         assert self._store is not None and self._leases is not None and isinstance(job.keep, AppendTo)
-        number, owner = job.keep.attempt_id, self._leases.owner
+        store, number, owner = self._store, attempt.id, self._leases.owner
         while True:
-            if (stored := await in_thread(self.stored, job)) is not None:
+            if (stored := await in_thread(self._stored, job, attempt)) is not None:
                 return stored
-            claim = await in_thread(self._store.claim_stored, number, owner)
+            claim = await in_thread(store.claim_stored, number, owner)
             if claim.granted:
                 break
             if not wait:
                 return None
             await self._leases.freed(claim.key)
-        verdict = await in_thread(self.stored, job)  # whoever held the lease before may have made it
+            attempt = await in_thread(store.load_attempt, number)
+        attempt = await in_thread(store.load_attempt, number)
+        # Whoever held the lease before may have made it.
+        verdict = await in_thread(self._stored, job, attempt)
         if verdict is None:
             verdict = await self.in_place(job, on_stage)
             if job.keep.finish:
-                await in_thread(self._store.finish_attempt, number, verdict.status, owner)
+                await in_thread(store.finish_attempt, number, verdict.status, owner)
                 return verdict
-        await in_thread(self._store.leases.give_back, owner, claim.key)
+        await in_thread(store.leases.give_back, owner, claim.key)
         return verdict
 
     async def in_place(self, job: Job, on_stage: OnStage = _silent) -> Verdict:
@@ -108,10 +113,9 @@ class Judge:
             lambda: self.judge(job, on_stage), limiter=self._limiter, abandon_on_cancel=True
         )
 
-    def stored(self, job: Job) -> Verdict | None:
+    def _stored(self, job: Job, attempt: StoredAttempt) -> Verdict | None:
         """The stored verdict that answers a job on an attempt; None where there is none."""
         assert self._store is not None and isinstance(job.keep, AppendTo)
-        attempt = self._store.load_attempt(job.keep.attempt_id)
         newest = attempt.verdict_for(job.settings)
         if newest is None or not job.is_answered_by(newest):
             return None

@@ -16,12 +16,12 @@ from kernelproof.db.store import Store
 from kernelproof.errors import ProviderFatal, StoreError
 from kernelproof.jobs import RETRIED, Judge
 from kernelproof.jobs.judge import places
-from kernelproof.jobs.leases import LeaseKeeper, in_thread
+from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.providers import KeepsBatches, Provider
 from kernelproof.runs.asking import Asking
 from kernelproof.runs.conversation import Conversation
 from kernelproof.runs.dividing import Division
-from kernelproof.runs.ending import Listener, Stopper, first_error
+from kernelproof.runs.ending import Ending, Report
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
 from kernelproof.runs.prices import Price
@@ -32,8 +32,6 @@ from kernelproof.verifier.engine.engine import Engine
 
 AHEAD = 2
 """Answers that may wait to be judged, for each verification that may run."""
-REPORT_S = 2.0
-"""Seconds between two records of the progress in the store."""
 
 
 @dataclass(frozen=True)
@@ -114,25 +112,18 @@ async def run_batch(
     is not installed, MachineError when the store or this machine fails, and OutputClosed, after all is
     ended and what was answered is stored, when `on_event` or `unread` says that nobody reads any more.
     """
-    listener = Listener(on_event, unread)
-    batch = _Batch(plans, store, engine, terms or Terms(), listener.hear, progress)
-    stopper = Stopper()
+    ending = Ending(on_event, unread)
+    batch = _Batch(plans, store, engine, terms or Terms(), ending.hear, progress)
     try:
-        async with anyio.create_task_group() as group:
-            stopper.watch(group)
+        async with ending.work(engine) as group:
             batch.keep_alive(group)
-            group.start_soon(listener.watch, group)
             await batch.work()
-            group.cancel_scope.cancel()
-    except BaseExceptionGroup as errors:
-        error = first_error(errors)
+    except BaseException as error:
         batch.close(f"stopped: {error}")
-        raise error from None
-    finally:
-        engine.close()  # ends what cancelled tasks left running in their threads
-    outcome = batch.outcome(stopper.stopped)
-    batch.close("nobody read its output" if listener.gone else outcome.ended)
-    listener.raise_if_gone("what was answered is stored, and the same command continues")
+        raise
+    outcome = batch.outcome(ending.stopped)
+    batch.close(ending.words(outcome.ended))
+    ending.raise_if_gone("what was answered is stored, and the same command continues")
     return outcome
 
 
@@ -149,7 +140,7 @@ class _Batch:
         progress: Callable[[], dict[str, Any]],
     ) -> None:
         strategies = [find_strategy(plan.settings.strategy_name) for plan in plans]
-        self._plans, self._store, self._progress = plans, store, progress
+        self._plans, self._store = plans, store
         self._leases = LeaseKeeper(store)
         self._runs = [store.begin_run(plan.settings) for plan in plans]
         for problem in {id(p): p for plan in plans for p in plan.problems}.values():
@@ -180,7 +171,8 @@ class _Batch:
                 plans, self._runs, strategies, self._asking, strict=True
             )
         ]
-        self._id = store.batches.begin(self._leases.owner, plans[0].settings.name, self._runs, terms.config)
+        name = plans[0].settings.name
+        self._report = Report(store, self._leases.owner, name, self._runs, terms.config, progress)
 
     def _asked(self, plan: Plan, terms: Terms, on_event: OnEvent, room: anyio.CapacityLimiter) -> Asking:
         if isinstance(plan.provider, KeepsBatches):
@@ -201,7 +193,7 @@ class _Batch:
     def keep_alive(self, group: TaskGroup) -> None:
         """Keeps leases and the batch's row alive, in `group`."""
         self._leases.start(group)
-        group.start_soon(self._report)
+        group.start_soon(self._report.run)
 
     async def work(self) -> None:
         """All samples: first those that no other command is at, then the others as they become free.
@@ -239,16 +231,11 @@ class _Batch:
                     for problem in plan.problems:
                         yield Conversation(stages, problem, sample)
 
-    async def _report(self) -> None:
-        while True:
-            await anyio.sleep(REPORT_S)
-            await in_thread(self._store.batches.report, self._id, self._progress())
-
     def close(self, ended: str) -> None:
         """Gives the leases back and says how it ended, as far as the store can still be written."""
         self._leases.close()
         with suppress(StoreError):  # the error that is on its way to the user says it
-            self._store.batches.report(self._id, self._progress(), ended)
+            self._report.close(ended)
 
     def outcome(self, interrupted: bool) -> Outcome:
         """How it ended, as the store has it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kernelproof.db.views import StoredAttempt
-from kernelproof.jobs import RETRIED, AppendTo, Job
+from kernelproof.jobs import RETRIED, Job
 from kernelproof.jobs.leases import in_thread
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
@@ -80,15 +80,14 @@ class Confirming:
         work on the attempt, and is not waited for."""
         stages = self._stages
         stored = await in_thread(stages.store.load_attempt, attempt_id)
-        assert stored.extraction is not None
-        keep = AppendTo(attempt_id, finish=True)
-        settings = stages.settings.verify
-        job = Job(stored.problem, stored.extraction, settings, keep, since=stages.began, again=stages.again)
+        job = Job.of_attempt(
+            *(stored, stages.settings.verify), finish=True, since=stages.began, again=stages.again
+        )
 
         def on_stage(stage: str) -> None:
             self._tell(stored, Phase.JUDGING, note=stage)
 
-        verdict = await stages.judge.submit(job, on_stage, wait=wait)
+        verdict = await stages.judge.submit(job, stored, on_stage, wait=wait)
         if verdict is None or verdict.verification is None:
             return None
         if stages.generated is not None and not verdict.reused:

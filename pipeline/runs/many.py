@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import anyio
-
 from kernelproof.db.store import Store
 from kernelproof.jobs import Job, Judge, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.judge import places
 from kernelproof.runs.candidates import Given
-from kernelproof.runs.ending import Listener, Stopper, first_error
+from kernelproof.runs.ending import Ending
 from kernelproof.runs.stream import Stream, in_threads
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.engine.engine import Engine
@@ -60,23 +58,15 @@ async def verify_all(
 
     def note(found: Done) -> None:
         done.append(found)
-        listener.hear(found)
+        ending.hear(found)
 
     done: list[Done] = []
     judge, run = Judge(engine, store), files_run(settings, label)
     purpose = Purpose.MEASUREMENT if again else Purpose.VERDICT
-    stopper, listener = Stopper(), Listener(on_done, unread)
-    try:
-        async with anyio.create_task_group() as group:
-            stopper.watch(group)
-            group.start_soon(listener.watch, group)
-            async for given, verdict in Stream(candidates, in_threads(work, places()), group, places()):
-                note(Done(given, verdict))
-            group.cancel_scope.cancel()
-    except BaseExceptionGroup as errors:
-        raise first_error(errors) from None
-    finally:
-        engine.close()  # ends what cancelled tasks left running in their threads
+    ending = Ending(on_done, unread)
+    async with ending.work(engine) as group:
+        async for given, verdict in Stream(candidates, in_threads(work, places()), group, places()):
+            note(Done(given, verdict))
     kept_words = "what was verified is stored" if store is not None else "--no-store keeps nothing of this"
-    listener.raise_if_gone(kept_words)
+    ending.raise_if_gone(kept_words)
     return ManyDone(tuple(done), len(candidates) - len(done))

@@ -14,11 +14,10 @@ from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import StoreError
-from kernelproof.jobs import AppendTo, Job, Judge, Purpose
+from kernelproof.jobs import Job, Judge, Purpose
 from kernelproof.jobs.judge import places
 from kernelproof.jobs.leases import LeaseKeeper, in_thread
-from kernelproof.runs.batch import REPORT_S
-from kernelproof.runs.ending import Listener, Stopper, first_error
+from kernelproof.runs.ending import Ending, Report
 from kernelproof.runs.events import Event, OnEvent, Phase
 from kernelproof.types import RunSettings, Status, Verification, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
@@ -60,36 +59,22 @@ async def rejudge(
     unless `again`. The same call after an interruption does the rest. Raises what `Engine.verify` raises, and
     OutputClosed when `on_event` or `unread` says that nobody reads any more.
     """
-    listener = Listener(on_event, unread)
-    work = _Work(run_ids, settings, store, engine, again, only, config or {}, listener.hear)
-    stopper = Stopper()
+    ending = Ending(on_event, unread)
+    work = _Work(run_ids, settings, store, engine, again, only, config or {}, ending.hear, progress)
     try:
-        async with anyio.create_task_group() as group:
-            stopper.watch(group)
+        async with ending.work(engine) as group:
             work.leases.start(group)
-            group.start_soon(listener.watch, group)
-            group.start_soon(_report, store, work.batch, progress)
+            group.start_soon(work.report.run)
             async with anyio.create_task_group() as workers:
                 for _ in range(min(len(work.todo), places())):
                     workers.start_soon(work.run)
-            group.cancel_scope.cancel()
-    except BaseExceptionGroup as errors:
-        error = first_error(errors)
+    except BaseException as error:
         with suppress(StoreError):  # the error that is on its way to the user says it
-            work.close(progress(), f"stopped: {error}")
-        raise error from None
-    finally:
-        engine.close()  # ends what cancelled tasks left running in their threads
-    ended = "nobody read its output" if listener.gone else "interrupted" if stopper.stopped else "done"
-    work.close(progress(), ended)
-    listener.raise_if_gone("what was judged is stored, and the same command continues")
+            work.close(f"stopped: {error}")
+        raise
+    work.close(ending.words())
+    ending.raise_if_gone("what was judged is stored, and the same command continues")
     return work.outcome()
-
-
-async def _report(store: Store, batch: int, progress: Callable[[], dict[str, Any]]) -> None:
-    while True:
-        await anyio.sleep(REPORT_S)
-        await in_thread(store.batches.report, batch, progress())
 
 
 class _Work:
@@ -105,6 +90,7 @@ class _Work:
         only: Collection[int] | None,
         config: dict[str, Any],
         on_event: OnEvent,
+        progress: Callable[[], dict[str, Any]],
     ) -> None:
         self._settings, self._store, self._on_event = settings, store, on_event
         self._purpose = Purpose.MEASUREMENT if again else Purpose.CURRENT
@@ -112,9 +98,8 @@ class _Work:
         self._judge = Judge(engine, store, self.leases, anyio.CapacityLimiter(places()))
         config = {"rejudge": {**config, "again": again}}
         self._since = _since(store, list(run_ids), config)
-        self.batch = store.batches.begin(
-            self.leases.owner, None, list(run_ids), {**config, "since": self._since}
-        )
+        config = {**config, "since": self._since}
+        self.report = Report(store, self.leases.owner, None, list(run_ids), config, progress)
         self.todo: deque[int] = deque()
         self._without_program = 0
         for run_id in run_ids:
@@ -137,20 +122,19 @@ class _Work:
 
     async def _one(self, attempt_id: int) -> None:
         stored = await in_thread(self._store.load_attempt, attempt_id)
-        assert stored.extraction is not None
         settings, before = self._settings(stored.run, stored), stored.verdict
-        keep = AppendTo(
-            attempt_id,
-            "again" if stored.verifications else "first",
+        job = Job.of_attempt(
+            *(stored, settings, "again" if stored.verifications else "first"),
             finish=settings.setting == stored.run.verify.setting,
+            purpose=self._purpose,
+            since=self._since,
         )
-        job = Job(stored.problem, stored.extraction, settings, keep, self._purpose, self._since)
 
         def on_stage(stage: str) -> None:
             event = Event(stored.run.model, stored.key, Phase.JUDGING, note=stage, attempt_id=stored.id)
             self._on_event(event)
 
-        verdict = await self._judge.submit(job, on_stage)
+        verdict = await self._judge.submit(job, stored, on_stage)
         assert verdict is not None and verdict.verification is not None
         if verdict.reused:
             self._kept += 1
@@ -165,10 +149,10 @@ class _Work:
         self._on_event(Event(model, key, Phase.ENDED, verification=verdict, **facts))
         self._on_event(Event(model, key, Phase.OVER, **facts))
 
-    def close(self, progress: dict[str, Any], ended: str) -> None:
+    def close(self, ended: str) -> None:
         """Gives the leases back and says how it ended."""
         self.leases.close()
-        self._store.batches.report(self.batch, progress, ended)
+        self.report.close(ended)
 
     def outcome(self) -> Rejudged:
         """What came of it."""

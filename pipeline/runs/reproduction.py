@@ -10,7 +10,7 @@ from kernelproof.backends import BACKENDS, backend, names
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.jobs import AppendTo, Job, Judge, Purpose
+from kernelproof.jobs import Job, Judge, Purpose
 from kernelproof.problems import Suite
 from kernelproof.runs.bundles.contradictions import program_changed
 from kernelproof.runs.bundles.reading import Taken
@@ -54,9 +54,8 @@ def reproduce(
     if alterations:
         reason = "what is stored is not what was judged"
         return not_run(attempt_id, then, Finding.TAMPERED, reason, alterations)
-    assert stored.extraction is not None
-    settings, keep = settings_again(then.settings, rigor), AppendTo(attempt_id, "reproduce")
-    job = Job(stored.problem, stored.extraction, settings, keep, Purpose.MEASUREMENT)
+    settings = settings_again(then.settings, rigor)
+    job = Job.of_attempt(stored, settings, "reproduce", purpose=Purpose.MEASUREMENT)
     verdict = Judge(engine, store).judge(job, on_stage)
     assert verdict.verification is not None
     return compared(attempt_id, then, verdict.verification, verdict.verification_id)

@@ -22,10 +22,9 @@ from kernelproof.db.store import Store
 from kernelproof.hashing import sha256_text
 from kernelproof.jobs import Job, Judge, NewAttempt
 from kernelproof.jobs.job import FILE_MODEL
-from kernelproof.jobs.leases import LeaseKeeper, in_thread
-from kernelproof.runs.batch import REPORT_S
+from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.runs.candidates import given_text
-from kernelproof.runs.ending import Listener, Stopper, first_error
+from kernelproof.runs.ending import Ending, Report
 from kernelproof.runs.tuning.proposers import Proposer
 from kernelproof.runs.tuning.template import Template, Values
 from kernelproof.types import (
@@ -149,6 +148,11 @@ class Tuned:
         return sorted((one for one in self.trials if one.correct), key=lambda one: one.rank, reverse=True)
 
     @property
+    def progress(self) -> dict[str, Any]:
+        """What `kernelproof status` says of it."""
+        return {"trials": len(self.trials), "correct": len(self.ranked)}
+
+    @property
     def gain(self) -> Gain | None:
         """The best over the original, by the confirmations."""
         if self.best is None or self.original is None:
@@ -202,56 +206,29 @@ async def tune(
     Raises what `Engine.verify` raises, and OutputClosed when `on_trial` or `unread` says that nobody reads
     any more.
     """
-    stopper, listener, leases = Stopper(), Listener(on_trial, unread), LeaseKeeper(store)
+    ending, leases = Ending(on_trial, unread), LeaseKeeper(store)
     outcome, ended = Tuned(plan), "done"
-    search = _Search(plan, proposer, Judge(engine, store), listener.hear)
-    batch = _Batch(outcome, store, leases.owner, {**(config or {}), "trials": trials, "seconds": seconds})
+    search = _Search(plan, proposer, Judge(engine, store), ending.hear)
+    what = {**(config or {}), "trials": trials, "seconds": seconds}
+    what = {"problem": plan.problem.id, **what, **plan.trials_run.sampling["tune"]}
+    runs = [store.begin_run(plan.trials_run)]
+    report = Report(store, leases.owner, plan.name, runs, {"tune": what}, lambda: outcome.progress)
     try:
-        async with anyio.create_task_group() as group:
-            stopper.watch(group)
-            group.start_soon(listener.watch, group)
-            group.start_soon(batch.report)
+        async with ending.work(engine) as group:
+            group.start_soon(report.run)
             leases.start(group)
             await leases.hold(plan.key, on_wait)
             await search.run(outcome, trials, None if seconds is None else time.monotonic() + seconds)
             await search.confirm(outcome)
-            group.cancel_scope.cancel()
-    except BaseExceptionGroup as errors:
-        error = first_error(errors)
+    except BaseException as error:
         ended = f"stopped: {error}"
-        raise error from None
+        raise
     finally:
-        outcome.stopped = stopper.stopped
+        outcome.stopped = ending.stopped
         leases.close()
-        engine.close()  # ends what cancelled tasks left running in their threads
-        batch.close(
-            "nobody read its output" if listener.gone else "interrupted" if stopper.stopped else ended
-        )
-    listener.raise_if_gone("what was verified is stored, and the same command continues")
+        report.close(ending.words(ended))
+    ending.raise_if_gone("what was verified is stored, and the same command continues")
     return outcome
-
-
-class _Batch:
-    """What `kernelproof status` says of a tuning."""
-
-    def __init__(self, outcome: Tuned, store: Store, owner: str, config: dict[str, Any]) -> None:
-        plan = outcome.plan
-        run = store.begin_run(plan.trials_run)
-        what = {"problem": plan.problem.id, **config, **plan.trials_run.sampling["tune"]}
-        self._outcome, self._batches = outcome, store.batches
-        self._id = store.batches.begin(owner, plan.name, [run], {"tune": what})
-
-    async def report(self) -> None:
-        """Gives signs of life until it is cancelled."""
-        while True:
-            await anyio.sleep(REPORT_S)
-            await in_thread(self._batches.report, self._id, self._progress())
-
-    def close(self, ended: str) -> None:
-        self._batches.report(self._id, self._progress(), ended)
-
-    def _progress(self) -> dict[str, Any]:
-        return {"trials": len(self._outcome.trials), "correct": len(self._outcome.ranked)}
 
 
 @dataclass
