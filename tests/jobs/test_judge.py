@@ -115,10 +115,11 @@ def submitted(store: Store, machine: Machine, job: Job, *, wait: bool = True) ->
     """The verdict that another command would get."""
 
     async def main() -> Verdict | None:
-        leases = LeaseKeeper(store)
+        assert isinstance(job.keep, AppendTo)
+        leases, attempt = LeaseKeeper(store), store.load_attempt(job.keep.attempt_id)
         async with anyio.create_task_group() as group:
             leases.start(group)
-            verdict = await Judge(machine, store, leases).submit(job, wait=wait)
+            verdict = await Judge(machine, store, leases).submit(job, attempt, wait=wait)
             group.cancel_scope.cancel()
         leases.close()
         return verdict
