@@ -10,6 +10,7 @@ import array
 import atexit
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -27,6 +28,14 @@ class Command:
     def __init__(self, reply: socket.socket) -> None:
         self._reply = reply
         self.pid = self._number(60.0)
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code once it is over, and None before. Whoever polls need not `wait`."""
+        if self._code is None and select.select([self._reply], [], [], 0)[0]:
+            self._code = self._number(1.0)
+            self._reply.close()
+        return self._code
 
     def wait(self, timeout: float) -> int:
         """Its exit code, as `subprocess.Popen` gives it. After so many seconds it is killed: TimeoutError."""
