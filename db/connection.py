@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a question about scores needs none of them, and they take t
     from alembic.config import Config
     from sqlalchemy.orm import Session
 
-HEAD = "0018_artefacts_by_key"
+HEAD = "0019_changed_samples"
 """The newest migration: what this program reads and writes."""
 
 _MIGRATING = threading.Lock()  # alembic's context is one for the process

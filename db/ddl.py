@@ -49,7 +49,12 @@ def refusing(table: str, deed: Deed, message: str, *, on_server: bool) -> tuple[
 def permit(table: str, *deeds: Deed) -> None:
     """Takes back what `forbid` did."""
     for deed in deeds:
-        op.execute(f"DROP TRIGGER {table}_no_{deed}" + (f" ON {table}" if _on_server() else ""))
+        drop_trigger(f"{table}_no_{deed}", table)
+
+
+def drop_trigger(name: str, table: str) -> None:
+    """Removes a trigger of a table."""
+    op.execute(f"DROP TRIGGER {name}" + (f" ON {table}" if _on_server() else ""))
 
 
 def after(event: str, table: str, name: str, statement: str) -> None:

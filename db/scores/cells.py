@@ -1,8 +1,8 @@
 """Packing: the rows of attempts that changed are read from the tables, and kept in bulk.
 
 A million attempts are too many to walk through for each question. So the leaderboard's columns of 1,024
-samples of a run and problem lie packed in one row of `score_cells`. Triggers empty a cell that a change
-touches.
+samples of a run and problem lie packed in one row of `score_cells`. Triggers list the samples that change
+in `score_changes`. Their rows are read anew and merged into their cells, whose other rows stay as they are.
 """
 
 from __future__ import annotations
@@ -20,61 +20,73 @@ from sqlalchemy import Connection, text
 
 from kernelproof.db.scores.filters import Facts
 from kernelproof.db.scores.layout import CHUNK, ROW, Records
-from kernelproof.db.scores.packing import pack
+from kernelproof.db.scores.packing import PackedRecords, pack
 from kernelproof.db.types import Words
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
-BATCH = 64
-"""Cells that are packed in one transaction."""
+BATCH = 8192
+"""Samples that are packed in one transaction."""
+CELLS = 64
+"""Cells that are checked at a time."""
 ALL = 1 << 62
-"""More cells than there are."""
+"""More samples than there are."""
 _NAN = math.nan
 _NO_TIMES: tuple[float, ...] = (_NAN,) * 9
 _NOTHING_SPENT = (0, 0, 0, 0, 0.0)
 
-_IN_CELL = (
-    "a.run_id = c.run_id AND a.problem = c.problem "
-    f"AND a.sample >= c.chunk * {CHUNK} AND a.sample < (c.chunk + 1) * {CHUNK}"
-)
-_ORDER = "ORDER BY run_id, problem, chunk LIMIT :most"
+_CHANGES = "SELECT run_id, problem, sample FROM score_changes ORDER BY run_id, problem, sample LIMIT :most"
 
 
 class _Statements:
-    """The questions about some cells. `which`: the condition by which they are chosen."""
+    """The questions about the attempts of some cells or samples."""
 
-    def __init__(self, which: str) -> None:
-        # SQLite does CROSS JOIN in the order of the words: by cell, and not by attempt.
-        cells = f"(SELECT run_id, problem, chunk FROM score_cells WHERE {which} {_ORDER}) AS c"
-        cells += " CROSS JOIN attempts a"
+    def __init__(self, chosen: str, samples: str) -> None:
+        """`chosen`: a query of runs, problems, and cells or samples. `samples`: those of a row `c` of it."""
+        # SQLite does CROSS JOIN in the order of the words: by what is chosen, and not by attempt.
+        cells = f"({chosen}) AS c CROSS JOIN attempts a"
+        inside = f"a.run_id = c.run_id AND a.problem = c.problem AND {samples}"
         self.rows = text(
-            "SELECT c.chunk, a.id AS attempt, a.run_id, a.problem, a.sample, a.turn, a.status AS ended, "
-            "a.created, v.id AS verification, v.status, v.backend, v.size, v.environment_id, v.numerics, "
+            f"SELECT a.sample / {CHUNK}, a.id, a.run_id, a.problem, a.sample, a.turn, a.status, "
+            "a.created, v.id, v.status, v.backend, v.size, v.environment_id, v.numerics, "
             "v.purity, v.own_kernel, v.rigor, v.policy, v.screening, v.error_class, v.flags, m.pace, "
             "m.baseline, m.speedup, m.speedup_low, m.speedup_high, m.candidate_ms, m.baseline_ms, "
             "m.compile_speedup, m.compile_speedup_low, m.compile_speedup_high, m.roofline_fraction "
             f"FROM {cells} "
             "LEFT JOIN verifications v ON v.attempt_id = a.id AND v.kind <> 'reproduce' "
-            f"LEFT JOIN measurements m ON m.verification_id = v.id WHERE {_IN_CELL} "
-            "ORDER BY c.run_id, c.problem, c.chunk, a.sample, a.turn, v.id"
+            f"LEFT JOIN measurements m ON m.verification_id = v.id WHERE {inside} "
+            "ORDER BY c.run_id, c.problem, a.sample, a.turn, v.id"
         )
         self.spent = text(
             "SELECT r.attempt_id, COUNT(*), COUNT(r.prompt_tokens + r.completion_tokens), COUNT(r.cost_usd), "
             "CAST(COALESCE(SUM(r.prompt_tokens + r.completion_tokens), 0) AS BIGINT), "
             "COALESCE(SUM(r.cost_usd), 0.0) "
-            f"FROM {cells} CROSS JOIN responses r WHERE {_IN_CELL} AND r.attempt_id = a.id "
+            f"FROM {cells} CROSS JOIN responses r WHERE {inside} AND r.attempt_id = a.id "
             "AND r.error IS NULL AND r.reused_from IS NULL GROUP BY r.attempt_id"
         )
-        self.packed = text(f"SELECT run_id, problem, chunk, packed FROM score_cells WHERE {which} {_ORDER}")
 
 
-_UNPACKED = _Statements("packed IS NULL")
-_EMPTY = text(f"SELECT run_id, problem, chunk FROM score_cells WHERE packed IS NULL {_ORDER}")
-"""The cells that _UNPACKED reads, in the same order."""
-_NEXT_PACKED = _Statements("packed IS NOT NULL AND (run_id, problem, chunk) > (:run_id, :problem, :chunk)")
+_CHANGED = _Statements(_CHANGES, "a.sample = c.sample")
+_PACKED = text("SELECT packed FROM score_cells WHERE run_id = :run AND problem = :problem AND chunk = :chunk")
+_STORE = text(
+    "INSERT INTO score_cells (run_id, problem, chunk, packed) VALUES (:run, :problem, :chunk, :packed) "
+    "ON CONFLICT (run_id, problem, chunk) DO UPDATE SET packed = excluded.packed"
+)
+_DONE = text(f"DELETE FROM score_changes WHERE (run_id, problem, sample) IN ({_CHANGES})")
+_CHANGED_CELLS = f"SELECT run_id, problem, sample / {CHUNK} FROM score_changes"
+_NEXT = (
+    "FROM score_cells WHERE (run_id, problem, chunk) > (:run, :problem, :chunk) "
+    f"AND (run_id, problem, chunk) NOT IN ({_CHANGED_CELLS}) ORDER BY run_id, problem, chunk LIMIT {CELLS}"
+)
+"""Cells in which nothing changed since they were packed, some after the other."""
+_NEXT_PACKED = text(f"SELECT run_id, problem, chunk, packed {_NEXT}")
+_NEXT_CELLS = _Statements(
+    f"SELECT run_id, problem, chunk {_NEXT}",
+    f"a.sample >= c.chunk * {CHUNK} AND a.sample < (c.chunk + 1) * {CHUNK}",
+)
 _MISSING = text(
     f"SELECT DISTINCT run_id, problem, sample / {CHUNK} FROM attempts "
-    "EXCEPT SELECT run_id, problem, chunk FROM score_cells"
+    f"EXCEPT SELECT run_id, problem, chunk FROM score_cells EXCEPT {_CHANGED_CELLS}"
 )
 _RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
 _DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=Words)
@@ -118,36 +130,31 @@ class FactBook:
             self._stored = len(self._numbers)
 
 
-def any_empty(connection: Connection) -> bool:
+def any_changed(connection: Connection) -> bool:
     """Whether there is anything to pack."""
-    return connection.execute(_EMPTY, {"most": 1}).first() is not None
+    return connection.execute(text(_CHANGES), {"most": 1}).first() is not None
 
 
 def pack_some(connection: Connection) -> bool:
-    """Packs up to BATCH cells within the caller's transaction; whether more are left."""
-    empty = [Cell(*row) for row in connection.execute(_EMPTY, {"most": BATCH})]
-    if not empty:
+    """Packs up to BATCH samples within the caller's transaction; whether more are left."""
+    if not any_changed(connection):
         return False
     book = FactBook(connection)
-    packed = dict.fromkeys(empty, b"") | {
-        cell: pack(rows) for cell, rows in unpacked(connection, book, BATCH)
-    }
+    cells = [{**cell._asdict(), "packed": packed} for cell, packed in merged(connection, book, BATCH)]
     book.store(connection)
-    connection.execute(
-        text(
-            "UPDATE score_cells SET packed = :packed "
-            "WHERE run_id = :run AND problem = :problem AND chunk = :chunk"
-        ),
-        [{**cell._asdict(), "packed": rows} for cell, rows in packed.items()],
-    )
-    return any_empty(connection)
+    if cells:
+        connection.execute(_STORE, cells)
+    connection.execute(_DONE, {"most": BATCH})
+    return any_changed(connection)
 
 
-def unpacked(
-    connection: Connection, book: FactBook, most: int | None = None
-) -> Iterator[tuple[Cell, Records]]:
-    """The rows of cells that are empty, read from the tables; of the first `most` of them."""
-    return _read(connection, book, _UNPACKED, {"most": ALL if most is None else most})
+def merged(connection: Connection, book: FactBook, most: int = ALL) -> Iterator[tuple[Cell, bytes]]:
+    """The cells of the first `most` changed samples, with these samples' rows as the tables have them now."""
+    for cell, changed in _read(connection, book, _CHANGED, {"most": most}):
+        packed = connection.execute(_PACKED, cell._asdict()).scalars()
+        rows = PackedRecords(packed.all()).all()
+        rows = np.concatenate((rows[~np.isin(rows["sample"], changed["sample"])], changed))
+        yield cell, pack(rows[np.argsort(rows["sample"], kind="stable")])
 
 
 def _read(
@@ -162,19 +169,18 @@ def _read(
 def altered(connection: Connection) -> Iterator[Cell]:
     """Cells whose rows are not what the tables say, or that are not there: somebody edited them.
 
+    Cells that are to be packed anew are not looked at.
     Raises ValueError where `score_facts` is no longer what it was.
     """
     yield from (Cell(*row) for row in connection.execute(_MISSING))
     book, last = FactBook(connection), Cell(-1, -1, -1)
     while True:
-        chosen = {"run_id": last.run, "problem": last.problem, "chunk": last.chunk, "most": BATCH}
-        stored = {Cell(*row[:3]): row[3] for row in connection.execute(_NEXT_PACKED.packed, chosen)}
+        stored = {Cell(*row[:3]): row[3] for row in connection.execute(_NEXT_PACKED, last._asdict())}
         if not stored:
             return
-        found = dict(_read(connection, book, _NEXT_PACKED, chosen))
+        found = dict(_read(connection, book, _NEXT_CELLS, last._asdict()))
         for cell, packed in stored.items():
-            rows = found.get(cell)
-            if packed not in ((b"",) if rows is None else (pack(rows), rows.tobytes())):
+            if cell not in found or packed != pack(found[cell]):
                 yield cell
         last = max(stored)
 

@@ -42,10 +42,10 @@ ROW = np.dtype(
     ]
 )
 """One verification of an attempt, or an attempt without any. Other columns need a migration that empties
-`score_cells.packed`."""
+`score_cells` and lists all samples in `score_changes`."""
 
 CHUNK = 1024
-"""Samples of a run's problem that are kept together. The triggers of migration 0007 hold it as well."""
+"""Samples of a run's problem that are kept together."""
 
 
 class Source(Protocol):

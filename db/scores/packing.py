@@ -1,8 +1,7 @@
 """A cell's records as bytes: column by column, each as narrow as its values allow.
 
 A million records are read for each question, and few of their columns. So a cell begins with a directory,
-and a column is unpacked only when it is asked for. Bytes that begin otherwise are plain records of the type
-ROW, as they were packed before; they are read as well.
+and a column is unpacked only when it is asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from kernelproof.db.scores.layout import ROW, Ints, Records
 
 MAGIC = b"kpcell1\xff"
-"""No plain record begins so: it would be one of a negative attempt."""
 _ENTRY = np.dtype([("kind", "u1"), ("base", "<i8"), ("offset", "<u4"), ("size", "<u4")])
 _HEAD = np.dtype([("magic", "S8"), ("rows", "<u4"), *((name, _ENTRY) for name in ROW.names or ())])
 _CONSTANT, _FLOATS, _SPARSE = 0, 16, 17
@@ -70,8 +68,8 @@ class PackedRecords:
     """The records of some cells, one cell after the other. Columns are unpacked when they are asked for."""
 
     def __init__(self, cells: Sequence[bytes]) -> None:
-        self._cells = [cell if cell.startswith(MAGIC) else pack(np.frombuffer(cell, ROW)) for cell in cells]
-        heads = b"".join([cell[: _HEAD.itemsize] for cell in self._cells])
+        self._cells = cells
+        heads = b"".join([cell[: _HEAD.itemsize] for cell in cells])
         self._heads = np.frombuffer(heads, _HEAD)
         self._counts = self._heads["rows"].astype(np.int64)
         self._ends = np.cumsum(self._counts)
@@ -90,6 +88,13 @@ class PackedRecords:
         for cell, row, end in zip(self._cells, entries.tolist(), self._ends.tolist(), strict=True):
             _unpack(cell, row, found[begin:end])
             begin = end
+        return found
+
+    def all(self) -> Records:
+        """The records, unpacked whole."""
+        found = np.empty(len(self), ROW)
+        for name in ROW.names or ():
+            found[name] = self.column(name)
         return found
 
     def record(self, row: int) -> dict[str, Any]:

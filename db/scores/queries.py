@@ -111,12 +111,12 @@ class ScoreQueries:
     def _asked(self, ask: Callable[[Connection], T]) -> T:
         """The answer, within one read transaction. Changed rows are packed before.
 
-        Where the file cannot be written now, nothing is packed, and the question reads the tables instead.
+        Where the file cannot be written now, nothing is packed, and the question merges what changed itself.
         """
-        from kernelproof.db.scores.cells import any_empty, pack_some
+        from kernelproof.db.scores.cells import any_changed, pack_some
 
         database = self._database
-        if database.ask(any_empty):
+        if database.ask(any_changed):
             while database.write_if_free(pack_some):
                 pass
         return database.ask(ask)

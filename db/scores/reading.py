@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from kernelproof.db.scores.cells import Cell, FactBook, any_empty, unpacked
+from kernelproof.db.scores.cells import Cell, FactBook, any_changed, merged
 from kernelproof.db.scores.filters import (
     Facts,
     Filters,
@@ -17,7 +17,7 @@ from kernelproof.db.scores.filters import (
     run_passes,
 )
 from kernelproof.db.scores.layout import Rows
-from kernelproof.db.scores.packing import PackedRecords, pack
+from kernelproof.db.scores.packing import PackedRecords
 from kernelproof.db.types import Words
 
 _RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id").columns(
@@ -27,7 +27,7 @@ _TAGS = text("SELECT run_id, tag FROM run_tags").columns(tag=Words)
 _PROBLEMS = text("SELECT id, problem_id, name, sha256, suite, level FROM problems ORDER BY id").columns(
     problem_id=Words, name=Words, suite=Words
 )
-_PACKED = text("SELECT run_id, problem, chunk, packed FROM score_cells ORDER BY run_id, problem, chunk")
+_PACKED = text("SELECT run_id, problem, chunk, packed FROM score_cells")
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,12 @@ def read_problems(connection: Connection) -> dict[int, ProblemFacts]:
 
 
 def read_book(connection: Connection, filters: Filters) -> Book:
-    """The rows of the runs and problems that pass; what is not packed is read from the tables."""
+    """The rows of the runs and problems that pass; what changed since it was packed comes from the tables."""
     runs = {n: run for n, run in read_runs(connection).items() if run_passes(run, filters)}
     problems = {n: p for n, p in read_problems(connection).items() if problem_passes(p, filters)}
     book = FactBook(connection)
-    cells: list[tuple[Cell, bytes]] = []
-    if any_empty(connection):
-        cells += [
-            (cell, pack(rows))
-            for cell, rows in unpacked(connection, book)
-            if cell.run in runs and cell.problem in problems
-        ]
-    some_empty = bool(cells)
-    cells += [
-        (Cell(*row[:3]), row[3])
-        for row in connection.execute(_PACKED)
-        if row[3] and row[0] in runs and row[1] in problems
-    ]
-    if some_empty:
-        cells.sort()
-    return Book(runs, problems, book.facts, Rows(PackedRecords([packed for _, packed in cells])))
+    cells = {Cell(*row[:3]): row[3] for row in connection.execute(_PACKED)}
+    if any_changed(connection):
+        cells |= merged(connection, book)
+    passing = [cells[cell] for cell in sorted(cells) if cell.run in runs and cell.problem in problems]
+    return Book(runs, problems, book.facts, Rows(PackedRecords(passing)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, text
+from sqlalchemy import ForeignKey, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
@@ -14,7 +14,7 @@ from kernelproof.db.types import Words
 
 class ScoreFacts(Base):
     """Facts that many verifications share: each combination is stored once. This is a cache: it may be
-    emptied together with `score_cells.packed`."""
+    emptied together with `score_cells`."""
 
     __tablename__ = "score_facts"
 
@@ -23,26 +23,28 @@ class ScoreFacts(Base):
 
 
 class ScoreCell(Base):
-    """Packed rows of the leaderboard: the attempts of up to 1,024 samples of a run and problem. Triggers set
-    `packed` to NULL where an attempt, answer, verification or retraction changes. The next leaderboard packs
-    these rows again. This is a cache: `UPDATE score_cells SET packed = NULL` empties it."""
+    """Packed rows of the leaderboard: the attempts of up to 1,024 samples of a run and problem. This is a
+    cache: it may be emptied, if all samples are listed in `score_changes`."""
 
     __tablename__ = "score_cells"
-    __table_args__ = (
-        Index(
-            "ix_score_cells_unpacked",
-            *("run_id", "problem", "chunk"),
-            sqlite_where=text("packed IS NULL"),
-            postgresql_where=text("packed IS NULL"),
-        ),
-    )
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
     problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
     chunk: Mapped[int] = position_key("Number of the sample divided by 1,024.")
-    packed: Mapped[bytes | None] = mapped_column(
-        LargeBinary, comment="Records in the layout of `db/scores/layout.py`; NULL: to be packed."
+    packed: Mapped[bytes] = mapped_column(
+        LargeBinary, comment="Records in the layout of `db/scores/layout.py`."
     )
+
+
+class ScoreChange(Base):
+    """Samples that changed since they were packed. Triggers list them where an attempt, answer, verification
+    or retraction is stored; the next leaderboard packs them, and empties the list."""
+
+    __tablename__ = "score_changes"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
+    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
+    sample: Mapped[int] = position_key("The sample.")
 
 
 class CurrentPolicy(Base):

@@ -15,6 +15,7 @@ from tests.cli import material
 from tests.cli.conftest import working_in
 from tests.cli.material import answer, fenced
 from tests.cli.program import Program
+from tests.db.scores.filling import UNPACKED
 
 pytestmark = pytest.mark.ci
 
@@ -72,7 +73,7 @@ def test_what_is_stale_is_judged_again_as_it_was(night: Program) -> None:
     with closing(sqlite3.connect(night.workspace / "db" / "attempts.sqlite")) as connection, connection:
         connection.execute("DROP TRIGGER verifications_no_update")
         connection.execute("UPDATE verifications SET policy = 'old', verifier = '0.1 policy:old'")
-        connection.execute("UPDATE score_cells SET packed = NULL")
+        connection.executescript(UNPACKED)
     assert "2 attempts stale" in night.run("leaderboard").stdout
     assert "needs a run" in night.run("rejudge", code=2).stderr
     assert "2 attempts judged" in night.run("rejudge", "--stale").stdout

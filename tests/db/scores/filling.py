@@ -21,6 +21,12 @@ from tests.db.scores.reference import Turn
 STATUSES = ("correct", "correct", "correct", "wrong_output", "build_error", "infrastructure_error", "no_code")
 MOMENT = "2026-01-01T00:00:00.000+00:00"
 
+UNPACKED = """
+DELETE FROM score_cells; DELETE FROM score_facts;
+INSERT OR IGNORE INTO score_changes SELECT DISTINCT run_id, problem, sample FROM attempts;
+"""
+"""Empties the leaderboard's copy in a file."""
+
 
 @contextmanager
 def fresh(empty: Path, folder: Path) -> Iterator[Store]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -368,9 +369,20 @@ def test_a_question_for_plans_is_no_attempt_at_a_kernel_and_its_tokens_are_spent
     assert sql.run(store, judged) == [(0, 0)]
 
 
-@pytest.mark.ci
-def test_more_cells_than_are_packed_at_once(store: Store) -> None:
-    made = [Turn(n, f"level1/{n}", 0, 1, "correct", 2.0, 1.98) for n in range(150, 0, -1)]
+def test_more_samples_than_are_packed_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelproof.db.scores.cells.BATCH", 4)
+    made = [Turn(n, f"level1/{n % 2}", n // 2, 1, "correct", 2.0, 1.98) for n in range(10)]
     fill(store, RUN, made)
-    assert only_model(store).correct.part == 150
-    assert not sql.run(store, "SELECT 1 FROM score_cells WHERE packed IS NULL OR LENGTH(packed) = 0")
+    assert only_model(store).correct.part == 10
+    assert sql.run(store, "SELECT COUNT(*) FROM score_cells") == [(2,)]
+    assert not sql.run(store, "SELECT 1 FROM score_changes")
+
+
+def test_a_change_reads_its_own_sample_again_and_no_other(store: Store) -> None:
+    attempts = [samples.judge(store, P1, RUN, speedup=2.0, sample=number)[0] for number in range(3)]
+    assert only_model(store).samples == 3
+    sql.run(store, "UPDATE attempts SET created = '2031-01-01T00:00:00.000+00:00'")  # unseen by triggers
+    store.record_verification(attempts[1], samples.verification(P1, speedup=3.0), "again")
+    (read_again,) = store.scores.leaderboard(Filters(since=date(2030, 1, 1)), views=("kernel",)).kernels
+    assert (read_again.kernel.attempt_id, read_again.kernel.speedup) == (attempts[1], 3.0)
+    assert only_model(store).samples == 3

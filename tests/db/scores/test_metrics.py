@@ -17,7 +17,7 @@ from kernelproof.db.scores.records import Scores
 from kernelproof.types import Status
 from tests.db import samples
 from tests.db.scores import reference
-from tests.db.scores.filling import fill, fresh, turns
+from tests.db.scores.filling import UNPACKED, fill, fresh, turns
 from tests.db.scores.reference import Turn
 
 RUN = samples.settings()
@@ -95,7 +95,7 @@ def test_every_figure_equals_the_reference_and_the_views_of_the_schema(
         assert len(board.runs) == len(board.strategies) == len(board.templates) == 2
         compare_with_views(store.path, board)
         with closing(sqlite3.connect(store.path)) as connection, connection:
-            connection.execute("UPDATE score_cells SET packed = NULL")
+            connection.executescript(UNPACKED)
         again = store.scores.leaderboard(views=("model", "problem", "kernel", "run", "strategy", "template"))
         assert again == board
 
@@ -156,6 +156,5 @@ def test_packed_rows_follow_every_change(
                 samples.begin(store, samples.problem(9), RUN, sample=data.draw(st.integers(0, 3000)))
         seen = store.scores.leaderboard(views=views)
         with closing(sqlite3.connect(store.path)) as connection, connection:
-            connection.execute("UPDATE score_cells SET packed = NULL")
-            connection.execute("DELETE FROM score_facts")
+            connection.executescript(UNPACKED)
         assert store.scores.leaderboard(views=views) == seen
