@@ -35,6 +35,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.version import VERIFIER
+from kernelproof.workspace import ServerDatabase
 
 MODELS, PROBLEMS = 5, 100
 ORIGINALS = 2_000
@@ -248,3 +249,7 @@ def multiply(database: Database, attempts: int, turns: int, narrow: bool) -> Non
                 f"FROM copied JOIN {name} t ON {OF_ATTEMPT[name]}"
             )
             database.write(lambda session, s=statement: session.execute(text(s)).close())
+    if isinstance(database.place, ServerDatabase):  # which numbers rows itself, from where it left off
+        for name in ("attempts", "responses", "verifications"):
+            last = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), MAX(id)) FROM {name}"
+            database.write(lambda session, s=last: session.execute(text(s)).close())
