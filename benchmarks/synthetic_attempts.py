@@ -251,5 +251,5 @@ def multiply(database: Database, attempts: int, turns: int, narrow: bool) -> Non
             database.write(lambda session, s=statement: session.execute(text(s)).close())
     if isinstance(database.place, ServerDatabase):  # which numbers rows itself, from where it left off
         for name in ("attempts", "responses", "verifications"):
-            last = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), MAX(id)) FROM {name}"
-            database.write(lambda session, s=last: session.execute(text(s)).close())
+            following = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), MAX(id)) FROM {name}"
+            database.write(lambda session, s=following: session.execute(text(s)).close())
