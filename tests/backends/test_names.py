@@ -16,7 +16,7 @@ SOURCES = [
     path
     for folder in ("pipeline", "db", "benchmarks", "scripts")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.relative_to(ROOT).parts[:2] not in (("pipeline", "backends"), ("pipeline", "contestant"))
+    if not str(path.relative_to(ROOT)).startswith(("pipeline/backends/", "pipeline/verifier/contestant/"))
 ]
 """The contestant knows devices and no backends."""
 KNOWN = frozenset(names())
@@ -51,7 +51,7 @@ def devices(tree: ast.Module) -> set[int]:
         elif isinstance(node, ast.IfExp | ast.Dict | ast.Set | ast.Tuple | ast.List):
             words = {each.value for each in constants(node)}
             found |= set(map(id, constants(node))) if words & NEIGHBOURS else set()
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Column"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Column", "optional", "needed")):
             found |= set(map(id, node.args))
     return found
 
