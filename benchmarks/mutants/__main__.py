@@ -55,14 +55,17 @@ def main() -> int:
         cores = sorted(os.sched_getaffinity(0))
         first = options.share.index * options.cores
         os.sched_setaffinity(0, {cores[(first + place) % len(cores)] for place in range(options.cores)})
-    chosen = [record for record in plan if record["problem"] in {problem.id for problem in problems}]
+    present = {(problem.id, problem.sha256) for problem in problems}
+    chosen = [
+        record for record in plan if (record["problem"], record["sha256"]) in present and record["size"] == size
+    ]
     if options.elements:
         kept = _halved(options, problems, size)
         problems = [
-            problem.model_copy(update={"source": kept[problem.id]["source"], "sizes": {size: {}}})
+            problem.model_copy(update={"source": kept[problem.sha256]["source"], "sizes": {size: {}}})
             for problem in problems
         ]
-        chosen = [record | {"extent": kept[record["problem"]]["extent"]} for record in chosen]
+        chosen = [record | {"extent": kept[record["sha256"]]["extent"]} for record in chosen]
     settings = VerifySettings(backend=backend, size=size, own_kernel=False, measure=False)
     _judge(options, book, options.share.of(sorted(chosen, key=_bytes)), problems, settings)
     return 0 if show(book.records) else 1
@@ -116,16 +119,17 @@ def _plan(options: argparse.Namespace, problems: Sequence[Problem], size: str) -
 
 
 def _halved(options: argparse.Namespace, problems: Sequence[Problem], size: str) -> dict[str, Record]:
-    """By problem, its text with numbers halved until it holds at most --elements, and what it holds then.
-    They are kept beside the plan."""
+    """By a problem's sha256, its text with numbers halved until it holds at most --elements at this size, and
+    what it holds then. They are kept beside the plan, by size."""
     path: Path = options.plan.with_suffix(f".{options.elements}.json")
-    kept: dict[str, Record] = json.loads(path.read_text()) if path.exists() else {}
-    todo = {problem.id: sized(problem, size) for problem in problems if problem.id not in kept}
+    sizes: dict[str, dict[str, Record]] = json.loads(path.read_text()) if path.exists() else {}
+    kept = sizes.setdefault(size, {})
+    todo = {problem.sha256: sized(problem, size) for problem in problems if problem.sha256 not in kept}
     if todo:
         with ProcessPoolExecutor(options.jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
             made = pool.map(smaller, todo.values(), [options.elements] * len(todo))
             kept |= dict(zip(todo, made, strict=True))
-        path.write_text(json.dumps(kept, indent=1) + "\n")
+        path.write_text(json.dumps(sizes, indent=1) + "\n")
     return kept
 
 

@@ -95,7 +95,7 @@ def price(text: str) -> dict[str, float]:
 PARSERS = {"params": parameter, "price": price, "max_time": duration, "max_device_time": duration}
 """How keys stand on the command line that are neither text nor numbers there."""
 OFFERED = {"model": models, "run": runs}
-"""What a shell completes."""
+"""The words that a shell completes."""
 
 
 def ask_options() -> list[inspect.Parameter]:

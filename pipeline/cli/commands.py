@@ -28,7 +28,7 @@ def misuse(error: Any) -> str:
 
 
 class _Manners:
-    """What commands and groups do alike."""
+    """Manners that commands and groups share."""
 
     def make_parser(self, ctx: Any) -> Any:
         """Raises UsageError, when it parses, for an option that is given twice."""

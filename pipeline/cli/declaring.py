@@ -39,7 +39,7 @@ class Option:
     """Those to choose from, where the type does not say them."""
     parser: Callable[[str], Any] | None = None
     offered: Callable[..., list[str]] | None = None
-    """What a shell completes."""
+    """The words that a shell completes."""
     show_default: bool | str = True
 
     def info(self, kind: Any, name: str, default: Any) -> Any:

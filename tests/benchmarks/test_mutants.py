@@ -213,7 +213,7 @@ def test_problems_are_judged_at_sizes_of_so_many_elements(tmp_path: Path) -> Non
     words = [sys.executable, "-m", "benchmarks.mutants", "--suite", str(suite), "--plan", str(plan), "--list"]
     done = subprocess.run([*words, "--size", "full", "--elements", "100000"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (kept,) = json.loads(plan.with_suffix(".100000.json").read_text()).values()
+    (kept,) = json.loads(plan.with_suffix(".100000.json").read_text())["full"].values()
     there = extent(kept["source"])
     assert there is not None and there.elements == kept["extent"]["elements"] <= 100_000
     refused = subprocess.run([*words[:5], "--elements", "9"], capture_output=True, text=True)

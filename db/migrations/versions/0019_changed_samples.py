@@ -19,7 +19,7 @@ CHANGES = (
     ("INSERT", "verifications", "score_new_verification", "new.attempt_id"),
     ("INSERT", "retractions", "score_new_retraction", BY_RETRACTION),
 )
-"""What changes an attempt's score: event, table, name of the trigger, number of the attempt."""
+"""Events that change an attempt's score: event, table, name of the trigger, number of the attempt."""
 
 
 def upgrade() -> None:
