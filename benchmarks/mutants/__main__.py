@@ -56,9 +56,8 @@ def main() -> int:
         first = options.share.index * options.cores
         os.sched_setaffinity(0, {cores[(first + place) % len(cores)] for place in range(options.cores)})
     present = {(problem.id, problem.sha256) for problem in problems}
-    chosen = [
-        record for record in plan if (record["problem"], record["sha256"]) in present and record["size"] == size
-    ]
+    plan = [record for record in plan if record["size"] == size]
+    chosen = [record for record in plan if (record["problem"], record["sha256"]) in present]
     if options.elements:
         kept = _halved(options, problems, size)
         problems = [
