@@ -102,13 +102,16 @@ class Leases:
         )
 
     def give_back(self, owner: str, key: str | None = None) -> None:
-        """Frees one lease of an owner, or all of them."""
+        """Frees one lease of an owner; or all of them, and with them those of owners that are gone: a command
+        that was killed between storing and giving back leaves a lease that nobody may ever ask for again."""
 
         def free(session: Session) -> None:
             if key is not None:
                 give_back(session, key, owner)
-            else:
-                session.execute(delete(Lease).where(Lease.owner == owner))
+                return
+            owners = session.scalars(select(Lease.owner).distinct()).all()
+            over = [each for each in owners if each == owner or is_gone(each)]
+            session.execute(delete(Lease).where(Lease.owner.in_(over)))
 
         self._database.write(free)
 

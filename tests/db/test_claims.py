@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
+from sqlalchemy import select
 
 from kernelproof.db import leases
+from kernelproof.db.connection import open_database
 from kernelproof.db.leases import is_gone, new_owner
 from kernelproof.db.store import Store
 from kernelproof.db.views import Claim
+from kernelproof.db.work import Lease
 from kernelproof.types import Status, VerifySettings
 from kernelproof.workspace import address
 from tests.db import samples
@@ -46,6 +50,11 @@ def claim(store: Store, owner: str, sample: int = 0, run: str | None = None, key
     problem = samples.problem()
     store.add_problem(problem)
     return store.claim_attempt(number, samples.key(problem, sample), samples.prompt(), None, key, owner)
+
+
+def owners_in(store: Store) -> list[str]:
+    with closing(open_database(store.place, create=False)) as database:
+        return database.read(lambda session: list(session.scalars(select(Lease.owner))))
 
 
 def test_the_second_one_waits_until_the_first_one_gives_back(store: Store) -> None:
@@ -109,6 +118,15 @@ def test_a_killed_process_loses_its_lease_at_once(store: Store) -> None:
     process.kill()
     process.communicate()
     assert claim(store, new_owner(), key="0").granted
+
+
+def test_giving_all_back_leaves_no_lease_of_a_killed_process(store: Store) -> None:
+    machine, number, *_ = new_owner().split(":")
+    killed, elsewhere, here = f"{machine}:{number}:0.0:x", "another-machine:1:0.0:x", new_owner()
+    for owner in (killed, elsewhere, here):
+        assert store.leases.take(owner, f"of {owner}")
+    store.leases.give_back(here)
+    assert owners_in(store) == [elsewhere]
 
 
 def test_owners_know_who_is_gone() -> None:
