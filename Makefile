@@ -7,6 +7,7 @@
 # make coverage       the lines that make test and make test-ci run, subprocesses included (TESTS=tests/db: only those)
 # make faults         how many of 200 small faults in pipeline/ and db/ they notice; after make coverage (hours on 2 cores)
 # make bench          the benchmarks: they print figures, they assert none
+# make docs           the documentation as a site, in build/site
 # make evidence       what docs/evidence.md reports, measured on this machine's GPUs (hours; see the script)
 #
 # TEST_WORKERS=4 make test    runs the tests in so many processes instead of three, which two cores carry: tests often wait
@@ -25,7 +26,7 @@ export PYTHON
 # Hundreds of processes start in a run: none compiles the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-ci test-gpu test-slow test-thorough coverage faults bench evidence lint clean
+.PHONY: demo test test-ci test-gpu test-slow test-thorough coverage faults bench docs evidence lint clean
 
 demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
@@ -69,6 +70,10 @@ bench: .venv/demo.installed
 	$(VENV)/python -m benchmarks.leaderboard
 	$(VENV)/python -m benchmarks.builds
 	$(VENV)/python -m benchmarks.timeline
+
+docs: .venv/demo.installed
+	scripts/install.sh docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --strict --quiet
 
 evidence: .venv/test.installed
 	scripts/evidence.sh

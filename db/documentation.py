@@ -41,8 +41,6 @@ lies beside it, its rows are read too, or the command says why that cannot be do
 Times are UTC in ISO 8601; JSON columns hold JSON text, in which `Infinity` and `NaN` may occur.
 
 [A chart](../charts.md#the-tables-of-the-database) shows how the tables refer to each other.
-
-This page is written by `python -m kernelproof.db.documentation`; a test keeps it equal to the tables.
 """
 
 VIEWS_INTRODUCTION = """\

@@ -319,9 +319,7 @@ def document() -> str:
         "columns, in this order. New columns may be added. The names and meanings of these stay. "
         "An empty cell (null in Parquet) stands for an unknown value. In CSV a text that a spreadsheet would "
         "compute, such as `=A1`, has a `'` before it. [The guide](../guide/leaderboard.md) "
-        "says how the figures are computed, and [the views](schema.md#views) offer the same to SQL.\n\n"
-        "This page is written by `python -m kernelproof.report.board_columns`; a test keeps it equal to the "
-        "program.\n"
+        "says how the figures are computed, and [the views](schema.md#views) offer the same to SQL.\n"
     ]
     for view, title in _TITLES.items():
         parts.append(_section(f"--by {view}", title, FIELDS[view]))

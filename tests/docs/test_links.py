@@ -10,9 +10,12 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from scripts.site_pages import complete
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "generated/README.md")),
+    *sorted(ROOT.glob("*.md")),
+    ROOT / "generated" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "prompts").rglob("*.md")),
 ]
@@ -20,7 +23,7 @@ PAGES = [
 
 @cache
 def parsed(page: Path) -> list[Token]:
-    return MarkdownIt().enable("table").parse(page.read_text())
+    return MarkdownIt().enable("table").parse(complete(page.read_text()))
 
 
 def links(page: Path) -> list[str]:

@@ -15,9 +15,6 @@ _HEAD = """\
 `kernelproof export FORMAT -o PATH` ([guide](../guide/export.md)). Columns and keys may be added; their
 names and meanings stay. All JSON is ASCII and strict: infinities and NaN are null, and half of a character
 (a lone surrogate, as broken servers send) is U+FFFD. Other texts are exactly as they came.
-
-This page is written by `python -m kernelproof.report.export.documentation`; a test keeps it equal to the
-program.
 """
 _KERNELBENCH = """\
 ## `kernelbench`
