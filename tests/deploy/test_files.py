@@ -6,6 +6,7 @@ import configparser
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import yaml
 
 from kernelproof.cli.app import command_line
 from kernelproof.version import __version__
+from scripts.release_notes import notes
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -85,8 +87,12 @@ def test_interpreters_and_torch_are_those_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     least = tuple(map(int, re.findall(r"\d+", project["requires-python"])))
     for workflow in WORKFLOWS:
-        for version in re.findall(r'python-version: "([\d.]+)"', workflow.read_text()):
+        for version in re.findall(r'python(?:-version)?: "([\d.]+)"', workflow.read_text()):
             assert tuple(map(int, version.split("."))) >= least
+    tried = parsed(ROOT / ".github/workflows/tests.yml")["jobs"]["versions"]["strategy"]["matrix"]
+    minors = {int(version.split(".")[1]) for version in tried["torch"]}
+    (torch,) = (each for each in project["dependencies"] if each.startswith("torch"))
+    assert torch == f"torch>=2.{min(minors)},<2.{max(minors) + 1}"
     extras = re.findall(r"^ENV EXTRAS=(\S+)", DOCKERFILE, re.M)
     assert len(extras) == 2 and set(",".join(extras).split(",")) <= set(project["optional-dependencies"])
     base = re.search(r"^ARG CUDA_BASE=nvidia/cuda:(\d+)\.(\d+)", DOCKERFILE, re.M)
@@ -169,22 +175,40 @@ def test_units_are_confined_as_far_as_the_sandbox_allows() -> None:
 
 
 def test_workflows_ask_for_no_right_but_reading() -> None:
-    assert len(WORKFLOWS) == 2
+    assert len(WORKFLOWS) == 3
     for path in WORKFLOWS:
         workflow = parsed(path)
         assert workflow["permissions"] == {"contents": "read"}
         triggers = workflow[True]  # YAML 1.1 reads the key `on` so
         for job in workflow["jobs"].values():
             assert job["steps"] and job["timeout-minutes"]
+            # Only what publishes may write: it runs none of our code, and is started by a tag.
+            assert "permissions" not in job or (
+                triggers.keys() == {"push"} and "branches" not in triggers["push"]
+            )
             # Code of strangers never runs on a machine of our own.
             assert "self-hosted" not in job["runs-on"] or "pull_request" not in triggers
+
+
+def test_a_release_has_the_notes_of_its_version(tmp_path: Path) -> None:
+    changelog = "# Changelog\n\n## 1.0.0 (today)\n\nNew.\n\n## 0.9.0\n\nOld.\n\n## 0.8.0\n"
+    assert [notes(changelog, each) for each in ("1.0.0", "0.9.0", "0.8.0", "1.0")] == [
+        "New.",
+        "Old.",
+        None,
+        None,
+    ]
+    command = [sys.executable, ROOT / "scripts" / "release_notes.py"]
+    assert subprocess.run([*command, __version__], capture_output=True).stdout
+    wrong = subprocess.run([*command, "9.9.9"], capture_output=True, text=True)
+    assert wrong.returncode == 1 and "another version than 9.9.9" in wrong.stderr
 
 
 def test_workflows_call_targets_that_the_makefile_has() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     text = "".join(path.read_text() for path in WORKFLOWS)
     named = set(re.findall(r"run: make ([a-z-]+)", text)) | set(
-        parsed(WORKFLOWS[1])["jobs"]["cpu"]["strategy"]["matrix"]["target"]
+        parsed(ROOT / ".github/workflows/tests.yml")["jobs"]["cpu"]["strategy"]["matrix"]["target"]
     )
     assert named and named <= targets
 
