@@ -48,7 +48,7 @@ class Machine:
 
 
 H200 = Machine("H200", 0.0035, 0.0007, 0.004, 0.71, 0.85, 0.07, 0.40, 0.2, 0.067)
-"""docs/lab/2026-11-22-one-verification-stage-by-stage.md (`as in a batch`): 8 rounds, two decoys and five
+"""docs/lab/throughput.md (`as in a batch`): 8 rounds, two decoys and five
 blocks alone took 0.84 s, and were known to 0.3 %. docs/lab/records/coverage.json: ten verifications of one
 program have a standard deviation of 0.07 % (median)."""
 CORES = Machine("2 cores", 0.034, 0.01, 0.01, 1.35, 1.43, 0.06, 0.9, 0.2, 0.107)

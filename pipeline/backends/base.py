@@ -19,7 +19,7 @@ class Device(StrEnum):
 
 @dataclass(frozen=True)
 class Timing:
-    """How times are taken and judged, where kinds of devices differ. See docs/rationale/clocks.md."""
+    """How times are taken and judged, where kinds of devices differ. See docs/rationale/measurement.md."""
 
     longest_block_ms: float
     """Blocks longer than this (milliseconds) hold fewer calls."""

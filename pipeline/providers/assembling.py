@@ -1,7 +1,7 @@
 """Streamed answers, put together to the body that the server would send at once.
 
 What the openai package has for this knows OpenAI's own fields alone, and takes a hundred times as long
-(docs/lab/2026-11-27-streams.md).
+(docs/lab/service.md).
 """
 
 from __future__ import annotations

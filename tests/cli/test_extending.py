@@ -1,4 +1,4 @@
-"""The walks of docs/guide/extending.md, done: their provider, strategy and backend, as other packages."""
+"""The walks of CONTRIBUTING.md, done: their provider, strategy and backend, as other packages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.plugins import install
 from tests.providers.server import Step, serve
 
 QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
-PAGE = next((ROOT / "docs").rglob("extending.md")).read_text()
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def block(holding: str) -> str:

@@ -68,8 +68,8 @@ def lines(*names: str) -> Callable[[], Iterable[str]]:
         ("reference/leaderboard.md", columns),
         ("reference/export.md", exported),
         ("reference/policy.md", lines(*(rule.name for rule in RULES))),
-        ("rationale/checks.md", kinds),
-        ("verification-plan.md", lines(*(stage.name for stage in PLAN))),
+        ("rationale/kernels.md", kinds),
+        ("architecture.md", lines(*(stage.name for stage in PLAN))),
     ],
 )
 def test_a_generated_page_holds_what_the_program_has(

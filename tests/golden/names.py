@@ -39,7 +39,7 @@ from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox.model import Tier
 
 ROOT = Path(__file__).parents[2]
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LISTS: dict[str, Any] = {
     "backends": BACKENDS.ours(),
     "baselines": words_of(Baseline),

@@ -1,4 +1,4 @@
-"""A provider of another package, as docs/guide/extending.md describes one: it plays answers from a script.
+"""A provider of another package, as CONTRIBUTING.md describes one: it plays answers from a script.
 
 `scripted:FILE` answers with the texts in a JSON file, by `PROBLEM SAMPLE TURN`. Each question is written to
 `asked.txt` in the current directory. A question without a text is never answered.
