@@ -18,12 +18,12 @@ from kernelproof.jobs import RETRIED, Judge
 from kernelproof.jobs.judge import places
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.providers import KeepsBatches, Provider
-from kernelproof.runs.asking import Asking
 from kernelproof.runs.conversation import Conversation
 from kernelproof.runs.dividing import Division
 from kernelproof.runs.ending import Ending, Report
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
+from kernelproof.runs.model_client import ModelClient
 from kernelproof.runs.prices import Price
 from kernelproof.runs.stages import Stages
 from kernelproof.runs.strategies import find_strategy
@@ -74,7 +74,7 @@ class Outcome:
     """Every attempt of the plans, by model; None where it was interrupted."""
     interrupted: bool = False
     limit: str | None = None
-    """The limit that ended the asking, in words."""
+    """The limit that ended the questions, in words."""
     refusals: tuple[ProviderFatal, ...] = ()
     """Why servers answered no question at all."""
     refused_for_good: int = 0
@@ -148,14 +148,14 @@ class _Batch:
         self._budget = Budget(terms.limits, lambda: store.spent(self._runs))
         judge = Judge(engine, store, self._leases, anyio.CapacityLimiter(places()))
         room = anyio.CapacityLimiter(AHEAD * places())
-        self._asking = [self._asked(plan, terms, on_event, room) for plan in plans]
+        self._clients = [self._client_for(plan, terms, on_event, room) for plan in plans]
         places_at_once = sum(plan.questions for plan in plans)
         self._division = Division(places_at_once) if terms.divides else None
         self._stages = [
             Stages(
                 store=store,
                 judge=judge,
-                asking=asking,
+                client=client,
                 leases=self._leases,
                 run_id=run_id,
                 settings=plan.settings,
@@ -167,17 +167,19 @@ class _Batch:
                 again=terms.again,
                 known=store.attempts_of(run_id),
             )
-            for plan, run_id, strategy, asking in zip(
-                plans, self._runs, strategies, self._asking, strict=True
+            for plan, run_id, strategy, client in zip(
+                plans, self._runs, strategies, self._clients, strict=True
             )
         ]
         name = plans[0].settings.name
         self._report = Report(store, self._leases.owner, name, self._runs, terms.config, progress)
 
-    def _asked(self, plan: Plan, terms: Terms, on_event: OnEvent, room: anyio.CapacityLimiter) -> Asking:
+    def _client_for(
+        self, plan: Plan, terms: Terms, on_event: OnEvent, room: anyio.CapacityLimiter
+    ) -> ModelClient:
         if isinstance(plan.provider, KeepsBatches):
             plan.provider.keep_batches(self._store.server_batches)
-        return Asking(
+        return ModelClient(
             self._store,
             plan.provider,
             plan.settings,
@@ -246,5 +248,5 @@ class _Batch:
                 if ids.get(key.problem_id) == key.problem_sha256 and key.sample < plan.samples:
                     statuses[plan.settings.model, key] = state.status
                     final += state.status is Status.PROVIDER_ERROR and not state.retriable
-        refusals = tuple(asking.fatal for asking in self._asking if asking.fatal is not None)
+        refusals = tuple(client.fatal for client in self._clients if client.fatal is not None)
         return Outcome(tuple(self._runs), statuses, interrupted, self._budget.reached, refusals, final)

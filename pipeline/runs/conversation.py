@@ -40,7 +40,7 @@ class Conversation:
         self._settings = verify.as_screening(0.0) if stages.settings.race else verify
         """The settings by which attempts are verified; where they race, each has a bar of its own."""
         self._confirming = Confirming(stages)
-        limit = stages.asking.provider.turns(problem.id, self._settings.backend, sample)
+        limit = stages.client.provider.turns(problem.id, self._settings.backend, sample)
         self._last = min(stages.settings.turns, limit or stages.settings.turns)
         self._judged: dict[int, Judged] = {}
         """By turn: all that the strategy was told of."""
@@ -65,7 +65,7 @@ class Conversation:
         finally:
             if division is not None:
                 division.leave(self)
-        ended = over or self._stages.asking.is_spent
+        ended = over or self._stages.client.is_spent
         if self._stages.settings.race and ended and not self._elsewhere:
             self._elsewhere = not await self._confirming.best(self._judged.values(), wait=wait)
         if not self._elsewhere:
@@ -162,13 +162,13 @@ class Conversation:
         A place among the questions is taken before the claim, so that other commands may take a question
         that has no place here yet.
         """
-        key, asking = self._key(turn), self._stages.asking
+        key, client = self._key(turn), self._stages.client
         question = question_key(self._stages.settings, key, prompt)
         while True:
             state = self._stages.known.get(key)
-            if not asking.is_open and not (state and state.has_response):
+            if not client.is_open and not (state and state.has_response):
                 return None
-            async with asking.questions:
+            async with client.questions:
                 claim = await in_thread(
                     self._stages.store.claim_attempt,
                     *(self._stages.run_id, key, prompt, parent.id if parent else None),
@@ -193,7 +193,7 @@ class Conversation:
             return kept
         self._redone.add(turn)
         if not claim.state.has_response:
-            response = await self._stages.asking.ask(self._problem, key, prompt, claim, room.enter)
+            response = await self._stages.client.ask(self._problem, key, prompt, claim, room.enter)
             return None if response is None else Answered(claim, None, response)
         await room.enter()
         stored = await in_thread(self._stages.store.load_attempt, claim.state.id)

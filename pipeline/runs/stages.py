@@ -15,9 +15,9 @@ from kernelproof.db.views import AttemptState, Claim, StoredAttempt
 from kernelproof.jobs import Judge
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.prompting import Failure
-from kernelproof.runs.asking import Asking
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.likeness import likeness
+from kernelproof.runs.model_client import ModelClient
 from kernelproof.runs.strategies import StrategyClass
 from kernelproof.types import (
     AttemptKey,
@@ -40,7 +40,7 @@ class Stages:
 
     store: Store
     judge: Judge
-    asking: Asking
+    client: ModelClient
     leases: LeaseKeeper
     run_id: int
     settings: RunSettings

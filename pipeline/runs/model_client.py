@@ -1,4 +1,4 @@
-"""Asking one model: within the limits, some questions at once, each answer stored as soon as it is there."""
+"""The client of one model: asks within the limits, several questions at once, and stores each answer at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Room: TypeAlias = "Callable[[], Awaitable[None]]"
 """Returns when an answer can be taken, see `Question.room`."""
 
 
-class Asking:
+class ModelClient:
     """The questions of one run. It ends when a limit is reached, or when the server refuses all questions."""
 
     def __init__(
