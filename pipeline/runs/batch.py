@@ -25,7 +25,7 @@ from kernelproof.runs.events import OnEvent
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
 from kernelproof.runs.model_client import ModelClient
 from kernelproof.runs.prices import Price
-from kernelproof.runs.stages import Stages
+from kernelproof.runs.run_context import RunContext
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.types import AttemptKey, Problem, RunSettings, Status
 from kernelproof.verifier.engine.engine import Engine
@@ -147,12 +147,12 @@ class _Batch:
             store.add_problem(problem)
         self._budget = Budget(terms.limits, lambda: store.spent(self._runs))
         judge = Judge(engine, store, self._leases, anyio.CapacityLimiter(places()))
-        room = anyio.CapacityLimiter(AHEAD * places())
-        self._clients = [self._client_for(plan, terms, on_event, room) for plan in plans]
+        answer_slots = anyio.CapacityLimiter(AHEAD * places())
+        self._clients = [self._client_for(plan, terms, on_event, answer_slots) for plan in plans]
         places_at_once = sum(plan.questions for plan in plans)
         self._division = Division(places_at_once) if terms.divides else None
-        self._stages = [
-            Stages(
+        self._contexts = [
+            RunContext(
                 store=store,
                 judge=judge,
                 client=client,
@@ -161,7 +161,7 @@ class _Batch:
                 settings=plan.settings,
                 strategy=strategy,
                 generated=terms.generated,
-                room=room,
+                answer_slots=answer_slots,
                 on_event=on_event,
                 division=self._division,
                 again=terms.again,
@@ -175,7 +175,7 @@ class _Batch:
         self._report = Report(store, self._leases.owner, name, self._runs, terms.config, progress)
 
     def _client_for(
-        self, plan: Plan, terms: Terms, on_event: OnEvent, room: anyio.CapacityLimiter
+        self, plan: Plan, terms: Terms, on_event: OnEvent, answer_slots: anyio.CapacityLimiter
     ) -> ModelClient:
         if isinstance(plan.provider, KeepsBatches):
             plan.provider.keep_batches(self._store.server_batches)
@@ -189,7 +189,7 @@ class _Batch:
             on_event,
             questions=plan.questions,
             price=plan.price,
-            more_to_come=lambda: room.borrowed_tokens > 0,
+            more_to_come=lambda: answer_slots.borrowed_tokens > 0,
         )
 
     def keep_alive(self, group: TaskGroup) -> None:
@@ -228,10 +228,10 @@ class _Batch:
 
     def _samples(self) -> Iterator[Conversation]:
         for sample in range(max(plan.samples for plan in self._plans)):
-            for plan, stages in zip(self._plans, self._stages, strict=True):
+            for plan, context in zip(self._plans, self._contexts, strict=True):
                 if sample < plan.samples:
                     for problem in plan.problems:
-                        yield Conversation(stages, problem, sample)
+                        yield Conversation(context, problem, sample)
 
     def close(self, ended: str) -> None:
         """Gives the leases back and says how it ended, as far as the store can still be written."""

@@ -13,7 +13,7 @@ from kernelproof.jobs import RETRIED, Job
 from kernelproof.jobs.leases import in_thread
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
-from kernelproof.runs.stages import Judged, Stages
+from kernelproof.runs.run_context import Judged, RunContext
 from kernelproof.runs.strategies import Result
 from kernelproof.types import Status, Verification
 
@@ -36,8 +36,8 @@ def bar(judged: Iterable[Judged]) -> float:
 class Confirming:
     """Verifies attempts as the run's settings say, each once."""
 
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
 
     async def best(self, judged: Iterable[Judged], *, wait: bool) -> bool:
         """Confirms the best attempt, or the next one where it turns out not to be correct.
@@ -60,7 +60,7 @@ class Confirming:
         Where a screening reaches the share of the roofline, the verification that confirms it has to reach it
         as well. None when another command is at work on that. `judged`: the attempts by turn.
         """
-        settings = self._stages.settings
+        settings = self._context.settings
         for each in sorted(results, key=lambda each: each.roofline or 0.0, reverse=True):
             reached = each.roofline if each.correct and each.roofline is not None else 0.0
             if settings.good_enough is None or reached < settings.good_enough:
@@ -78,21 +78,21 @@ class Confirming:
     async def confirm(self, attempt_id: int, *, wait: bool) -> Verification | None:
         """The second verification of an attempt, made where there is none; None when another command is at
         work on the attempt, and is not waited for."""
-        stages = self._stages
-        stored = await in_thread(stages.store.load_attempt, attempt_id)
+        context = self._context
+        stored = await in_thread(context.store.load_attempt, attempt_id)
         job = Job.of_attempt(
-            *(stored, stages.settings.verify), finish=True, since=stages.began, again=stages.again
+            *(stored, context.settings.verify), finish=True, since=context.began, again=context.again
         )
 
         def on_stage(stage: str) -> None:
             self._tell(stored, Phase.JUDGING, note=stage)
 
-        verdict = await stages.judge.submit(job, stored, on_stage, wait=wait)
+        verdict = await context.judge.submit(job, stored, on_stage, wait=wait)
         if verdict is None or verdict.verification is None:
             return None
-        if stages.generated is not None and not verdict.reused:
+        if context.generated is not None and not verdict.reused:
             facts = (stored.response, stored.extraction, verdict.verification)
-            await in_thread(write_attempt, stages.generated, stored.id, stored.key, *facts)
+            await in_thread(write_attempt, context.generated, stored.id, stored.key, *facts)
         self._tell_end(stored, verdict.verification, kept=verdict.reused)
         return verdict.verification
 
@@ -101,5 +101,5 @@ class Confirming:
         self._tell(stored, Phase.ENDED, **facts)
 
     def _tell(self, stored: StoredAttempt, phase: Phase, **facts: object) -> None:
-        model = self._stages.settings.model
-        self._stages.on_event(Event(model, stored.key, phase, attempt_id=stored.id, **facts))  # type: ignore[arg-type]
+        model = self._context.settings.model
+        self._context.on_event(Event(model, stored.key, phase, attempt_id=stored.id, **facts))  # type: ignore[arg-type]

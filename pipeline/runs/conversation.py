@@ -25,7 +25,7 @@ from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
 from kernelproof.runs.prompts import prompt_of, question_key, shown_program
 from kernelproof.runs.repeats import Verdicts, repeated
-from kernelproof.runs.stages import Answered, Judged, Room, Stages
+from kernelproof.runs.run_context import Answered, AnswerSlot, Judged, RunContext
 from kernelproof.runs.strategies import Proposal, Result, Rounds, Task
 from kernelproof.types import AttemptKey, Extraction, Problem, Prompt, Response, Status, Verification
 from kernelproof.wording import counted
@@ -34,14 +34,14 @@ from kernelproof.wording import counted
 class Conversation:
     """The attempts at one sample of one problem. Its strategy says which, and the store which are done."""
 
-    def __init__(self, stages: Stages, problem: Problem, sample: int) -> None:
-        self._stages, self._problem, self._sample = stages, problem, sample
-        verify = stages.settings.verify
-        self._settings = verify.as_screening(0.0) if stages.settings.race else verify
+    def __init__(self, context: RunContext, problem: Problem, sample: int) -> None:
+        self._context, self._problem, self._sample = context, problem, sample
+        verify = context.settings.verify
+        self._settings = verify.as_screening(0.0) if context.settings.race else verify
         """The settings by which attempts are verified; where they race, each has a bar of its own."""
-        self._confirming = Confirming(stages)
-        limit = stages.client.provider.turns(problem.id, self._settings.backend, sample)
-        self._last = min(stages.settings.turns, limit or stages.settings.turns)
+        self._confirming = Confirming(context)
+        limit = context.client.provider.turns(problem.id, self._settings.backend, sample)
+        self._last = min(context.settings.turns, limit or context.settings.turns)
         self._judged: dict[int, Judged] = {}
         """By turn: all that the strategy was told of."""
         self._verdicts = Verdicts()
@@ -57,7 +57,7 @@ class Conversation:
         With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
         """
         self._elsewhere, self._judged, self._verdicts = False, {}, Verdicts()
-        division = self._stages.division
+        division = self._context.division
         if division is not None:
             division.expect(self)
         try:
@@ -65,8 +65,8 @@ class Conversation:
         finally:
             if division is not None:
                 division.leave(self)
-        ended = over or self._stages.client.is_spent
-        if self._stages.settings.race and ended and not self._elsewhere:
+        ended = over or self._context.client.is_spent
+        if self._context.settings.race and ended and not self._elsewhere:
             self._elsewhere = not await self._confirming.best(self._judged.values(), wait=wait)
         if not self._elsewhere:
             self._tell(self._key(self._last), Phase.OVER, note=note)
@@ -79,10 +79,10 @@ class Conversation:
         """
         timed = self._settings.measure
         task = Task(self._problem, self._settings.backend, self._sample, self._last, timed)
-        strategy = self._stages.strategy(task)
+        strategy = self._context.strategy(task)
         rounds = Rounds(strategy, self._last)
         while asked := rounds.ask():
-            if rounds.is_last and all(map(self._settled, asked)) and not self._stages.settings.race:
+            if rounds.is_last and all(map(self._settled, asked)) and not self._context.settings.race:
                 self._tell_kept(asked)
                 return True, ""  # the turns are used up, and nothing of this round is left to do
             async with self._place(asked):
@@ -102,7 +102,7 @@ class Conversation:
 
     def _place(self, asked: dict[int, Proposal]) -> AbstractAsyncContextManager[None]:
         """Waits for this sample's place among all, where questions are divided and one is to be asked."""
-        division = self._stages.division
+        division = self._context.division
         if division is None or all(map(self._settled, asked)):
             return nullcontext()
         return division.place(self, gain_of(each for _, each in sorted(self._judged.items())))
@@ -129,19 +129,19 @@ class Conversation:
     async def _attempt(self, turn: int, proposal: Proposal, wait: bool) -> Judged | None:
         """One attempt, as far as it is not done; None when it came to no judgement."""
         parent = self._parent(proposal)
-        prompt = await in_thread(prompt_of, self._stages, self._problem, proposal, self._judged)
+        prompt = await in_thread(prompt_of, self._context, self._problem, proposal, self._judged)
         if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
             return kept
-        if self._stages.again and not self._chosen(turn):
+        if self._context.again and not self._chosen(turn):
             return None
-        room = Room(self._stages.room)
+        slot = AnswerSlot(self._context.answer_slots)
         try:
-            answered = await self._answered(turn, prompt, parent, wait, room)
+            answered = await self._answered(turn, prompt, parent, wait, slot)
             if answered is None or isinstance(answered, Judged):
                 return answered
             return await self._judged_or_freed(answered, turn, prompt, parent)
         finally:
-            room.leave()
+            slot.leave()
 
     async def _judged_or_freed(
         self, answered: Answered, turn: int, prompt: Prompt, parent: Judged | None
@@ -154,7 +154,7 @@ class Conversation:
             raise
 
     async def _answered(
-        self, turn: int, prompt: Prompt, parent: Judged | None, wait: bool, room: Room
+        self, turn: int, prompt: Prompt, parent: Judged | None, wait: bool, slot: AnswerSlot
     ) -> Answered | Judged | None:
         """The answer to an attempt that is claimed now; its judgement, where another command made that; None
         where there is no answer.
@@ -162,51 +162,51 @@ class Conversation:
         A place among the questions is taken before the claim, so that other commands may take a question
         that has no place here yet.
         """
-        key, client = self._key(turn), self._stages.client
-        question = question_key(self._stages.settings, key, prompt)
+        key, client = self._key(turn), self._context.client
+        question = question_key(self._context.settings, key, prompt)
         while True:
-            state = self._stages.known.get(key)
+            state = self._context.known.get(key)
             if not client.is_open and not (state and state.has_response):
                 return None
             async with client.questions:
                 claim = await in_thread(
-                    self._stages.store.claim_attempt,
-                    *(self._stages.run_id, key, prompt, parent.id if parent else None),
-                    *(question, self._stages.leases.owner, self._proposals[turn].plan),
+                    self._context.store.claim_attempt,
+                    *(self._context.run_id, key, prompt, parent.id if parent else None),
+                    *(question, self._context.leases.owner, self._proposals[turn].plan),
                 )
                 if claim.granted:
-                    return await self._response(claim, turn, prompt, room)
+                    return await self._response(claim, turn, prompt, slot)
             if not wait:
                 self._elsewhere = True
                 return None
             self._tell(key, Phase.ELSEWHERE, attempt_id=claim.state.id)
-            await self._stages.leases.freed(claim.key)
+            await self._context.leases.freed(claim.key)
 
     async def _response(
-        self, claim: Claim, turn: int, prompt: Prompt, room: Room
+        self, claim: Claim, turn: int, prompt: Prompt, slot: AnswerSlot
     ) -> Answered | Judged | None:
         key = self._key(turn)
-        self._stages.known[key] = claim.state
+        self._context.known[key] = claim.state
         # The process that held the lease before may have done it.
         if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
             await self._give_back(claim)
             return kept
         self._redone.add(turn)
         if not claim.state.has_response:
-            response = await self._stages.client.ask(self._problem, key, prompt, claim, room.enter)
+            response = await self._context.client.ask(self._problem, key, prompt, claim, slot.enter)
             return None if response is None else Answered(claim, None, response)
-        await room.enter()
-        stored = await in_thread(self._stages.store.load_attempt, claim.state.id)
+        await slot.enter()
+        stored = await in_thread(self._context.store.load_attempt, claim.state.id)
         assert stored.response is not None
         self._tell(key, Phase.ANSWERED, attempt_id=stored.id, response=stored.response, reused=True)
         return Answered(claim, stored, stored.response)
 
     async def _give_back(self, claim: Claim) -> None:
-        await in_thread(self._stages.store.leases.give_back, self._stages.leases.owner, claim.key)
+        await in_thread(self._context.store.leases.give_back, self._context.leases.owner, claim.key)
 
     def _settled(self, turn: int) -> bool:
         """Whether an attempt is done, and running the command again changes nothing."""
-        state = self._stages.known.get(self._key(turn))
+        state = self._context.known.get(self._key(turn))
         if state is None or state.status is None or self._chosen(turn):
             return False
         final = state.status is Status.PROVIDER_ERROR and not state.retriable
@@ -214,8 +214,8 @@ class Conversation:
 
     def _chosen(self, turn: int) -> bool:
         """Whether an attempt is to be done again because of how it ended."""
-        state = self._stages.known.get(self._key(turn))
-        return state is not None and state.status in self._stages.again and turn not in self._redone
+        state = self._context.known.get(self._key(turn))
+        return state is not None and state.status in self._context.again and turn not in self._redone
 
     def _parent(self, proposal: Proposal) -> Judged | None:
         """The attempt that a proposal is built on. Raises UsageError for a turn that is not done, and for a
@@ -265,7 +265,7 @@ class Conversation:
     def _stored(self, turn: int, prompt: Prompt) -> Judged | None:
         """A settled attempt as it lies in the store; None when what counts of it was changed since."""
         key = self._key(turn)
-        stored = self._stages.store.load_attempt(self._stages.known[key].id)
+        stored = self._context.store.load_attempt(self._context.known[key].id)
         judged = self._judgement(stored, prompt)
         if judged is not None:
             self._tell(
@@ -305,7 +305,7 @@ class Conversation:
         extraction = await (
             in_thread(extract_plans, response) if asked.plans else in_thread(extract, response, base)
         )
-        await in_thread(self._stages.store.record_extraction, attempt_id, extraction)
+        await in_thread(self._context.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
             status = extraction.status or Status.NO_CODE
             await self._finish(attempt_id, key, status, response, extraction, None)
@@ -333,8 +333,8 @@ class Conversation:
         verdict = stored.verification if stored and stored.verification.status not in RETRIED else None
         if verdict is None and (same := self._verdicts.of(source)):
             other_id, verdict = same
-            await in_thread(self._stages.store.record_verification, attempt_id, verdict, "first", other_id)
-        elif verdict is None or verdict.status in self._stages.again:
+            await in_thread(self._context.store.record_verification, attempt_id, verdict, "first", other_id)
+        elif verdict is None or verdict.status in self._context.again:
             verdict = await self._verify(attempt_id, key, extraction, again=stored is not None)
         if verdict.status not in RETRIED:
             self._verdicts.keep(source, attempt_id, verdict)
@@ -347,12 +347,12 @@ class Conversation:
             self._tell(key, Phase.JUDGING, note=stage, attempt_id=attempt_id)
 
         settings = self._settings
-        if self._stages.settings.race:
+        if self._context.settings.race:
             settings = settings.as_screening(bar(self._judged.values()))
 
         on_stage("queued")
         job = Job(self._problem, extraction, settings, AppendTo(attempt_id, "again" if again else "first"))
-        verdict = await self._stages.judge.in_place(job, on_stage)
+        verdict = await self._context.judge.in_place(job, on_stage)
         assert verdict.verification is not None
         return verdict.verification
 
@@ -366,12 +366,12 @@ class Conversation:
         verdict: Verification | None,
     ) -> None:
         """Stores how an attempt ended, and gives its lease back."""
-        if self._stages.generated is not None:
+        if self._context.generated is not None:
             await in_thread(
-                write_attempt, self._stages.generated, attempt_id, key, response, extraction, verdict
+                write_attempt, self._context.generated, attempt_id, key, response, extraction, verdict
             )
-        await in_thread(self._stages.store.finish_attempt, attempt_id, status, self._stages.leases.owner)
-        why = cut_hint(response, self._stages.settings.sampling) if status is Status.TRUNCATED else ""
+        await in_thread(self._context.store.finish_attempt, attempt_id, status, self._context.leases.owner)
+        why = cut_hint(response, self._context.settings.sampling) if status is Status.TRUNCATED else ""
         why = why or extraction.reason
         facts: dict[str, object] = {"status": status, "verification": verdict, "note": why}
         self._tell(key, Phase.ENDED, attempt_id=attempt_id, **facts)
@@ -380,11 +380,11 @@ class Conversation:
         """Says how attempts ended that nothing is left to do of, without reading them."""
         for turn in turns:
             key = self._key(turn)
-            state = self._stages.known[key]
+            state = self._context.known[key]
             self._tell(key, Phase.ENDED, attempt_id=state.id, status=state.status, kept=True)
 
     def _tell(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
-        self._stages.on_event(Event(self._stages.settings.model, key, phase, **facts))  # type: ignore[arg-type]
+        self._context.on_event(Event(self._context.settings.model, key, phase, **facts))  # type: ignore[arg-type]
 
 
 def _without_program(

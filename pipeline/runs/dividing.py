@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from kernelproof.runs.stages import Judged
+from kernelproof.runs.run_context import Judged
 
 RECENT = 8
 """Attempts whose gain is looked at."""

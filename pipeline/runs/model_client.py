@@ -28,7 +28,7 @@ _PHASES = {
     "arrived": Phase.BATCHED,
 }
 
-Room: TypeAlias = "Callable[[], Awaitable[None]]"
+AwaitSlot: TypeAlias = "Callable[[], Awaitable[None]]"
 """Returns when an answer can be taken, see `Question.room`."""
 
 
@@ -74,18 +74,18 @@ class ModelClient:
         return self._budget.reached is not None
 
     async def ask(
-        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, room: Room
+        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, await_slot: AwaitSlot
     ) -> Response | None:
         """The answer, stored. None when there was none: the attempt ended so, or was not asked for.
 
-        Within one place of `questions`. `room` is awaited before one of many answers that are there is read.
+        Within one place of `questions`. `await_slot` is awaited before one of many answers that are there is read.
         """
         if self.fatal is not None or not await in_thread(self._budget.may_ask):
             await self._give_back(claim)
             return None
         self._tell(key, Phase.ASKING, attempt_id=claim.state.id)
         try:
-            response = await self._answer(problem, key, prompt, claim, room)
+            response = await self._answer(problem, key, prompt, claim, await_slot)
         except ProviderError as error:
             await self._failed(claim.state.id, key, error)
             return None
@@ -119,7 +119,7 @@ class ModelClient:
             raise StoreError(f"{error}; answers that had come are in {self._kept}") from error
 
     async def _answer(
-        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, room: Room
+        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, await_slot: AwaitSlot
     ) -> Response | None:
         """None when another question showed meanwhile that the server refuses all."""
         with anyio.CancelScope() as scope:
@@ -139,7 +139,7 @@ class ModelClient:
                 prompt=prompt,
                 key=claim.key,
                 tell=tell,
-                room=room,
+                room=await_slot,
                 more_to_come=self._more_to_come,
             )
             self._unanswered.add(scope)

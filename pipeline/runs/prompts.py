@@ -15,16 +15,18 @@ from kernelproof.prompting import (
     plans_prompt,
     repair_prompt,
 )
-from kernelproof.runs.stages import Judged, Stages
+from kernelproof.runs.run_context import Judged, RunContext
 from kernelproof.runs.strategies import Proposal
 from kernelproof.types import AttemptKey, Problem, Prompt, Response, RunSettings, Status, VerifySettings
 
 
-def prompt_of(stages: Stages, problem: Problem, proposal: Proposal, judged: Mapping[int, Judged]) -> Prompt:
+def prompt_of(
+    context: RunContext, problem: Problem, proposal: Proposal, judged: Mapping[int, Judged]
+) -> Prompt:
     """The question of a proposal. `judged`: by turn, the attempts that it may build on."""
-    parent, first = _at(judged, proposal.parent), _first(stages, problem)
-    verify = stages.settings.verify
-    asked = {"backend": verify.backend, "size": verify.size, "template": stages.settings.template or ""}
+    parent, first = _at(judged, proposal.parent), _first(context, problem)
+    verify = context.settings.verify
+    asked = {"backend": verify.backend, "size": verify.size, "template": context.settings.template or ""}
     if proposal.plans:
         base, known = _answer(parent), _known(judged)
         return plans_prompt(problem, **asked, first=first, base=base, count=proposal.plans, known=known)
@@ -87,10 +89,10 @@ def _answer(judged: Judged | None) -> tuple[Response, Failure] | None:
     return None if judged is None else (judged.response, judged.failure)
 
 
-def _first(stages: Stages, problem: Problem) -> Prompt:
-    known = stages.first_prompts
+def _first(context: RunContext, problem: Problem) -> Prompt:
+    known = context.first_prompts
     if problem.sha256 not in known:
-        known[problem.sha256] = first_question(problem, stages.settings.verify, stages.settings.template)
+        known[problem.sha256] = first_question(problem, context.settings.verify, context.settings.template)
     return known[problem.sha256]
 
 

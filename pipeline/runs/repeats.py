@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import anyio
 
 from kernelproof.runs.likeness import likeness
-from kernelproof.runs.stages import Judged
+from kernelproof.runs.run_context import Judged
 from kernelproof.types import Verification
 
 

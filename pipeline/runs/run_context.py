@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Stages:
+class RunContext:
     """What the conversations of a run share, and how many may be in each stage at once."""
 
     store: Store
@@ -46,7 +46,7 @@ class Stages:
     settings: RunSettings
     strategy: StrategyClass
     generated: Path | None
-    room: anyio.CapacityLimiter
+    answer_slots: anyio.CapacityLimiter
     """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
     on_event: OnEvent
     division: Division | None = None
@@ -99,7 +99,7 @@ class Answered:
     response: Response
 
 
-class Room:
+class AnswerSlot:
     """One of the places for answers in memory, once it was entered."""
 
     def __init__(self, limiter: anyio.CapacityLimiter) -> None:
