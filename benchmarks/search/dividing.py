@@ -16,7 +16,7 @@ from benchmarks.search.comparing import Ratio, mean, ratio
 from benchmarks.search.landscapes import LANDSCAPES, drawn
 from benchmarks.search.proposer import MODELS, Model
 from benchmarks.search.searching import Budget, Search, search
-from kernelproof.runs.dividing import expected_gain
+from kernelproof.runs.gain_scheduler import expected_gain
 from kernelproof.runs.strategies import find_strategy
 
 LONGER = 4

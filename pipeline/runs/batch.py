@@ -19,13 +19,13 @@ from kernelproof.jobs.judge import places
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.providers import KeepsBatches, Provider
 from kernelproof.runs.conversation import Conversation
-from kernelproof.runs.dividing import Division
-from kernelproof.runs.ending import Ending, Report
 from kernelproof.runs.events import OnEvent
+from kernelproof.runs.gain_scheduler import GainScheduler
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
 from kernelproof.runs.model_client import ModelClient
 from kernelproof.runs.prices import Price
 from kernelproof.runs.run_context import RunContext
+from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.runs.strategies import find_strategy
 from kernelproof.types import AttemptKey, Problem, RunSettings, Status
 from kernelproof.verifier.engine.engine import Engine
@@ -112,18 +112,18 @@ async def run_batch(
     is not installed, MachineError when the store or this machine fails, and OutputClosed, after all is
     ended and what was answered is stored, when `on_event` or `unread` says that nobody reads any more.
     """
-    ending = Ending(on_event, unread)
-    batch = _Batch(plans, store, engine, terms or Terms(), ending.hear, progress)
+    shutdown = Shutdown(on_event, unread)
+    batch = _Batch(plans, store, engine, terms or Terms(), shutdown.hear, progress)
     try:
-        async with ending.work(engine) as group:
+        async with shutdown.work(engine) as group:
             batch.keep_alive(group)
             await batch.work()
     except BaseException as error:
         batch.close(f"stopped: {error}")
         raise
-    outcome = batch.outcome(ending.stopped)
-    batch.close(ending.words(outcome.ended))
-    ending.raise_if_gone("what was answered is stored, and the same command continues")
+    outcome = batch.outcome(shutdown.stopped)
+    batch.close(shutdown.words(outcome.ended))
+    shutdown.raise_if_gone("what was answered is stored, and the same command continues")
     return outcome
 
 
@@ -150,7 +150,7 @@ class _Batch:
         answer_slots = anyio.CapacityLimiter(AHEAD * places())
         self._clients = [self._client_for(plan, terms, on_event, answer_slots) for plan in plans]
         places_at_once = sum(plan.questions for plan in plans)
-        self._division = Division(places_at_once) if terms.divides else None
+        self._scheduler = GainScheduler(places_at_once) if terms.divides else None
         self._contexts = [
             RunContext(
                 store=store,
@@ -163,7 +163,7 @@ class _Batch:
                 generated=terms.generated,
                 answer_slots=answer_slots,
                 on_event=on_event,
-                division=self._division,
+                scheduler=self._scheduler,
                 again=terms.again,
                 known=store.attempts_of(run_id),
             )
@@ -216,10 +216,10 @@ class _Batch:
 
         total = sum(len(plan.problems) * plan.samples for plan in self._plans)
         workers = min(total, sum(plan.questions for plan in self._plans) + AHEAD * places())
-        if self._division is not None:  # all of them wait for their turn, none asks before all have told
+        if self._scheduler is not None:  # all of them wait for their turn, none asks before all have told
             every = [*todo]
             for conversation in every:
-                self._division.expect(conversation)
+                self._scheduler.expect(conversation)
             workers, todo = total, iter(every)
         for work in (first, rest):
             async with anyio.create_task_group() as group:

@@ -7,6 +7,7 @@ two commands at once share the work.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 import anyio
@@ -20,9 +21,9 @@ from kernelproof.jobs.leases import in_thread
 from kernelproof.prompting import Failure
 from kernelproof.providers import cut_hint
 from kernelproof.runs.confirming import Confirming, bar
-from kernelproof.runs.dividing import gain_of
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
+from kernelproof.runs.gain_scheduler import expected_gain
 from kernelproof.runs.prompts import prompt_of, question_key, shown_program
 from kernelproof.runs.repeats import Verdicts, repeated
 from kernelproof.runs.run_context import Answered, AnswerSlot, Judged, RunContext
@@ -57,14 +58,14 @@ class Conversation:
         With `wait` it waits for that command. Raises MachineError when the store or this machine fails.
         """
         self._elsewhere, self._judged, self._verdicts = False, {}, Verdicts()
-        division = self._context.division
-        if division is not None:
-            division.expect(self)
+        scheduler = self._context.scheduler
+        if scheduler is not None:
+            scheduler.expect(self)
         try:
             over, note = await self._rounds(wait)
         finally:
-            if division is not None:
-                division.leave(self)
+            if scheduler is not None:
+                scheduler.leave(self)
         ended = over or self._context.client.is_spent
         if self._context.settings.race and ended and not self._elsewhere:
             self._elsewhere = not await self._confirming.best(self._judged.values(), wait=wait)
@@ -102,10 +103,10 @@ class Conversation:
 
     def _place(self, asked: dict[int, Proposal]) -> AbstractAsyncContextManager[None]:
         """Waits for this sample's place among all, where questions are divided and one is to be asked."""
-        division = self._context.division
-        if division is None or all(map(self._settled, asked)):
+        scheduler = self._context.scheduler
+        if scheduler is None or all(map(self._settled, asked)):
             return nullcontext()
-        return division.place(self, gain_of(each for _, each in sorted(self._judged.items())))
+        return scheduler.place(self, _gain_of(each for _, each in sorted(self._judged.items())))
 
     async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn.
@@ -398,3 +399,13 @@ def _without_program(
     plans = read_plans(response) if extraction.status is Status.PLANS else ()
     failure = Failure.from_extraction(extraction)
     return Judged(attempt_id, prompt, response, failure, None, None, *origin, plans=plans)
+
+
+def _gain_of(judged: Iterable[Judged]) -> float:
+    """The expected gain of a sample whose attempts, in the order of their turns, are these."""
+    reached, roofline = [0.0], None
+    for each in judged:
+        if each.times is not None and each.times.claimed > max(reached):
+            roofline = each.times.roofline.fraction if each.times.roofline else None
+        reached.append(each.times.claimed if each.times is not None else 0.0)
+    return expected_gain(reached[1:], roofline)

@@ -11,7 +11,7 @@ from kernelproof.jobs import Job, Judge, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.judge import places
 from kernelproof.runs.candidates import Given
-from kernelproof.runs.ending import Ending
+from kernelproof.runs.shutdown import Shutdown
 from kernelproof.runs.stream import Stream, in_threads
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.engine.engine import Engine
@@ -58,15 +58,15 @@ async def verify_all(
 
     def note(found: Done) -> None:
         done.append(found)
-        ending.hear(found)
+        shutdown.hear(found)
 
     done: list[Done] = []
     judge, run = Judge(engine, store), files_run(settings, label)
     purpose = Purpose.MEASUREMENT if again else Purpose.VERDICT
-    ending = Ending(on_done, unread)
-    async with ending.work(engine) as group:
+    shutdown = Shutdown(on_done, unread)
+    async with shutdown.work(engine) as group:
         async for given, verdict in Stream(candidates, in_threads(work, places()), group, places()):
             note(Done(given, verdict))
     kept_words = "what was verified is stored" if store is not None else "--no-store keeps nothing of this"
-    ending.raise_if_gone(kept_words)
+    shutdown.raise_if_gone(kept_words)
     return ManyDone(tuple(done), len(candidates) - len(done))

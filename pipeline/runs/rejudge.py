@@ -17,8 +17,8 @@ from kernelproof.errors import StoreError
 from kernelproof.jobs import Job, Judge, Purpose
 from kernelproof.jobs.judge import places
 from kernelproof.jobs.leases import LeaseKeeper, in_thread
-from kernelproof.runs.ending import Ending, Report
 from kernelproof.runs.events import Event, OnEvent, Phase
+from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.types import RunSettings, Status, Verification, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 
@@ -59,10 +59,10 @@ async def rejudge(
     unless `again`. The same call after an interruption does the rest. Raises what `Engine.verify` raises, and
     OutputClosed when `on_event` or `unread` says that nobody reads any more.
     """
-    ending = Ending(on_event, unread)
-    work = _Work(run_ids, settings, store, engine, again, only, config or {}, ending.hear, progress)
+    shutdown = Shutdown(on_event, unread)
+    work = _Work(run_ids, settings, store, engine, again, only, config or {}, shutdown.hear, progress)
     try:
-        async with ending.work(engine) as group:
+        async with shutdown.work(engine) as group:
             work.leases.start(group)
             group.start_soon(work.report.run)
             async with anyio.create_task_group() as workers:
@@ -72,8 +72,8 @@ async def rejudge(
         with suppress(StoreError):  # the error that is on its way to the user says it
             work.close(f"stopped: {error}")
         raise
-    work.close(ending.words())
-    ending.raise_if_gone("what was judged is stored, and the same command continues")
+    work.close(shutdown.words())
+    shutdown.raise_if_gone("what was judged is stored, and the same command continues")
     return work.outcome()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -16,6 +15,7 @@ from kernelproof.jobs import Judge
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.prompting import Failure
 from kernelproof.runs.events import OnEvent
+from kernelproof.runs.gain_scheduler import GainScheduler
 from kernelproof.runs.likeness import likeness
 from kernelproof.runs.model_client import ModelClient
 from kernelproof.runs.strategies import StrategyClass
@@ -29,9 +29,6 @@ from kernelproof.types import (
     Status,
     Verification,
 )
-
-if TYPE_CHECKING:
-    from kernelproof.runs.dividing import Division
 
 
 @dataclass
@@ -49,7 +46,7 @@ class RunContext:
     answer_slots: anyio.CapacityLimiter
     """Answers that are in memory though nobody had to wait for their server: of a batch, or stored before."""
     on_event: OnEvent
-    division: Division | None = None
+    scheduler: GainScheduler | None = None
     """Decides which sample asks next, where questions are divided by expected gain; None: none waits."""
     again: frozenset[Status] = frozenset()
     """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""

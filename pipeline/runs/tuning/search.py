@@ -24,7 +24,7 @@ from kernelproof.jobs import Job, Judge, NewAttempt
 from kernelproof.jobs.job import FILE_MODEL
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.runs.candidates import given_text
-from kernelproof.runs.ending import Ending, Report
+from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.runs.tuning.proposers import Proposer
 from kernelproof.runs.tuning.template import Template, Values
 from kernelproof.types import (
@@ -206,15 +206,15 @@ async def tune(
     Raises what `Engine.verify` raises, and OutputClosed when `on_trial` or `unread` says that nobody reads
     any more.
     """
-    ending, leases = Ending(on_trial, unread), LeaseKeeper(store)
+    shutdown, leases = Shutdown(on_trial, unread), LeaseKeeper(store)
     outcome, ended = Tuned(plan), "done"
-    search = _Search(plan, proposer, Judge(engine, store), ending.hear)
+    search = _Search(plan, proposer, Judge(engine, store), shutdown.hear)
     what = {**(config or {}), "trials": trials, "seconds": seconds}
     what = {"problem": plan.problem.id, **what, **plan.trials_run.sampling["tune"]}
     runs = [store.begin_run(plan.trials_run)]
     report = Report(store, leases.owner, plan.name, runs, {"tune": what}, lambda: outcome.progress)
     try:
-        async with ending.work(engine) as group:
+        async with shutdown.work(engine) as group:
             group.start_soon(report.run)
             leases.start(group)
             await leases.hold(plan.key, on_wait)
@@ -224,10 +224,10 @@ async def tune(
         ended = f"stopped: {error}"
         raise
     finally:
-        outcome.stopped = ending.stopped
+        outcome.stopped = shutdown.stopped
         leases.close()
-        report.close(ending.words(ended))
-    ending.raise_if_gone("what was verified is stored, and the same command continues")
+        report.close(shutdown.words(ended))
+    shutdown.raise_if_gone("what was verified is stored, and the same command continues")
     return outcome
 
 

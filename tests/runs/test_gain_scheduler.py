@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.runs.dividing import Division, expected_gain
+from kernelproof.runs.gain_scheduler import GainScheduler, expected_gain
 from kernelproof.runs.limits import Limits
 from tests.db import samples
 from tests.runs.racing import Searching
@@ -24,22 +24,22 @@ NEAR = [9.0] * 12
 def test_a_place_goes_to_the_highest_gain_once_all_samples_told_theirs() -> None:
     went: list[str] = []
 
-    async def sample(division: Division, name: str, gains: list[float], later: float) -> None:
+    async def sample(scheduler: GainScheduler, name: str, gains: list[float], later: float) -> None:
         await anyio.sleep(later)
         for gain in gains:
-            async with division.place(name, gain):
+            async with scheduler.place(name, gain):
                 went.append(name)
                 await anyio.sleep(0)
-        division.leave(name)
+        scheduler.leave(name)
 
     async def main() -> None:
-        division = Division(1)
+        scheduler = GainScheduler(1)
         for name in "abc":
-            division.expect(name)
+            scheduler.expect(name)
         async with anyio.create_task_group() as group:
-            group.start_soon(partial(sample, division, "a", [3.0, 1.0], 0.0))
-            group.start_soon(partial(sample, division, "b", [9.0, 2.0, 2.0], 0.05))
-            group.start_soon(partial(sample, division, "c", [], 0.1))
+            group.start_soon(partial(sample, scheduler, "a", [3.0, 1.0], 0.0))
+            group.start_soon(partial(sample, scheduler, "b", [9.0, 2.0, 2.0], 0.05))
+            group.start_soon(partial(sample, scheduler, "c", [], 0.1))
 
     anyio.run(main)
     assert went == ["b", "a", "b", "b", "a"]

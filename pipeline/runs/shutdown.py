@@ -24,7 +24,7 @@ REPORT_S = 2.0
 """Seconds between two records of the progress in the store."""
 
 
-class Ending(Generic[T]):
+class Shutdown(Generic[T]):
     """Passes on what happens; the first SIGINT or SIGTERM, or a reader that is gone, ends the work."""
 
     def __init__(self, on_event: Callable[[T], None], unread: Callable[[], bool]) -> None:

@@ -2,19 +2,16 @@
 
 All samples are at work at once. Before each round that asks something a sample waits for a place here, and a
 place goes to the sample with the highest expected gain. Rounds whose results are stored need none, so that a
-batch that goes on has replayed them before anything is asked.
-"""
+batch that goes on has replayed them before anything is asked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
-
-from kernelproof.runs.run_context import Judged
 
 RECENT = 8
 """Attempts whose gain is looked at."""
@@ -45,7 +42,7 @@ class _Waiting:
     go: anyio.Event = field(default_factory=anyio.Event)
 
 
-class Division:
+class GainScheduler:
     """Gives out places. A place is given when all samples that are expected wait, hold one, or left."""
 
     def __init__(self, places: int) -> None:
@@ -90,13 +87,3 @@ class Division:
             del self._waiting[sample]
             self._free -= 1
             best.go.set()
-
-
-def gain_of(judged: Iterable[Judged]) -> float:
-    """The expected gain of a sample whose attempts, in the order of their turns, are these."""
-    reached, roofline = [0.0], None
-    for each in judged:
-        if each.times is not None and each.times.claimed > max(reached):
-            roofline = each.times.roofline.fraction if each.times.roofline else None
-        reached.append(each.times.claimed if each.times is not None else 0.0)
-    return expected_gain(reached[1:], roofline)
