@@ -35,4 +35,4 @@ class Beam(Search):
         self._archive.built_on(each.proposal.parent for each in results)
         for result in results:
             self._archive.add(result)
-        self._standing.tell(results)
+        self._best_so_far.tell(results)

@@ -40,7 +40,7 @@ class Evolve(Search):
         self._rounds += 1
         if self._rounds % MIGRATION == 0:
             self._migrate()
-        self._standing.tell(results)
+        self._best_so_far.tell(results)
 
     def _drawn(self, island: Archive) -> Proposal:
         """One of the island's correct programs, or the one that came farthest of the others."""

@@ -101,7 +101,7 @@ class Ideas(Search):
     def tell(self, results: Sequence[Result]) -> None:
         """Each result goes to its plan; plans that came take the place of those that are used up."""
         self._left -= len(results)
-        self._standing.tell([each for each in results if each.status is not Status.PLANS])
+        self._best_so_far.tell([each for each in results if each.status is not Status.PLANS])
         for plan, result in zip(self._asked, results, strict=False):  # the last round may be cut short
             plan.tell(result)
         for answer in (each for each in results if each.status is Status.PLANS):

@@ -38,4 +38,4 @@ class Refine(Search):
         if self._last.correct or self._broken > REPAIRS:
             self._broken = 0
         self._broken += not self._last.correct
-        self._standing.tell(results)
+        self._best_so_far.tell(results)

@@ -12,7 +12,7 @@ CLEARLY = 1.01
 """How much faster a program must be to count as an improvement: less is within the noise of most clocks."""
 
 
-class Standing:
+class BestSoFar:
     """Told of every result. It says which is best, and whether to stop."""
 
     def __init__(self, task: Task, patience: int) -> None:
@@ -52,18 +52,18 @@ class Search:
     races = True
 
     def __init__(self, task: Task, patience: int) -> None:
-        """`patience`: as `Standing` has it."""
-        self._standing = Standing(task, patience)
+        """`patience`: as `BestSoFar` has it."""
+        self._best_so_far = BestSoFar(task, patience)
 
     @property
     def note(self) -> str:
         """Why it is over; empty when it is not."""
-        return self._standing.note
+        return self._best_so_far.note
 
     @property
     def _base(self) -> Proposal:
         """The question about the best program; the problem's first one where there is none."""
-        best = self._standing.best
+        best = self._best_so_far.best
         return Proposal(best.turn, history=False) if best else Proposal()
 
 
