@@ -28,7 +28,7 @@ from kernelproof import Scorer, __version__, backends
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.runs.likeness import likeness
+from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.types import Measurement, Status
 from kernelproof.wording import counted
 from kernelproof.workspace import open_workspace
@@ -249,7 +249,9 @@ def noise(options: argparse.Namespace) -> str:
                 for attempt in tried(store, run_name(strategy, seed), problem):
                     measured = timed(attempt)
                     if attempt.source is not None and measured is not None:
-                        found.setdefault((problem, likeness(attempt.source)), []).append(measured.speedup)
+                        found.setdefault((problem, normalized_hash(attempt.source)), []).append(
+                            measured.speedup
+                        )
     return apart([max(each) / min(each) for each in found.values() if len(each) > 1])
 
 

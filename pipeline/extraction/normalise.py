@@ -1,10 +1,14 @@
-"""Removing what transport and typography add: line endings, invisible characters, terminal codes."""
+"""Texts without what transport, typography and layout add: line endings, invisible characters, comments."""
 
 from __future__ import annotations
 
+import ast
 import re
+from contextlib import suppress
 
 from kernelproof.extraction.reasons import remark
+from kernelproof.hashing import sha256_text
+from kernelproof.pysource import parse
 
 # ECMA-48 control sequences (CSI) and operating-system commands (OSC); the bounds keep matching linear.
 _ANSI = r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"
@@ -45,3 +49,45 @@ def straighten_quotes(code: str) -> str:
         return "'" if match["single"] else match[0]
 
     return _CURLY_OR_LITERAL.sub(straight, code)
+
+
+_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_BLANKS = re.compile(r"\s+")
+_AROUND_SIGNS = re.compile(r" ?([^\w ]) ?")
+
+
+def normalized_hash(source: str) -> str:
+    """A hash of a program without its comments, blanks and docstrings, also inside of its C++ strings.
+
+    Text that is no Python is compared without its blanks.
+    """
+    tree = parse(source)
+    if not isinstance(tree, SyntaxError):
+        with suppress(RecursionError):
+            return sha256_text(ast.dump(_Normal().visit(tree)))
+    return sha256_text(_BLANKS.sub(" ", source).strip())
+
+
+class _Normal(ast.NodeTransformer):
+    """Drops docstrings, and what a C++ compiler skips in strings of several lines."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        """None for a string by itself."""
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return None
+        return self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A string of several lines is taken to be C++."""
+        if isinstance(node.value, str) and "\n" in node.value:
+            return ast.Constant(_plain(node.value))
+        return node
+
+
+def _plain(text: str) -> str:
+    """C++ without comments and blanks. The lines of the preprocessor stay lines."""
+    said = ""
+    for line in _C_COMMENT.sub(" ", text.replace("\\\n", " ")).splitlines():
+        blank = _AROUND_SIGNS.sub(r"\1", _BLANKS.sub(" ", line).strip())
+        said += f"\n{blank}\n" if blank.startswith("#") else f"{blank} "
+    return "\n".join(_AROUND_SIGNS.sub(r"\1", line).strip() for line in said.split("\n"))

@@ -2,7 +2,8 @@
 
 All samples are at work at once. Before each round that asks something a sample waits for a place here, and a
 place goes to the sample with the highest expected gain. Rounds whose results are stored need none, so that a
-batch that goes on has replayed them before anything is asked."""
+batch that goes on has replayed them before anything is asked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of one model: asks within the limits, several questions at once, and stores each answer at once."""
+"""The client of one model: asks several questions at once, within the limits, and stores each answer."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ModelClient:
     ) -> Response | None:
         """The answer, stored. None when there was none: the attempt ended so, or was not asked for.
 
-        Within one place of `questions`. `await_slot` is awaited before one of many answers that are there is read.
+        Within one place of `questions`. `await_slot` is awaited before an answer of a batch is read.
         """
         if self.fatal is not None or not await in_thread(self._budget.may_ask):
             await self._give_back(claim)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import anyio
 
-from kernelproof.runs.likeness import likeness
+from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.runs.run_context import Judged
 from kernelproof.types import Verification
 
@@ -21,8 +21,8 @@ def repeated(source: str, earlier: Iterable[Judged]) -> Judged | None:
     same = next((each for each in with_program if each.source == source), None)
     if same is not None or not with_program:
         return same
-    ours = likeness(source)
-    return next((each for each in with_program if each.likeness == ours), None)
+    ours = normalized_hash(source)
+    return next((each for each in with_program if each.normalized_hash == ours), None)
 
 
 class Verdicts:

@@ -11,12 +11,12 @@ import anyio
 from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import AttemptState, Claim, StoredAttempt
+from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.jobs import Judge
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.prompting import Failure
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.gain_scheduler import GainScheduler
-from kernelproof.runs.likeness import likeness
 from kernelproof.runs.model_client import ModelClient
 from kernelproof.runs.strategies import StrategyClass
 from kernelproof.types import (
@@ -81,9 +81,9 @@ class Judged:
         return verdict.measurement if verdict and verdict.status is Status.CORRECT else None
 
     @cached_property
-    def likeness(self) -> str | None:
-        """As `Result.likeness`."""
-        return None if self.source is None else likeness(self.source)
+    def normalized_hash(self) -> str | None:
+        """As `Result.normalized_hash`."""
+        return None if self.source is None else normalized_hash(self.source)
 
 
 @dataclass(frozen=True)

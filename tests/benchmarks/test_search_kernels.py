@@ -21,10 +21,10 @@ from benchmarks.search.on_kernels import apart, compared
 from benchmarks.search.proposer import MODELS, STRONG, Program
 from kernelproof import Submission, Verifier, backends
 from kernelproof.extraction import extract, read_plans
+from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.problems import open_suite
 from kernelproof.prompting import Failure, Shown, first_prompt, plan_prompt, plans_prompt, repair_prompt
 from kernelproof.providers.base import messages
-from kernelproof.runs.likeness import likeness
 from kernelproof.types import Response, Severity, Status
 from kernelproof.verifier.policy import review
 
@@ -52,7 +52,7 @@ def test_a_program_passes_the_policy_and_a_mistake_is_in_its_code(problem_id: st
     assert errors == []
     for mistake in MISTAKES:
         broken = kernel.source(Program(POINT, 1, mistake))
-        assert likeness(broken) != likeness(right)
+        assert normalized_hash(broken) != normalized_hash(right)
         assert read(broken) == Program(POINT, 1, mistake)
         if mistake is not Status.SYNTAX_ERROR:
             ast.parse(broken)

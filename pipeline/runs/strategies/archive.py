@@ -23,7 +23,7 @@ class Archive:
 
     def add(self, result: Result) -> None:
         """Takes up a result. Of two programs that are alike the one that ranks first stays."""
-        name = result.likeness or f"turn {result.turn}"
+        name = result.normalized_hash or f"turn {result.turn}"
         self._names[result.turn] = name
         known = self._results.get(name)
         if known is None or _rank(result) > _rank(known):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.hashing import sha256_json
-from kernelproof.runs.likeness import likeness
 from kernelproof.types import Interval, Plan, Problem, Status, Verification
 
 
@@ -81,9 +81,9 @@ class Result:
         return self.interval.low if self.correct and self.interval is not None else 0.0
 
     @cached_property
-    def likeness(self) -> str | None:
+    def normalized_hash(self) -> str | None:
         """A hash that programs share which differ in comments and blanks alone. None without a program."""
-        return None if self.source is None else likeness(self.source)
+        return None if self.source is None else normalized_hash(self.source)
 
 
 class Strategy(Protocol):

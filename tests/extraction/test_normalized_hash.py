@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.runs.likeness import likeness
+from kernelproof.extraction.normalise import normalized_hash
 
 PROGRAM = '''"""A kernel."""
 import torch
@@ -36,7 +36,7 @@ class ModelNew(torch.nn.Module):
 )
 def test_comments_blanks_and_docstrings_do_not_matter(old: str, new: str) -> None:
     assert old in PROGRAM
-    assert likeness(PROGRAM.replace(old, new)) == likeness(PROGRAM)
+    assert normalized_hash(PROGRAM.replace(old, new)) == normalized_hash(PROGRAM)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_comments_blanks_and_docstrings_do_not_matter(old: str, new: str) -> Non
 )
 def test_anything_else_does(old: str, new: str) -> None:
     assert old in PROGRAM
-    assert likeness(PROGRAM.replace(old, new)) != likeness(PROGRAM)
+    assert normalized_hash(PROGRAM.replace(old, new)) != normalized_hash(PROGRAM)
 
 
 @pytest.mark.parametrize("text", ["", "def (", "a\0b", "(" * 5000, "x = " + "-" * 20_000 + "1", "\ud800"])
 def test_what_is_no_python_has_one_too(text: str) -> None:
-    assert likeness(text) == likeness(f"{text}\n") != likeness(f"{text} more")
+    assert normalized_hash(text) == normalized_hash(f"{text}\n") != normalized_hash(f"{text} more")
