@@ -24,7 +24,7 @@ from kernelproof.runs.candidates import Given, read_candidates
 from kernelproof.runs.reproduction import reproduce
 from kernelproof.runs.sizes import choose_size
 from kernelproof.runs.tuning.proposers import proposer_for
-from kernelproof.runs.tuning.search import Plan, Trial, Tuned, tune
+from kernelproof.runs.tuning.search import Trial, Tuned, TuningTask, tune
 from kernelproof.runs.tuning.template import read_template
 from kernelproof.types import Rigor, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend
@@ -108,7 +108,7 @@ def tuned(given: Given, options: argparse.Namespace, store: Store) -> Record:
     return record | {"seconds": time.monotonic() - began, "environment": environment}
 
 
-def _plan(given: Given, options: argparse.Namespace) -> Plan:
+def _plan(given: Given, options: argparse.Namespace) -> TuningTask:
     assert given.extraction.candidate is not None
     confirm = VerifySettings(
         backend=options.backend,
@@ -117,16 +117,16 @@ def _plan(given: Given, options: argparse.Namespace) -> Plan:
         baselines=() if options.no_compile else ("compile",),
     )
     trial = confirm.model_copy(update={"rigor": Rigor.QUICK, "baselines": ()})
-    return Plan(read_template(given.extraction.candidate.source), given.problem, trial, confirm)
+    return TuningTask(read_template(given.extraction.candidate.source), given.problem, trial, confirm)
 
 
-def _say(plan: Plan, trial: Trial) -> None:
+def _say(plan: TuningTask, trial: Trial) -> None:
     named = ", ".join(f"{name} {value}" for name, value in plan.template.named(trial.values).items())
     speedup = f"{trial.measurement.speedup:.3f}" if trial.correct and trial.measurement else trial.reason
     print(f"  {named}: {trial.status} {speedup:.100}", flush=True)
 
 
-def _found(plan: Plan, outcome: Tuned) -> dict[str, Any]:
+def _found(plan: TuningTask, outcome: Tuned) -> dict[str, Any]:
     """What the tuning found, in numbers and names."""
     first, gain = outcome.original or outcome.trials[0], outcome.gain
     return {
@@ -143,7 +143,7 @@ def _found(plan: Plan, outcome: Tuned) -> dict[str, Any]:
     }
 
 
-def _measured(plan: Plan, trial: Trial | None) -> dict[str, Any] | None:
+def _measured(plan: TuningTask, trial: Trial | None) -> dict[str, Any] | None:
     """A confirmed trial; `compiled`: its speedup over torch.compile, where there is one."""
     if trial is None or not trial.correct or trial.measurement is None:
         return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernelproof.cli.batch_display import Form
-    from kernelproof.runs.batch import Outcome, Plan, Terms
+    from kernelproof.runs.batch import Outcome, RunPlan, Terms
     from kernelproof.workspace import Workspace
 
 
@@ -80,7 +80,7 @@ def _statuses(again: Sequence[str] | None) -> list[Any]:
     return [Status(GROUPS.get(word, word)) for word in again or ()]
 
 
-def _say_forecast(plans: Sequence[Plan], place: Workspace, show: ShowOptions) -> None:
+def _say_forecast(plans: Sequence[RunPlan], place: Workspace, show: ShowOptions) -> None:
     from kernelproof.cli.forecast import forecast_json, say_forecasts
     from kernelproof.db.store import open_if_there
     from kernelproof.runs.forecast import forecast
@@ -92,7 +92,7 @@ def _say_forecast(plans: Sequence[Plan], place: Workspace, show: ShowOptions) ->
     print(forecast_json(found)) if show.as_json else say_forecasts(found)
 
 
-def _run(plans: Sequence[Plan], terms: Terms, place: Workspace, form: Form) -> Outcome:
+def _run(plans: Sequence[RunPlan], terms: Terms, place: Workspace, form: Form) -> Outcome:
     import anyio
 
     from kernelproof.cli.batch_display import BatchDisplay

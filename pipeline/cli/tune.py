@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kernelproof.cli.progress import Display
     from kernelproof.db.store import Store
     from kernelproof.runs.tuning.proposers import Proposer
-    from kernelproof.runs.tuning.search import Plan, Trial, Tuned
+    from kernelproof.runs.tuning.search import Trial, Tuned, TuningTask
     from kernelproof.types import Problem, VerifySettings
 
 
@@ -105,16 +105,16 @@ def tune(
     with ExitStack() as stack:
         if kernel.attempt is not None:
             store = stack.enter_context(open_store(database, create=False))
-            plan = _stored(store, kernel, given, bounds.call_seconds, run)
+            task = _stored(store, kernel, given, bounds.call_seconds, run)
         else:
-            plan = _from_file(kernel, suite, given, bounds.call_seconds, run)
+            task = _from_file(kernel, suite, given, bounds.call_seconds, run)
             store = stack.enter_context(open_store(database))
-        _refuse(plan, output)
-        done = _search(plan, store, bounds, as_json)
+        _refuse(task, output)
+        done = _search(task, store, bounds, as_json)
     _conclude(done, output, as_json)
 
 
-def _search(plan: Plan, store: Store, bounds: SearchOptions, as_json: bool) -> Tuned:
+def _search(task: TuningTask, store: Store, bounds: SearchOptions, as_json: bool) -> Tuned:
     import anyio
 
     from kernelproof.cli.progress import Display
@@ -123,23 +123,23 @@ def _search(plan: Plan, store: Store, bounds: SearchOptions, as_json: bool) -> T
     from kernelproof.verifier.engine.engine import Engine
 
     trials = bounds.trials
-    proposer = proposer_for(plan.template, trials, bounds.seed)
+    proposer = proposer_for(task.template, trials, bounds.seed)
     if not as_json:
-        _introduce(plan, proposer)
-    total = min(trials, plan.template.allowed or trials)
+        _introduce(task, proposer)
+    total = min(trials, task.template.allowed or trials)
     with (
-        Engine(unsafe=plan.trial.unsafe, many=True) as engine,
+        Engine(unsafe=task.trial.unsafe, many=True) as engine,
         Display("trials", total, as_json=as_json) as display,
     ):
-        work = partial(search, plan, proposer, engine, store, trials=trials, seconds=bounds.seconds_budget)
+        work = partial(search, task, proposer, engine, store, trials=trials, seconds=bounds.seconds_budget)
         work = partial(work, config={"seed": bounds.seed, "chosen by": proposer.name})
-        heard = {"on_trial": partial(_say, display, plan), "unread": lambda: display.unread}
+        heard = {"on_trial": partial(_say, display, task), "unread": lambda: display.unread}
         return anyio.run(partial(work, on_wait=_wait, **heard))
 
 
 def _from_file(
     kernel: KernelOptions, suite: Path | None, given: dict[str, Any], call_seconds: float, run: str | None
-) -> Plan:
+) -> TuningTask:
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import given_text
     from kernelproof.runs.files import read_text
@@ -159,7 +159,7 @@ def _from_file(
 
 def _stored(
     store: Store, kernel: KernelOptions, given: dict[str, Any], call_seconds: float, run: str | None
-) -> Plan:
+) -> TuningTask:
     if kernel.file is not None or kernel.problem is not None:
         raise UsageError("--attempt brings its own program and problem; leave out FILE and --problem")
     assert kernel.attempt is not None
@@ -181,33 +181,33 @@ def _plan(
     call_seconds: float,
     run: str | None,
     parent: int | None,
-) -> Plan:
-    from kernelproof.runs.tuning.search import Plan
+) -> TuningTask:
+    from kernelproof.runs.tuning.search import TuningTask
     from kernelproof.runs.tuning.template import read_template
 
     confirm = settings.model_copy(update={"call_seconds": call_seconds})
     trial = confirm.model_copy(update={"rigor": Rigor.QUICK})
-    return Plan(read_template(source), problem, trial, confirm, run, parent)
+    return TuningTask(read_template(source), problem, trial, confirm, run, parent)
 
 
-def _refuse(plan: Plan, output: Path | None) -> None:
+def _refuse(task: TuningTask, output: Path | None) -> None:
     """Raises what is known before anything runs."""
     from kernelproof.verifier.devices.discovery import interprets
     from kernelproof.verifier.engine.engine import require_device
 
-    require_device(plan.trial.backend)
-    if interprets(plan.trial.backend):
-        raise MachineError(f"a tuning compares times, and without a GPU {plan.trial.backend} is not timed")
+    require_device(task.trial.backend)
+    if interprets(task.trial.backend):
+        raise MachineError(f"a tuning compares times, and without a GPU {task.trial.backend} is not timed")
     if output is not None and not output.absolute().parent.is_dir():
         raise UsageError(f"{output} cannot be written: there is no directory {output.parent}")
 
 
-def _introduce(plan: Plan, proposer: Proposer) -> None:
+def _introduce(task: TuningTask, proposer: Proposer) -> None:
     from kernelproof.report.layout import print_table
 
-    template, console = plan.template, screen()
+    template, console = task.template, screen()
     how = "declared" if template.declared else "found (the source declares none)"
-    console.print(f"{plan.problem.id}: {counted(len(template.parameters), 'parameter')} {how}")
+    console.print(f"{task.problem.id}: {counted(len(template.parameters), 'parameter')} {how}")
     rows = [(p.name, str(p.line), str(p.value), ", ".join(map(str, p.values))) for p in template.parameters]
     print_table(console, ("parameter", "line", "in the source", "values"), rows)
     for limit in template.limits:
@@ -220,20 +220,20 @@ def _wait() -> None:
     print("another command tunes the same: waiting until it is done", file=sys.stderr)
 
 
-def _say(display: Display, plan: Plan, trial: Trial) -> None:
-    named = plan.template.named(trial.values)
+def _say(display: Display, task: TuningTask, trial: Trial) -> None:
+    named = task.template.named(trial.values)
     said = ", ".join(f"{name} {value}" for name, value in named.items())
     m = trial.measurement
     how = f"  {m.speedup:.3f}" if m is not None and trial.correct else ""
     status = f"{trial.status.value}{how}" if display.lines else trial.status.value
-    display.ended(said, status, json_line(_facts(plan, trial)))
+    display.ended(said, status, json_line(_facts(task, trial)))
 
 
-def _facts(plan: Plan, trial: Trial) -> dict[str, Any]:
+def _facts(task: TuningTask, trial: Trial) -> dict[str, Any]:
     m = trial.measurement if trial.correct else None
     return {
         "attempt": trial.attempt_id,
-        "parameters": plan.template.named(trial.values),
+        "parameters": task.template.named(trial.values),
         "status": trial.status.value,
         "speedup": m.speedup if m else None,
         "interval": [m.speedup_interval.low, m.speedup_interval.high] if m else None,
@@ -259,7 +259,7 @@ def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
         )
     if output is not None and done.chosen is not None:
         try:
-            output.write_text(done.plan.template.filled(done.chosen), encoding="utf-8")
+            output.write_text(done.task.template.filled(done.chosen), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{output} cannot be written: {error.strerror}") from None
 
@@ -273,10 +273,10 @@ def _print(done: Tuned) -> None:
         values = map(str, template.named(trial.values).values())
         return [Timed([name, *values], trial.measurement, trial.attempt_id)]
 
-    console, template = screen(), done.plan.template
+    console, template = screen(), done.task.template
     kept = sum(trial.kept for trial in done.trials)
     taken = f", {kept} of them kept from before" if kept else ""
-    console.print(f"{counted(len(done.trials), 'trial')}{taken}; the best at rigor {done.plan.trial.rigor}:")
+    console.print(f"{counted(len(done.trials), 'trial')}{taken}; the best at rigor {done.task.trial.rigor}:")
     rows = row("original", done.trials[0] if done.trials else None)
     others = [trial for trial in done.ranked if trial.values != template.original]
     for place, trial in enumerate(others[:MOST_TRIALS], start=1):
@@ -284,7 +284,7 @@ def _print(done: Tuned) -> None:
     titles = ["", *template.named(template.original)]
     print_timed(titles, rows, console)
     if done.original is not None:
-        console.print(f"verified again on fresh inputs, at rigor {done.plan.confirm.rigor}:")
+        console.print(f"verified again on fresh inputs, at rigor {done.task.confirm.rigor}:")
         print_timed(titles, [*row("original", done.original), *row("best", done.best)], console)
         console.print(_verdict(done), markup=False)
 
@@ -303,11 +303,11 @@ def _verdict(done: Tuned) -> str:
 
 
 def _whole(done: Tuned) -> dict[str, Any]:
-    gain, template = done.gain, done.plan.template
+    gain, template = done.gain, done.task.template
     return {
         "trials": len(done.trials),
-        "original": _facts(done.plan, done.original) if done.original else None,
-        "best": _facts(done.plan, done.best) if done.best else None,
+        "original": _facts(done.task, done.original) if done.original else None,
+        "best": _facts(done.task, done.best) if done.best else None,
         "gain": gain.ratio if gain else None,
         "interval": [gain.interval.low, gain.interval.high] if gain else None,
         "shown": gain.shown if gain else False,

@@ -35,7 +35,7 @@ AHEAD = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What a batch is to do with one model."""
 
     settings: RunSettings
@@ -97,7 +97,7 @@ class Outcome:
 
 
 async def run_batch(
-    plans: Sequence[Plan],
+    plans: Sequence[RunPlan],
     store: Store,
     engine: Engine,
     terms: Terms | None = None,
@@ -132,7 +132,7 @@ class _Batch:
 
     def __init__(
         self,
-        plans: Sequence[Plan],
+        plans: Sequence[RunPlan],
         store: Store,
         engine: Engine,
         terms: Terms,
@@ -175,7 +175,7 @@ class _Batch:
         self._report = Report(store, self._leases.owner, name, self._runs, terms.config, progress)
 
     def _client_for(
-        self, plan: Plan, terms: Terms, on_event: OnEvent, answer_slots: anyio.CapacityLimiter
+        self, plan: RunPlan, terms: Terms, on_event: OnEvent, answer_slots: anyio.CapacityLimiter
     ) -> ModelClient:
         if isinstance(plan.provider, KeepsBatches):
             plan.provider.keep_batches(self._store.server_batches)

@@ -8,7 +8,7 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import AttemptState, ModelUsage
 from kernelproof.jobs import RETRIED
 from kernelproof.providers.context import BYTES_A_TOKEN, cannot_fit
-from kernelproof.runs.batch import Plan
+from kernelproof.runs.batch import RunPlan
 from kernelproof.runs.prices import Price
 from kernelproof.runs.prompts import first_question, question_key
 from kernelproof.types import AttemptKey, Problem, Prompt, Status
@@ -18,7 +18,7 @@ from kernelproof.types import AttemptKey, Problem, Prompt, Status
 class Forecast:
     """Of one model."""
 
-    plan: Plan
+    plan: RunPlan
     finished: int
     """Samples of which nothing is left to do."""
     to_judge: int
@@ -39,7 +39,7 @@ class Forecast:
     """Of the certain questions; None where nothing says."""
 
 
-def forecast(plan: Plan, store: Store | None) -> Forecast:
+def forecast(plan: RunPlan, store: Store | None) -> Forecast:
     """What a plan would ask, given the store; None: nothing is stored."""
     run_id = store.run_id(plan.settings) if store else None
     known = store.attempts_of(run_id) if store and run_id is not None else {}
@@ -74,7 +74,12 @@ class _Sample:
     """One sample: how far it is."""
 
     def __init__(
-        self, plan: Plan, problem: Problem, sample: int, known: dict[AttemptKey, AttemptState], first: Prompt
+        self,
+        plan: RunPlan,
+        problem: Problem,
+        sample: int,
+        known: dict[AttemptKey, AttemptState],
+        first: Prompt,
     ) -> None:
         limit = plan.provider.turns(problem.id, plan.settings.verify.backend, sample)
         self._turns = min(plan.settings.turns, limit or plan.settings.turns)

@@ -16,7 +16,7 @@ from kernelproof.providers import (
 )
 from kernelproof.providers.context import cannot_fit
 from kernelproof.providers.server_batches import MAX_QUESTIONS
-from kernelproof.runs.batch import Plan, Terms
+from kernelproof.runs.batch import RunPlan, Terms
 from kernelproof.runs.config import BatchConfig, ModelConfig
 from kernelproof.runs.limits import Limits
 from kernelproof.runs.prompts import first_question
@@ -33,7 +33,7 @@ def plans_of(
     *,
     record: Path | None = None,
     ask: bool = True,
-) -> list[Plan]:
+) -> list[RunPlan]:
     """A plan for each model. Without `ask`, nothing will be asked, and no key is needed.
 
     Raises UsageError for models, options, templates and strategies that make no sense, ProviderFatal when a
@@ -49,7 +49,7 @@ def plans_of(
     return plans
 
 
-def _check_budget(config: BatchConfig, plan: Plan) -> None:
+def _check_budget(config: BatchConfig, plan: RunPlan) -> None:
     """Raises UsageError where a limit of the command does not even pay one question of this model."""
     limits: list[tuple[str, int]] = []
     if config.max_tokens_total is not None:
@@ -89,7 +89,7 @@ def _plan(
     verify: VerifySettings,
     record: Path | None,
     ask: bool,
-) -> Plan:
+) -> RunPlan:
     concurrency = model.concurrency or (MAX_QUESTIONS if model.server_batch else DEFAULTS.concurrency)
     provider = _provider(model, concurrency, ask)
     template = _template(config, verify)
@@ -112,7 +112,7 @@ def _plan(
     if record is not None and ask:
         provider = RecordingProvider(provider, record)
     samples = model.samples or config.samples
-    return Plan(
+    return RunPlan(
         *(settings, provider, problems, samples),
         questions=concurrency,
         price=model.price,

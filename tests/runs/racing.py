@@ -14,7 +14,7 @@ from kernelproof.db.store import open_store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import MachineError
 from kernelproof.providers import Provider, Question
-from kernelproof.runs.batch import Outcome, Plan, Terms, run_batch
+from kernelproof.runs.batch import Outcome, RunPlan, Terms, run_batch
 from kernelproof.runs.events import Event
 from kernelproof.runs.limits import Limits
 from kernelproof.types import Problem, Response, Rigor, RunSettings, Status, Verification, VerifySettings
@@ -107,7 +107,7 @@ class Searching:
     ) -> tuple[Outcome | None, list[tuple[int, float | None]]]:
         """How the batch ended, None where the machine failed, and what was verified."""
         machine = Machine(self._folder / "cache", screened, true, dies_at)
-        plan = Plan(self.settings, self.model, self.problems, samples=1, questions=1)
+        plan = RunPlan(self.settings, self.model, self.problems, samples=1, questions=1)
         with open_store(self._folder / "attempts.sqlite") as store:
             change(store)
             work = partial(run_batch, [plan], store, machine, Terms(limits or Limits(), divides=divides))

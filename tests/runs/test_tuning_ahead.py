@@ -13,7 +13,7 @@ import pytest
 from kernelproof.db.store import open_store
 from kernelproof.problems import open_suite
 from kernelproof.runs.tuning.proposers import Grid
-from kernelproof.runs.tuning.search import Plan, tune
+from kernelproof.runs.tuning.search import TuningTask, tune
 from kernelproof.runs.tuning.template import read_template
 from kernelproof.types import Pace, Problem, Status, Verification, VerifySettings
 from tests.prompting.material import measurement, verification
@@ -54,10 +54,10 @@ class Crowd:
 @pytest.mark.parametrize(("backend", "most"), [("cpp", 3), ("cuda", 8)])
 def test_so_many_trials_are_under_way(tmp_path: Path, backend: str, most: int) -> None:
     template, settings = read_template(SOURCE), VerifySettings(backend=backend)
-    plan = Plan(template, open_suite().find("level1/1"), settings, settings)
+    task = TuningTask(template, open_suite().find("level1/1"), settings, settings)
     engine, proposer = Crowd(most), Grid(template.original, list(template.combinations()))
     with open_store(tmp_path / "attempts.sqlite") as store:
-        work: Any = partial(tune, plan, proposer, engine, store, trials=12)  # type: ignore[arg-type]
+        work: Any = partial(tune, task, proposer, engine, store, trials=12)  # type: ignore[arg-type]
         done = anyio.run(work)
     assert len(done.trials) == 12 and done.trials[0].values == template.original
     assert engine.inside[:2] == [1, 1] and max(engine.inside) == most

@@ -16,7 +16,7 @@ from kernelproof.problems import open_suite
 from kernelproof.providers import Provider, Question
 from kernelproof.providers.recording import read_recording
 from kernelproof.providers.replay import ReplayProvider
-from kernelproof.runs.batch import Plan, run_batch
+from kernelproof.runs.batch import RunPlan, run_batch
 from kernelproof.types import Response, RunSettings, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 from tests.cli import material
@@ -42,7 +42,9 @@ def test_it_is_kept_where_the_error_says(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     path = tmp_path / "db" / "attempts.sqlite"
     settings = RunSettings(model="vandal", template="basic-v1", verify=VerifySettings(backend="cpp"))
-    plan = Plan(settings, Vandal(path), [open_suite(material.problems(tmp_path / "suite")).find("relu")], 1)
+    plan = RunPlan(
+        settings, Vandal(path), [open_suite(material.problems(tmp_path / "suite")).find("relu")], 1
+    )
     with (
         open_store(path) as store,
         Engine(tmp_path / "cache") as engine,

@@ -21,7 +21,7 @@ PATIENCE = 24
 """Attempts without an improvement that end the search."""
 
 
-class _Plan:
+class _PlanState:
     """One plan of an answer, and the results of its programs."""
 
     def __init__(self, start: Proposal) -> None:
@@ -82,8 +82,8 @@ class Ideas(Search):
     def __init__(self, task: Task) -> None:
         super().__init__(task, PATIENCE)
         self._left = task.turns
-        self._plans: list[_Plan] = []
-        self._asked: list[_Plan] = []
+        self._plans: list[_PlanState] = []
+        self._asked: list[_PlanState] = []
         """The plans of the round that is at work; none where it asks for plans."""
 
     def ask(self) -> Sequence[Proposal]:
@@ -95,7 +95,7 @@ class Ideas(Search):
         self._asked = new or ([max(left, key=lambda plan: plan.score)] if left else [])
         if not self._asked and self._left > 1:
             return (Proposal(self._base.parent, history=False, plans=PLANS),)
-        self._asked = self._asked or [_Plan(self._base)]
+        self._asked = self._asked or [_PlanState(self._base)]
         return [plan.ask() for plan in self._asked]
 
     def tell(self, results: Sequence[Result]) -> None:
@@ -109,4 +109,4 @@ class Ideas(Search):
                 Proposal(answer.turn, history=False, plan=number)
                 for number, _ in enumerate(answer.plans[:PLANS], start=1)
             ]
-            self._plans = [_Plan(start) for start in starts or [self._base]]
+            self._plans = [_PlanState(start) for start in starts or [self._base]]

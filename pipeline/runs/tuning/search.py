@@ -48,7 +48,7 @@ TUNE_MODEL = "tune"
 
 
 @dataclass(frozen=True)
-class Plan:
+class TuningTask:
     """What is to be tuned, and how."""
 
     template: Template
@@ -132,7 +132,7 @@ class Gain:
 class Tuned:
     """How a tuning ended."""
 
-    plan: Plan
+    task: TuningTask
     trials: list[Trial] = field(default_factory=list)
     """In the order in which they were proposed; the first is the original."""
     original: Trial | None = None
@@ -168,7 +168,7 @@ class Tuned:
         if self.original is None or not self.original.correct:
             return None
         improved = self.best is not None and self.gain is not None and self.gain.shown
-        return self.best.values if self.best is not None and improved else self.plan.template.original
+        return self.best.values if self.best is not None and improved else self.task.template.original
 
 
 def gain(before: Measurement | None, after: Measurement | None) -> Gain | None:
@@ -186,7 +186,7 @@ def gain(before: Measurement | None, after: Measurement | None) -> Gain | None:
 
 
 async def tune(
-    plan: Plan,
+    task: TuningTask,
     proposer: Proposer,
     engine: Engine,
     store: Store,
@@ -207,17 +207,17 @@ async def tune(
     any more.
     """
     shutdown, leases = Shutdown(on_trial, unread), LeaseKeeper(store)
-    outcome, ended = Tuned(plan), "done"
-    search = _Search(plan, proposer, Judge(engine, store), shutdown.hear)
+    outcome, ended = Tuned(task), "done"
+    search = _Search(task, proposer, Judge(engine, store), shutdown.hear)
     what = {**(config or {}), "trials": trials, "seconds": seconds}
-    what = {"problem": plan.problem.id, **what, **plan.trials_run.sampling["tune"]}
-    runs = [store.begin_run(plan.trials_run)]
-    report = Report(store, leases.owner, plan.name, runs, {"tune": what}, lambda: outcome.progress)
+    what = {"problem": task.problem.id, **what, **task.trials_run.sampling["tune"]}
+    runs = [store.begin_run(task.trials_run)]
+    report = Report(store, leases.owner, task.name, runs, {"tune": what}, lambda: outcome.progress)
     try:
         async with shutdown.work(engine) as group:
             group.start_soon(report.run)
             leases.start(group)
-            await leases.hold(plan.key, on_wait)
+            await leases.hold(task.key, on_wait)
             await search.run(outcome, trials, None if seconds is None else time.monotonic() + seconds)
             await search.confirm(outcome)
     except BaseException as error:
@@ -243,12 +243,12 @@ class _Pending:
 class _Search:
     def __init__(
         self,
-        plan: Plan,
+        task: TuningTask,
         proposer: Proposer,
         judge: Judge,
         hear: Callable[[Trial], None],
     ) -> None:
-        self._plan, self._proposer, self._judge, self._hear = plan, proposer, judge, hear
+        self._plan, self._proposer, self._judge, self._hear = task, proposer, judge, hear
 
     async def run(self, outcome: Tuned, trials: int, deadline: float | None) -> None:
         """The trials. Results are told in the order of the proposals, whichever is over first."""
@@ -305,8 +305,8 @@ async def _in_thread(work: Callable[[], Trial]) -> Trial:
 class _Trials:
     """The combinations of one run, each verified once: what the store has is taken from it."""
 
-    def __init__(self, plan: Plan, run: RunSettings, judge: Judge) -> None:
-        self._plan, self._run, self._judge = plan, run, judge
+    def __init__(self, task: TuningTask, run: RunSettings, judge: Judge) -> None:
+        self._plan, self._run, self._judge = task, run, judge
         self.bar = 0.0
         """The speedup that the best trial so far surely reaches. A trial that is surely slower is timed for
         less long."""
