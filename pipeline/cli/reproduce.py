@@ -28,7 +28,7 @@ from kernelproof.report.plain import finite, json_text, say, screen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kernelproof.runs.bundles.reading import Bundle, Taken
+    from kernelproof.runs.bundles.reading import Bundle, CheckedAttempt
     from kernelproof.runs.bundles.signing import Signers
     from kernelproof.types import Reproduction
     from kernelproof.types.bundle import Bundled
@@ -145,8 +145,8 @@ def _reproduce_bundle(
             if not as_json:
                 print_tampering(path, bundle.tampering, console)
         elif options.list_:
-            taken = {number: bundle.take(number) for number in numbers}
-            print_bundle(path, bundle.sha256, {n: one.attempt for n, one in taken.items()}, console)
+            checked = {number: bundle.checked_attempt(number) for number in numbers}
+            print_bundle(path, bundle.sha256, {n: one.attempt for n, one in checked.items()}, console)
             return 0
         else:
             for result in _reproduced(bundle, numbers, options, rigor, unsafe):
@@ -178,22 +178,24 @@ def _reproduced(
     bundle: Bundle, numbers: list[int], options: BundleOptions, rigor: Rigor | None, unsafe: bool
 ) -> Iterable[Reproduction]:
     """One attempt after the other; none is run before the problems of all are trusted."""
-    from kernelproof.runs.reproduction import reproduce_taken
+    from kernelproof.runs.reproduction import reproduce_bundled
     from kernelproof.verifier.engine.engine import Engine
 
     if not options.trust_problems:
         _hold_problems(bundle, numbers, options.suite)
     with Engine(unsafe=unsafe) as engine:
         for number in numbers:
-            yield reproduce_taken(bundle.take(number), number, engine, rigor=rigor, unsafe=unsafe)
+            yield reproduce_bundled(
+                bundle.checked_attempt(number), number, engine, rigor=rigor, unsafe=unsafe
+            )
 
 
 def _hold_problems(bundle: Bundle, numbers: Sequence[int], suite: Path | None) -> None:
     from kernelproof.problems import open_suite
     from kernelproof.runs.reproduction import unknown_problems
 
-    taken: Iterable[Taken] = map(bundle.take, numbers)
-    sound: list[Bundled] = [one.attempt for one in taken if one.attempt and not one.tampering]
+    checked: Iterable[CheckedAttempt] = map(bundle.checked_attempt, numbers)
+    sound: list[Bundled] = [one.attempt for one in checked if one.attempt and not one.tampering]
     for attempt in unknown_problems(sound, open_suite(suite)):
         where = "--suite" if suite else "the packaged problems"
         raise UsageError(

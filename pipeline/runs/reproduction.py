@@ -13,7 +13,7 @@ from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge, Purpose
 from kernelproof.problems import Suite
 from kernelproof.runs.bundles.contradictions import program_changed
-from kernelproof.runs.bundles.reading import Taken
+from kernelproof.runs.bundles.reading import CheckedAttempt
 from kernelproof.runs.bundles.writing import claim_of, shown_program
 from kernelproof.types import Measurement, Reproduction, Rigor, Status, Verification, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
@@ -203,8 +203,8 @@ def unknown_problems(attempts: Iterable[Bundled], suite: Suite) -> list[Bundled]
     return [attempt for attempt in attempts if attempt.problem.sha256 not in known]
 
 
-def reproduce_taken(
-    taken: Taken,
+def reproduce_bundled(
+    checked: CheckedAttempt,
     number: int,
     engine: Engine,
     on_stage: OnStage = lambda _: None,
@@ -217,11 +217,11 @@ def reproduce_taken(
     `unsafe`: the weakest sandbox will do. A bundle cannot ask for that. Raises MachineError for what this
     machine lacks.
     """
-    attempt = taken.attempt
-    if attempt is None or taken.tampering:
+    attempt = checked.attempt
+    if attempt is None or checked.tampering:
         then = attempt.verification if attempt else None
         reason = "the bundle does not fit together"
-        return not_run(number, then, Finding.TAMPERED, reason, taken.tampering)
+        return not_run(number, then, Finding.TAMPERED, reason, checked.tampering)
     then = attempt.verification
     if lacking := _lacking(then.settings):
         return not_run(number, then, Finding.NOT_COMPARABLE, lacking)

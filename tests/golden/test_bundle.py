@@ -18,7 +18,7 @@ def test_it_is_read_and_nothing_in_it_looks_altered() -> None:
     with Bundle(BUNDLE) as bundle:
         assert (bundle.tampering, bundle.sha256) == ((), SHA256)
         (number,) = bundle.numbers
-        attempt, tampering = bundle.take(number)
+        attempt, tampering = bundle.checked_attempt(number)
     assert tampering == () and attempt is not None
     assert (attempt.problem.id, attempt.verification.status) == ("level1/2", Status.CORRECT)
     assert attempt.verification.measurement is not None

@@ -61,7 +61,7 @@ class Manifest(FrozenRecord):
     """Over all of the rest: the name of the bundle."""
 
 
-class Taken(NamedTuple):
+class CheckedAttempt(NamedTuple):
     """One attempt of a bundle."""
 
     attempt: Bundled | None
@@ -111,13 +111,13 @@ class Bundle:
         names = {*self._container.sizes, *self._manifest.members}
         return sorted({int(found[1]) for name in names if (found := MEMBER.fullmatch(name))})
 
-    def take(self, number: int) -> Taken:
+    def checked_attempt(self, number: int) -> CheckedAttempt:
         """One attempt, with what in it cannot be true together."""
         try:
             attempt = self._record(number)
         except NoJson as error:
-            return Taken(None, (str(error),))
-        return Taken(attempt, tuple(f"attempt {number}: {line}" for line in contradictions(attempt)))
+            return CheckedAttempt(None, (str(error),))
+        return CheckedAttempt(attempt, tuple(f"attempt {number}: {line}" for line in contradictions(attempt)))
 
     def _read_manifest(self) -> tuple[Manifest, list[str]]:
         """The manifest, and what shows that it was edited."""

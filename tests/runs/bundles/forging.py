@@ -103,7 +103,7 @@ def told(path: Path) -> list[str]:
     """A reader's lines about a bundle: why it is not opened, or the signs that it was edited."""
     try:
         with Bundle(path) as bundle:
-            taken = [bundle.take(number).tampering for number in bundle.numbers]
+            taken = [bundle.checked_attempt(number).tampering for number in bundle.numbers]
             return [*bundle.tampering, *(line for lines in taken for line in lines)]
     except BadBundle as error:
         return [str(error)]

@@ -28,7 +28,7 @@ def taken(attempt: Bundled, path: Path) -> Bundled:
     write_bundle([attempt], path)
     with Bundle(path) as bundle:
         assert bundle.tampering == () and bundle.numbers == [attempt.number]
-        found = bundle.take(attempt.number)
+        found = bundle.checked_attempt(attempt.number)
     assert found.tampering == () and found.attempt is not None
     return found.attempt
 
