@@ -20,7 +20,7 @@ from benchmarks.evidence import Book, Budget, Record, parser, table
 from kernelproof import backends
 from kernelproof.db.store import Store, open_store
 from kernelproof.problems import Suite, open_suite
-from kernelproof.runs.candidates import Given, read_candidates
+from kernelproof.runs.candidates import CandidateInput, read_candidates
 from kernelproof.runs.reproduction import reproduce
 from kernelproof.runs.sizes import choose_size
 from kernelproof.runs.tuning.proposers import proposer_for
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace, book: Book, store: Store) -> int:
     return len(left)
 
 
-def _examples(options: argparse.Namespace) -> list[Given]:
+def _examples(options: argparse.Namespace) -> list[CandidateInput]:
     """The example kernels of the backend. Exits with a message where there are none."""
     folder = EXAMPLES / options.backend
     if not folder.is_dir():
@@ -87,7 +87,7 @@ def _examples(options: argparse.Namespace) -> list[Given]:
     return [one for one in given if one.problem in chosen]
 
 
-def tuned(given: Given, options: argparse.Namespace, store: Store) -> Record:
+def tuned(given: CandidateInput, options: argparse.Namespace, store: Store) -> Record:
     """One example, tuned and reproduced."""
     began = time.monotonic()
     plan = _plan(given, options)
@@ -108,7 +108,7 @@ def tuned(given: Given, options: argparse.Namespace, store: Store) -> Record:
     return record | {"seconds": time.monotonic() - began, "environment": environment}
 
 
-def _plan(given: Given, options: argparse.Namespace) -> TuningTask:
+def _plan(given: CandidateInput, options: argparse.Namespace) -> TuningTask:
     assert given.extraction.candidate is not None
     confirm = VerifySettings(
         backend=options.backend,

@@ -12,7 +12,7 @@ from kernelproof.api.rules import Rules, text_of
 from kernelproof.db.store import Store, open_store
 from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
 from kernelproof.jobs.job import files_run, without_program
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.types import Verification
 from kernelproof.verifier.engine.engine import Engine, require_device
 from kernelproof.verifier.engine.stop import Stop
@@ -44,7 +44,7 @@ class Judging:
             stop.check()
             problem = self._rules.problem(candidate.problem)
             settings = self._rules.settings_for(problem)
-            given = given_text("", text_of(candidate.source), problem)
+            given = candidate_from_text("", text_of(candidate.source), problem)
             keep = NewAttempt(files_run(settings, self._label), given.response) if self._store else None
             job = Job(problem, given.extraction, settings, keep, Purpose.MEASUREMENT)
             verdict = self._judge.judge(job, stop=stop)

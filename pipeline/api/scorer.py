@@ -16,7 +16,7 @@ from kernelproof.db.store import Store, open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
 from kernelproof.jobs.job import files_run
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.feedback import feedback_text, template_of_searches
 from kernelproof.runs.prompts import first_question
 from kernelproof.types import Problem, Prompt, Status, Verification
@@ -101,7 +101,7 @@ class Scorer:
         even 0. Raises UsageError for a file that cannot be read, and a problem whose own code fails.
         """
         text = text_of(source)
-        given = given_text(self._run or "score", text, self.problem)
+        given = candidate_from_text(self._run or "score", text, self.problem)
         opened = self._opened()
         keep = NewAttempt(files_run(self.settings, self._run), given.response)
         done = opened.judge.judge(Job(self.problem, given.extraction, self.settings, keep))

@@ -27,7 +27,7 @@ from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from kernelproof.runs.imports.reading import Found, StoredImport
+    from kernelproof.runs.imports.reading import ImportInput, StoredImport
     from kernelproof.types import RunSettings, Status
 
 
@@ -69,8 +69,8 @@ def import_(
     from kernelproof.verifier.engine.engine import require_device
 
     found = _read(source, suite, known, follow_links)
-    settings = options.settings_for(found.given)
-    refuse_others(found.given, settings.backend)
+    settings = options.settings_for(found.candidates)
+    refuse_others(found.candidates, settings.backend)
     if verify:
         require_device(settings.backend)
     described = import_run(known.model or _label(source), run, settings)
@@ -94,7 +94,7 @@ def _label(source: Path) -> str:
     return name
 
 
-def _read(source: Path, suite: Path | None, known: KnownOptions, follow_links: bool) -> Found:
+def _read(source: Path, suite: Path | None, known: KnownOptions, follow_links: bool) -> ImportInput:
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import holds_many
     from kernelproof.runs.imports.claims import read_times
@@ -143,7 +143,7 @@ def _judge(
         return anyio.run(work).missing
 
 
-def _say_stored(found: Found, stored: StoredImport, source: Path, database: DatabasePlace) -> None:
+def _say_stored(found: ImportInput, stored: StoredImport, source: Path, database: DatabasePlace) -> None:
     console = screen()
     before = len(stored.attempts) - stored.new
     were = f", {before} of them before" if before else ""
@@ -172,7 +172,7 @@ def _say_judged(statuses: dict[int, Status | None], described: RunSettings) -> N
     )
 
 
-def _print_json(found: Found, stored: StoredImport, statuses: dict[int, Status | None]) -> None:
+def _print_json(found: ImportInput, stored: StoredImport, statuses: dict[int, Status | None]) -> None:
     facts = {
         "run": stored.run_id,
         "new": stored.new,

@@ -27,7 +27,7 @@ from kernelproof.workspace import DatabasePlace, Workspace, database_place, open
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kernelproof.runs.candidates import Given
+    from kernelproof.runs.candidates import CandidateInput
     from kernelproof.types import Problem, VerifySettings
 
 INTERRUPTED = 130
@@ -127,7 +127,7 @@ class VerifyOptions:
     ] = True
     unsafe: UnsafeOption = False
 
-    def settings_for(self, given: Sequence[Given]) -> VerifySettings:
+    def settings_for(self, given: Sequence[CandidateInput]) -> VerifySettings:
         """The settings for these programs. Says so where they can only be built. Raises as `settings`."""
         from kernelproof.runs.sizes import only_built
         from kernelproof.verifier.devices.discovery import default_backend

@@ -141,7 +141,7 @@ def _from_file(
     kernel: KernelOptions, suite: Path | None, given: dict[str, Any], call_seconds: float, run: str | None
 ) -> TuningTask:
     from kernelproof.problems import open_suite
-    from kernelproof.runs.candidates import given_text
+    from kernelproof.runs.candidates import candidate_from_text
     from kernelproof.runs.files import read_text
 
     file, problem = kernel.file, kernel.problem
@@ -150,7 +150,7 @@ def _from_file(
     if problem is None:
         raise UsageError(f"which problem is {file} for? give --problem")
     found = open_suite(suite).find(problem)
-    candidate = given_text(str(file), read_text(file), found).extraction.candidate
+    candidate = candidate_from_text(str(file), read_text(file), found).extraction.candidate
     if candidate is None:
         raise UsageError(f"{file} holds no program that defines ModelNew")
     settings = VerifyOptions(**given).settings([found])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernelproof.cli.progress import Display
-    from kernelproof.runs.candidates import Given
+    from kernelproof.runs.candidates import CandidateInput
     from kernelproof.runs.many import Done, ManyDone
     from kernelproof.types import Status, VerifySettings
 
@@ -77,10 +77,10 @@ def verify(
 
 def _given(
     file: Path, problem: str | None, suite: Path | None, follow_links: bool
-) -> tuple[list[Given], list[str]]:
+) -> tuple[list[CandidateInput], list[str]]:
     """The candidates, and what was left out, which is said at once."""
     from kernelproof.problems import open_suite
-    from kernelproof.runs.candidates import given_text, holds_many, read_candidates
+    from kernelproof.runs.candidates import candidate_from_text, holds_many, read_candidates
     from kernelproof.runs.files import STANDARD_INPUT, read_standard_input, read_text
 
     if holds_many(file):
@@ -97,11 +97,15 @@ def _given(
     if problem is None:
         raise UsageError(f"which problem is {name} for? give --problem")
     found = open_suite(suite).find(problem)
-    return [given_text(name, read_standard_input() if text is None else text, found)], []
+    return [candidate_from_text(name, read_standard_input() if text is None else text, found)], []
 
 
 def _one(
-    given: Given, settings: VerifySettings, database: DatabasePlace | None, run: str | None, as_json: bool
+    given: CandidateInput,
+    settings: VerifySettings,
+    database: DatabasePlace | None,
+    run: str | None,
+    as_json: bool,
 ) -> Status:
     from kernelproof.db.store import open_store
     from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
@@ -125,7 +129,7 @@ def _one(
 
 
 def _many(
-    given: Sequence[Given],
+    given: Sequence[CandidateInput],
     settings: VerifySettings,
     database: DatabasePlace | None,
     run: str | None,
@@ -155,7 +159,7 @@ def _many(
 def _say(display: Display, done: Done) -> None:
     from kernelproof.report.verification import json_line
 
-    given, v = done.given, done.verdict
+    given, v = done.input, done.verdict
     facts = (v.extraction, v.status, v.verification, v.attempt_id)
     display.ended(given.id, v.status.value, json_line(given.id, given.problem.id, v.reused, *facts))
 
@@ -172,7 +176,7 @@ def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
     console.print(f"{counted(len(outcome.done), 'candidate')}{where}{taken}", soft_wrap=True)
     print_counts(console, [done.verdict.status for done in outcome.done])
     timed = [
-        Timed((done.given.id, done.given.problem.id), v.verification.measurement, v.attempt_id)
+        Timed((done.input.id, done.input.problem.id), v.verification.measurement, v.attempt_id)
         for done in outcome.done
         if (v := done.verdict).status is Status.CORRECT and v.verification and v.verification.measurement
     ]

@@ -70,7 +70,7 @@ Notes = list[str] | None
 
 
 @dataclass(frozen=True)
-class Given:
+class CandidateInput:
     """A candidate as it was given, and what extraction made of it."""
 
     id: str
@@ -89,15 +89,15 @@ def holds_many(path: Path) -> bool:
     return path.suffix == LINES or path.is_dir()
 
 
-def given_text(name: str, text: str, problem: Problem) -> Given:
+def candidate_from_text(name: str, text: str, problem: Problem) -> CandidateInput:
     """A candidate from a text: a program, or a raw response."""
     response = Response(text=text)
-    return Given(name, problem, response, extract(response))
+    return CandidateInput(name, problem, response, extract(response))
 
 
 def read_candidates(
     path: Path, suite: Suite, problem: Problem | None, *, follow_links: bool = False, notes: Notes = None
-) -> list[Given]:
+) -> list[CandidateInput]:
     """The candidates of a folder or of a file of lines; `problem` is that of all of them, where given.
 
     `follow_links`: also those that lead out of the folder. `notes`: where files that are left out are named.
@@ -108,7 +108,7 @@ def read_candidates(
     return _from_folder(Folder(path, follow_links=follow_links), suite, problem, notes)
 
 
-def refuse_others(given: Iterable[Given], backend: str) -> None:
+def refuse_others(given: Iterable[CandidateInput], backend: str) -> None:
     """Raises UsageError naming the answers that were recorded for another backend."""
     others = [g for g in given if g.recorded_for not in (None, backend)]
     if others:
@@ -116,16 +116,16 @@ def refuse_others(given: Iterable[Given], backend: str) -> None:
         raise UsageError(_listed(wrong, "use --backend, or leave these out"))
 
 
-def _from_folder(folder: Folder, suite: Suite, problem: Problem | None, notes: Notes) -> list[Given]:
-    def one(file: Path) -> Given:
+def _from_folder(folder: Folder, suite: Suite, problem: Problem | None, notes: Notes) -> list[CandidateInput]:
+    def one(file: Path) -> CandidateInput:
         text = folder.text(file)
         below = file.relative_to(folder.root)
-        return given_text(str(below), text, problem or problem_of(below, suite))
+        return candidate_from_text(str(below), text, problem or problem_of(below, suite))
 
     files = folder.files(lambda name: name.endswith(SUFFIXES))
     if not files:
         raise UsageError(f"{folder.root} holds no candidates: no {', '.join(SUFFIXES)} below it")
-    return all_given(files, one, folder.name, notes)
+    return read_each(files, one, folder.name, notes)
 
 
 def problem_of(below: PurePath, suite: Suite) -> Problem:
@@ -176,10 +176,10 @@ class _Line(BaseModel):
         return self
 
 
-def _from_lines(file: Path, suite: Suite, problem: Problem | None) -> list[Given]:
+def _from_lines(file: Path, suite: Suite, problem: Problem | None) -> list[CandidateInput]:
     seen: dict[str, int] = {}
 
-    def one(numbered: tuple[int, bytes]) -> Given:
+    def one(numbered: tuple[int, bytes]) -> CandidateInput:
         number, text = numbered
         line = _parsed(text)
         name = f"{file.name}:{number}" if line.id is None else str(line.id)
@@ -190,12 +190,12 @@ def _from_lines(file: Path, suite: Suite, problem: Problem | None) -> list[Given
         response = _response(line)
         claim = line.claimed.reported(name, file.name) if line.claimed else None
         chosen = _problem_on(line, suite, problem)
-        return Given(name, chosen, response, extract(response), line.backend, claim)
+        return CandidateInput(name, chosen, response, extract(response), line.backend, claim)
 
     lines = list(_numbered(file))
     if not lines:
         raise UsageError(f"{file} holds no candidates: no line that is not empty")
-    return all_given(lines, one, lambda numbered: f"line {numbered[0]}")
+    return read_each(lines, one, lambda numbered: f"line {numbered[0]}")
 
 
 def _numbered(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -232,9 +232,9 @@ def _problem_on(line: _Line, suite: Suite, problem: Problem | None) -> Problem:
     return found
 
 
-def all_given(
-    items: list[T], one: Callable[[T], Given], name: Callable[[T], str], notes: Notes = None
-) -> list[Given]:
+def read_each(
+    items: list[T], one: Callable[[T], CandidateInput], name: Callable[[T], str], notes: Notes = None
+) -> list[CandidateInput]:
     """`one` of each item. Raises UsageError that says of every item what is wrong with it.
 
     Files that are left out get one note for each reason, where there are `notes`, else they are wrong, too.
@@ -252,13 +252,13 @@ def all_given(
     else:
         for why in dict.fromkeys(why for _, why in left_out):
             names = [item for item, each in left_out if each == why]
-            notes.append(said_of("file", f"left out ({why})", names))
+            notes.append(note_on("file", f"left out ({why})", names))
     if wrong:
         raise UsageError(_listed(wrong, f"of {len(items)} in all"))
     return given
 
 
-def said_of(noun: str, said: str, names: Sequence[str]) -> str:
+def note_on(noun: str, said: str, names: Sequence[str]) -> str:
     """One sentence about several: `2 texts left out: a.md, b.md`."""
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{counted(len(names), noun)} {said}: {', '.join(names[:_NAMED])}{rest}"

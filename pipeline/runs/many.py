@@ -1,4 +1,4 @@
-"""Many candidates given as files: each result is kept as soon as it is there, and a candidate with a kept
+"""Many candidates from files: each result is kept as soon as it is there, and a candidate with a kept
 result is not judged again."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from kernelproof.db.store import Store
 from kernelproof.jobs import Job, Judge, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.judge import places
-from kernelproof.runs.candidates import Given
+from kernelproof.runs.candidates import CandidateInput
 from kernelproof.runs.shutdown import Shutdown
 from kernelproof.runs.stream import Stream, in_threads
 from kernelproof.types import VerifySettings
@@ -21,7 +21,7 @@ from kernelproof.verifier.engine.engine import Engine
 class Done:
     """A candidate and what came of it."""
 
-    given: Given
+    input: CandidateInput
     verdict: Verdict
 
 
@@ -35,7 +35,7 @@ class ManyDone:
 
 
 async def verify_all(
-    candidates: Sequence[Given],
+    candidates: Sequence[CandidateInput],
     settings: VerifySettings,
     engine: Engine,
     *,
@@ -52,9 +52,9 @@ async def verify_all(
     `Engine.verify` raises, and OutputClosed when `on_done` or `unread` says that nobody reads any more.
     """
 
-    def work(given: Given) -> Verdict:
-        keep = NewAttempt(run, given.response, shared=False) if store is not None else None
-        return judge.judge(Job(given.problem, given.extraction, settings, keep, purpose))
+    def work(candidate: CandidateInput) -> Verdict:
+        keep = NewAttempt(run, candidate.response, shared=False) if store is not None else None
+        return judge.judge(Job(candidate.problem, candidate.extraction, settings, keep, purpose))
 
     def note(found: Done) -> None:
         done.append(found)
@@ -65,8 +65,8 @@ async def verify_all(
     purpose = Purpose.MEASUREMENT if again else Purpose.VERDICT
     shutdown = Shutdown(on_done, unread)
     async with shutdown.work(engine) as group:
-        async for given, verdict in Stream(candidates, in_threads(work, places()), group, places()):
-            note(Done(given, verdict))
+        async for candidate, verdict in Stream(candidates, in_threads(work, places()), group, places()):
+            note(Done(candidate, verdict))
     kept_words = "what was verified is stored" if store is not None else "--no-store keeps nothing of this"
     shutdown.raise_if_gone(kept_words)
     return ManyDone(tuple(done), len(candidates) - len(done))

@@ -21,7 +21,7 @@ from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.judge import RETRIES
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.service.artefact_store import ArtefactStore, StoreAway
 from kernelproof.service.artefacts import NoArtefact, build_key, fetch, is_published, publish
 from kernelproof.service.held_gpu import HeldGpu
@@ -98,7 +98,7 @@ class Building:
 
     def _artefact(self, taken: Taken, stop: Stop) -> str | None:
         """The key of the judge's artefact; None where there is none. Raises as `made_for_others` does."""
-        candidate = given_text(taken.id, taken.text, taken.problem).extraction.candidate
+        candidate = candidate_from_text(taken.id, taken.text, taken.problem).extraction.candidate
         if candidate is None:
             return None
         toolchain = self.engine.builds.toolchain
@@ -233,7 +233,7 @@ class Judging:
 
     def _result(self, taken: Taken, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
         """None where it was stopped, or the GPU was lost, before there was a verdict."""
-        given = given_text(taken.id, taken.text, taken.problem)
+        given = candidate_from_text(taken.id, taken.text, taken.problem)
         job = Job(given.problem, given.extraction, taken.settings)
         try:
             done = Judge(self.engine).judge(job, stop=stop, prebuilt=prebuilt)

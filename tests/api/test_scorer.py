@@ -14,7 +14,7 @@ from kernelproof import Scorer
 from kernelproof.db.store import open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs.job import files_run
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.types import Status
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.workspace import open_workspace
@@ -57,7 +57,7 @@ def test_a_correct_program_scores_what_is_claimed_of_it(scorer: Scorer, tmp_path
 def test_what_is_kept_is_not_verified_again_in_a_forked_process_either(
     scorer: Scorer, place: dict[str, Any]
 ) -> None:
-    given = given_text("a", material.right("kept"), scorer.problem)
+    given = candidate_from_text("a", material.right("kept"), scorer.problem)
     verdict = samples.verification(scorer.problem, speedup=2.0, verify=scorer.settings)
     run = files_run(scorer.settings, place["run"])
     with open_store(open_workspace(place["workspace"]).database) as store:

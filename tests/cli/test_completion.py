@@ -12,7 +12,7 @@ import pytest
 
 from kernelproof.db.store import open_store
 from kernelproof.problems import open_suite
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.types import RunSettings, Status
 from tests.cli import material
 from tests.cli.program import Program
@@ -34,7 +34,7 @@ def filled(program: Program, *runs: RunSettings) -> None:
     file = program.workspace / "relu.py"
     file.write_text(material.RELU)
     problem = open_suite(file).problems()[0]
-    given = given_text("right.py", material.right(), problem)
+    given = candidate_from_text("right.py", material.right(), problem)
     with open_store(program.workspace / "db" / "attempts.sqlite") as store:
         for run in runs:
             store.add_finished(run, problem, given.response, given.extraction, None, Status.NO_CODE)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.problems import open_suite
-from kernelproof.runs.candidates import Given, read_candidates
+from kernelproof.runs.candidates import CandidateInput, read_candidates
 from kernelproof.runs.tuning.template import read_template
 from kernelproof.types import Severity, Status, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
@@ -21,13 +21,13 @@ EXAMPLES = [
 ]
 
 
-def source(given: Given) -> str:
+def source(given: CandidateInput) -> str:
     assert given.extraction.candidate is not None
     return given.extraction.candidate.source
 
 
 @pytest.mark.parametrize(("backend", "given"), EXAMPLES)
-def test_every_example_declares_a_space_that_can_be_searched(backend: str, given: Given) -> None:
+def test_every_example_declares_a_space_that_can_be_searched(backend: str, given: CandidateInput) -> None:
     template = read_template(source(given))
     assert template.declared and template.allowed is not None and 16 <= template.allowed <= 128
     assert not [
@@ -37,7 +37,7 @@ def test_every_example_declares_a_space_that_can_be_searched(backend: str, given
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "given"), [one for one in EXAMPLES if one.values[0] == "cpp"])
-def test_the_cpu_examples_are_correct(backend: str, given: Given, tmp_path: Path) -> None:
+def test_the_cpu_examples_are_correct(backend: str, given: CandidateInput, tmp_path: Path) -> None:
     settings = VerifySettings(backend=backend, size="small", measure=False)
     with Engine(tmp_path) as engine:
         verdict = engine.verify(source(given), given.problem, settings)
@@ -47,7 +47,7 @@ def test_the_cpu_examples_are_correct(backend: str, given: Given, tmp_path: Path
 @pytest.mark.gpu
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("backend", "given"), [one for one in EXAMPLES if one.values[0] == "cuda"])
-def test_the_gpu_examples_are_correct(backend: str, given: Given, tmp_path: Path) -> None:
+def test_the_gpu_examples_are_correct(backend: str, given: CandidateInput, tmp_path: Path) -> None:
     """The first values and the last ones, which use everything that the kernel declares."""
     template = read_template(source(given))
     *_, last = template.combinations()

@@ -23,7 +23,7 @@ from kernelproof.db.store import open_store
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.problems import read_problem
-from kernelproof.runs.candidates import Given, given_text
+from kernelproof.runs.candidates import CandidateInput, candidate_from_text
 from kernelproof.runs.files import write_attempt
 from kernelproof.types import AttemptKey, Problem, Response, Status, Verification, VerifySettings
 from kernelproof.verifier.contestant.encoding import tensors
@@ -203,10 +203,10 @@ def trace(
             measure_seconds=8.0,  # rounds in which it waits count
         )
         unmeasured = settings.model_copy(update={"measure": False})
-        given = given_text("other", OTHER_SOURCE, problem)
+        given = candidate_from_text("other", OTHER_SOURCE, problem)
         judge = Judge(engine, store)
 
-        def job(given: Given, settings: VerifySettings) -> Job:
+        def job(given: CandidateInput, settings: VerifySettings) -> Job:
             keep = NewAttempt(files_run(settings, None), given.response)
             return Job(problem, given.extraction, settings, keep)
 
@@ -222,7 +222,7 @@ def trace(
         with ThreadPoolExecutor(1) as pool:
             done: Future[Verdict] = pool.submit(
                 judge.judge,
-                job(given_text("mine", source, problem), settings),
+                job(candidate_from_text("mine", source, problem), settings),
                 lambda stage: timing() if stage == "timing" else None,
             )
             try:

@@ -10,7 +10,7 @@ import pytest
 
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
-from kernelproof.runs.candidates import Given, read_candidates, refuse_others
+from kernelproof.runs.candidates import CandidateInput, read_candidates, refuse_others
 from kernelproof.types import Status
 from tests.cli import material
 from tests.providers.server import completion
@@ -88,7 +88,7 @@ def lines(path: Path, *found: object) -> Path:
     return put(path, "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in found))
 
 
-def read(tmp_path: Path, suite: Suite, *found: object, problem: str | None = None) -> list[Given]:
+def read(tmp_path: Path, suite: Suite, *found: object, problem: str | None = None) -> list[CandidateInput]:
     file = lines(tmp_path / "given.jsonl", *found)
     return read_candidates(file, suite, suite.find(problem) if problem else None)
 

@@ -40,7 +40,7 @@ def everything(given: Path, suite: Suite, *, follow_links: bool = False) -> tupl
     verified = read_candidates(given, suite, None, follow_links=follow_links, notes=notes)
     imported = read_import(given, suite, None, follow_links=follow_links)
     texts = {one.id: one.response.text or "" for one in verified}
-    assert texts == {one.id: one.response.text or "" for one in imported.given}
+    assert texts == {one.id: one.response.text or "" for one in imported.candidates}
     assert notes == list(imported.notes)
     return texts, notes
 
@@ -67,7 +67,7 @@ def test_results_behind_a_link_are_not_read(given: Path, suite: Suite) -> None:
     (given / "eval_results.json").symlink_to(given.parent / "private" / "x.json")
     (given / "level_1_problem_1_sample_0_kernel.py").write_text(material.right())
     found = read_import(given, suite, None)
-    assert [one.reported.has_claim for one in found.given if one.reported] == [False, False]
+    assert [one.reported.has_claim for one in found.candidates if one.reported] == [False, False]
     assert len(found.notes) == 1 and "eval_results.json: a link out of the folder" in found.notes[0]
 
 

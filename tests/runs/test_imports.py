@@ -12,7 +12,7 @@ from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import Place, place_of
 from kernelproof.runs.imports.claims import parse_claims, read_times
-from kernelproof.runs.imports.reading import Found, read_import
+from kernelproof.runs.imports.reading import ImportInput, read_import
 from kernelproof.types.reported import ReportedResult
 from tests.cli import material
 
@@ -96,9 +96,9 @@ def put(path: Path, content: object = "") -> Path:
     return path
 
 
-def claims(found: Found) -> dict[str, tuple[object, ...]]:
+def claims(found: ImportInput) -> dict[str, tuple[object, ...]]:
     said = {}
-    for one in found.given:
+    for one in found.candidates:
         assert one.reported is not None and one.reported.source == one.id
         said[one.id] = (one.problem.id, one.reported.correct, one.reported.runtime_ms, one.reported.speedup)
     return said
@@ -136,11 +136,11 @@ def test_a_run_with_its_results(tmp_path: Path, suite: Suite) -> None:
         "1 text left out, without a problem in its name: notes.md",
         "1 result in eval_results.json without its program here: problem 2 sample 9",
     )
-    first = found.given[0].reported
+    first = found.candidates[0].reported
     assert first is not None
     assert (first.said_in, first.device) == ("eval_results.json", "NVIDIA H100")
     assert first.raw == results["1"][0]
-    last = found.given[-1]
+    last = found.candidates[-1]
     assert last.extraction.candidate is not None
     assert last.extraction.candidate.source == material.sines()
 
@@ -186,7 +186,7 @@ def test_answers_in_a_folder_beside_their_programs(tmp_path: Path, suite: Suite)
         "1 row in results.jsonl without a result: problem 2 sample 0",
     )
     answers = read_import(run / "raw_generation" / "level_2", suite, None)
-    assert [one.id for one in answers.given] == ["problem_1.txt"]
+    assert [one.id for one in answers.candidates] == ["problem_1.txt"]
 
 
 @pytest.mark.parametrize("folder", ["raw", "responses", "model_answers"])
@@ -197,7 +197,7 @@ def test_answers_of_another_model_are_no_answers_of_a_program(
     put(run / "kernels" / "a" / "level_1_problem_1_sample_0_kernel.py")
     put(run / folder / "a" / "level_1_problem_1_sample_0_response.txt")
     put(run / folder / "b" / "level_1_problem_1_sample_0_response.txt")
-    assert [one.id for one in read_import(run, suite, None).given] == [
+    assert [one.id for one in read_import(run, suite, None).candidates] == [
         "kernels/a/level_1_problem_1_sample_0_kernel.py",
         f"{folder}/b/level_1_problem_1_sample_0_response.txt",
     ]
@@ -233,7 +233,7 @@ def test_results_that_are_cut_off(tmp_path: Path, suite: Suite, name: str) -> No
         put(tmp_path / "mine" / f"level_1_problem_{problem}_sample_0_kernel.py")
     (tmp_path / "mine" / "eval_results.json").write_text(text)
     found = read_import(tmp_path / "mine", suite, None)
-    assert sum(one.reported.has_claim for one in found.given if one.reported) == count
+    assert sum(one.reported.has_claim for one in found.candidates if one.reported) == count
     (note,) = found.notes
     assert note.startswith("eval_results.json is not JSON, or was cut off (")
     assert f"): {count} result{'s' if count != 1 else ''} in it could be read; get it whole and run" in note
@@ -256,13 +256,13 @@ def test_levels_in_one_folder(tmp_path: Path, suite: Suite) -> None:
         put(run / f"level_{level}_problem_1_sample_0_kernel.py")
     put(run / "eval_results.json", {"1": ENTRY})
     found = read_import(run, suite, None)
-    assert [one.reported.has_claim for one in found.given if one.reported] == [False, False]
+    assert [one.reported.has_claim for one in found.candidates if one.reported] == [False, False]
     assert found.notes == (
         "1 result in eval_results.json without a level, of which there are several here: problem 1 sample 0",
     )
     put(run / "eval_results.json", {"2": {"1": {"0": ENTRY}}})
     found = read_import(run, suite, None)
-    assert [one.reported.has_claim for one in found.given if one.reported] == [False, True]
+    assert [one.reported.has_claim for one in found.candidates if one.reported] == [False, True]
     assert found.notes == ()
 
 
@@ -298,7 +298,7 @@ def test_any_folder_of_programs(tmp_path: Path, suite: Suite) -> None:
         "level1_2_b.md": ("level1/2", None, None, None),
         "sines/a.py": ("level1/2", None, None, None),
     }
-    assert len(read_import(tmp_path / "mine", suite, suite.find("level2/1")).given) == 2
+    assert len(read_import(tmp_path / "mine", suite, suite.find("level2/1")).candidates) == 2
 
 
 def test_lines_with_claims(tmp_path: Path, suite: Suite) -> None:
@@ -320,7 +320,7 @@ def test_lines_with_claims(tmp_path: Path, suite: Suite) -> None:
         "given.jsonl:2": ("level1/2", True, 0.5, 2.0),
         "given.jsonl:3": ("level1/1", None, None, None),
     }
-    second = found.given[1].reported
+    second = found.candidates[1].reported
     assert second is not None and (second.said_in, second.device) == ("given.jsonl", "NVIDIA A100")
     file.write_text(json.dumps({"problem": "relu", "source": "x", "claimed": {"speedup": -1}}))
     with pytest.raises(UsageError, match=r"line 1: claimed\.speedup must be more than 0, not -1"):
@@ -366,7 +366,7 @@ def test_odd_values_are_no_claims(
 ) -> None:
     put(tmp_path / "mine" / "level_1_problem_1_sample_0_kernel.py")
     put(tmp_path / "mine" / "eval_results.json", {"1": entry})
-    (one,) = read_import(tmp_path / "mine", suite, None).given
+    (one,) = read_import(tmp_path / "mine", suite, None).candidates
     assert one.reported is not None
     facts = one.reported.model_dump(exclude={"raw", "source", "said_in"}, exclude_none=True)
     assert facts == expected

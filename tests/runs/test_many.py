@@ -11,7 +11,7 @@ from kernelproof.db.store import open_store
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_text
 from kernelproof.problems import open_suite
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.many import ManyDone, verify_all
 from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
@@ -59,7 +59,7 @@ def problem(tmp_path: Path) -> Problem:
 def verified(folder: Path, problem: Problem, *verdicts: Status | None) -> tuple[ManyDone, list[object]]:
     """What became of one candidate, and the verdicts that nobody asked for."""
     machine = Machine(folder / "cache", *verdicts)
-    given = [given_text("right.py", material.right(), problem)]
+    given = [candidate_from_text("right.py", material.right(), problem)]
     with open_store(folder / "attempts.sqlite") as store:
 
         async def main() -> ManyDone:

@@ -20,14 +20,14 @@ from kernelproof.problems import Suite
 from kernelproof.problems.suite import PACKAGED
 from kernelproof.runs.candidates import (
     SUFFIXES,
-    Given,
+    CandidateInput,
     Place,
-    all_given,
-    given_text,
+    candidate_from_text,
+    note_on,
     place_of,
     problem_of,
     read_candidates,
-    said_of,
+    read_each,
 )
 from kernelproof.runs.files import Folder, LeftOut
 from kernelproof.runs.imports.claims import RESULTS, Claimed, Times, is_entry, parse_claims, reported
@@ -44,10 +44,10 @@ _ANSWERS = re.compile(r"(?:^|[_-])(?:raw|responses?|answers?|completions?)(?:$|[
 
 
 @dataclass(frozen=True)
-class Found:
+class ImportInput:
     """What there is to import."""
 
-    given: tuple[Given, ...]
+    candidates: tuple[CandidateInput, ...]
     """Each with where it came from, and with its claim where there is one."""
     notes: tuple[str, ...] = ()
     """What was left out, a sentence each."""
@@ -60,7 +60,7 @@ def read_import(
     times: Times | None = None,
     *,
     follow_links: bool = False,
-) -> Found:
+) -> ImportInput:
     """The programs in a folder or a file of lines. `problem` is that of all of them, where given.
 
     `times`: the reference's milliseconds by problem, for claims that have none. `follow_links`: also those
@@ -70,7 +70,9 @@ def read_import(
     if path.is_dir():
         return _Import(Folder(path, follow_links=follow_links), suite, problem, times or {}).read()
     lines = read_candidates(path, suite, problem)
-    return Found(tuple(replace(one, reported=one.reported or ReportedResult(source=one.id)) for one in lines))
+    return ImportInput(
+        tuple(replace(one, reported=one.reported or ReportedResult(source=one.id)) for one in lines)
+    )
 
 
 @dataclass
@@ -83,7 +85,7 @@ class _Import:
     times: Times
     notes: list[str] = field(default_factory=list)
 
-    def read(self) -> Found:
+    def read(self) -> ImportInput:
         """Everything in it."""
         root = self.folder.root
         files = self.folder.files(lambda name: name.endswith(SUFFIXES) or name in (SAMPLE, *RESULTS))
@@ -100,10 +102,10 @@ class _Import:
             raise UsageError(f"{root} holds no programs: no {', '.join(SUFFIXES)} and no {SAMPLE} below it")
         claims = self._claims(results, files, places)
 
-        def one(file: Path) -> Given:
-            return self._given(file, places[file], claims.get(file))
+        def one(file: Path) -> CandidateInput:
+            return self._candidate(file, places[file], claims.get(file))
 
-        return Found(tuple(all_given(files, one, self.folder.name, self.notes)), tuple(self.notes))
+        return ImportInput(tuple(read_each(files, one, self.folder.name, self.notes)), tuple(self.notes))
 
     def _place(self, file: Path) -> Place | None:
         return place_of(PurePath(self.folder.root.resolve().name) / self.folder.name(file))
@@ -149,7 +151,9 @@ class _Import:
         at = next((at for at, part in enumerate(below[:-1]) if _ANSWERS.search(part)), None)
         return None if at is None else (below[:at], below[at + 1 : -1])
 
-    def _given(self, file: Path, place: Place | None, claim: tuple[str, Claimed] | None) -> Given:
+    def _candidate(
+        self, file: Path, place: Place | None, claim: tuple[str, Claimed] | None
+    ) -> CandidateInput:
         name = self.folder.name(file)
         entry, said_in, text = (claim[1].entry, claim[0], "") if claim else (None, "", "")
         if file.name == SAMPLE:
@@ -158,7 +162,7 @@ class _Import:
         else:
             text = self.folder.text(file)
         known = self.problem or (self.suite.find(place.problem_id) if place else None)
-        found = given_text(name, text, known or problem_of(PurePath(name), self.suite))
+        found = candidate_from_text(name, text, known or problem_of(PurePath(name), self.suite))
         if entry is None:
             return replace(found, reported=ReportedResult(source=name))
         return replace(found, reported=reported(name, said_in, entry, self.times.get(found.problem.id)))
@@ -218,7 +222,7 @@ class _Import:
 
     def _note(self, noun: str, said: str, about: Iterable[Path | str]) -> None:
         names = [self.folder.name(one) if isinstance(one, Path) else one for one in about]
-        self.notes.append(said_of(noun, said, names))
+        self.notes.append(note_on(noun, said, names))
 
 
 def _sample(text: str) -> tuple[str, dict[str, Any] | None]:
@@ -250,11 +254,11 @@ class StoredImport:
     """Attempts that hold a program."""
 
 
-def store_import(store: Store, found: Found, settings: RunSettings) -> StoredImport:
+def store_import(store: Store, programs: ImportInput, settings: RunSettings) -> StoredImport:
     """Stores all, or nothing. Programs that the run has already stay as they are; a new claim is appended."""
     items = [
         Imported(one.problem, one.response, one.extraction, one.reported or ReportedResult(source=one.id))
-        for one in found.given
+        for one in programs.candidates
     ]
     run_id, kept = store.add_imported(settings, items)
     return StoredImport(

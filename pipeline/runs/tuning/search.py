@@ -23,7 +23,7 @@ from kernelproof.hashing import sha256_text
 from kernelproof.jobs import Job, Judge, NewAttempt
 from kernelproof.jobs.job import FILE_MODEL
 from kernelproof.jobs.leases import LeaseKeeper
-from kernelproof.runs.candidates import given_text
+from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.runs.tuning.proposers import Proposer
 from kernelproof.runs.tuning.template import Template, Values
@@ -248,13 +248,13 @@ class _Search:
         judge: Judge,
         hear: Callable[[Trial], None],
     ) -> None:
-        self._plan, self._proposer, self._judge, self._hear = task, proposer, judge, hear
+        self._task, self._proposer, self._judge, self._hear = task, proposer, judge, hear
 
     async def run(self, outcome: Tuned, trials: int, deadline: float | None) -> None:
         """The trials. Results are told in the order of the proposals, whichever is over first."""
-        tried = _Trials(self._plan, self._plan.trials_run, self._judge)
+        tried = _Trials(self._task, self._task.trials_run, self._judge)
         window: deque[_Pending] = deque()
-        ahead = AHEAD_ON_GPU if backend(self._plan.trial.backend).on_gpu else AHEAD
+        ahead = AHEAD_ON_GPU if backend(self._task.trial.backend).on_gpu else AHEAD
         asked, more = 0, True
         async with anyio.create_task_group() as group:
             while True:
@@ -283,8 +283,8 @@ class _Search:
         """Verifies the original and the best trial on fresh inputs, at the rigor that was asked for."""
         if not outcome.ranked or not outcome.trials[0].correct:
             return
-        tried = _Trials(self._plan, self._plan.confirming_run, self._judge)
-        original = self._plan.template.original
+        tried = _Trials(self._task, self._task.confirming_run, self._judge)
+        original = self._task.template.original
         outcome.original = await _in_thread(partial(tried.trial, original))
         better = [one for one in outcome.ranked if one.rank > outcome.trials[0].rank]
         for trial in better[:CONFIRMED]:
@@ -306,20 +306,20 @@ class _Trials:
     """The combinations of one run, each verified once: what the store has is taken from it."""
 
     def __init__(self, task: TuningTask, run: RunSettings, judge: Judge) -> None:
-        self._plan, self._run, self._judge = task, run, judge
+        self._task, self._run, self._judge = task, run, judge
         self.bar = 0.0
         """The speedup that the best trial so far surely reaches. A trial that is surely slower is timed for
         less long."""
 
     def trial(self, values: Values) -> Trial:
         """A combination's verdict. Raises what `Judge.judge` raises."""
-        source, settings = self._plan.template.filled(values), self._run.verify
-        given = given_text("tune", source, self._plan.problem)
-        raw = {"tune": self._plan.template.named(values)}
-        keep = NewAttempt(self._run, given.response.model_copy(update={"raw": raw}), self._plan.parent)
+        source, settings = self._task.template.filled(values), self._run.verify
+        given = candidate_from_text("tune", source, self._task.problem)
+        raw = {"tune": self._task.template.named(values)}
+        keep = NewAttempt(self._run, given.response.model_copy(update={"raw": raw}), self._task.parent)
         if self.bar:
             settings = settings.model_copy(update={"bar": self.bar})
-        verdict = self._judge.judge(Job(self._plan.problem, given.extraction, settings, keep))
+        verdict = self._judge.judge(Job(self._task.problem, given.extraction, settings, keep))
         assert verdict.attempt_id is not None
         reason = verdict.verification.reason if verdict.verification else verdict.extraction.reason
         measurement = verdict.verification.measurement if verdict.verification else None
