@@ -1,4 +1,4 @@
-"""Attempts: begun, claimed, given another attempt's answer. Callers hold the transaction."""
+"""Attempts: begun, leased, given another attempt's answer. Callers hold the transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kernelproof.db import attempts, leases, models, records
 from kernelproof.db.retraction import Retraction
 from kernelproof.db.rows import insert
 from kernelproof.db.types import utc_now
-from kernelproof.db.views import AttemptState, Claim, Content, ModelUsage, Spent
+from kernelproof.db.views import AttemptLease, AttemptState, Content, ModelUsage, Spent
 from kernelproof.types import (
     AttemptKey,
     Extraction,
@@ -75,13 +75,13 @@ def begin(
     return row
 
 
-def claim(session: Session, row: models.Attempt, owner: str) -> Claim:
+def lease(session: Session, row: models.Attempt, owner: str) -> AttemptLease:
     """Takes the lease of an attempt, and an answer that another attempt has to the same question."""
     key = lease_key(row)
     granted = leases.take(session, key, owner)
     reused = granted and _reuse(session, row)
     session.flush()
-    return Claim(state=state_of(session, row), key=key, granted=granted, reused=reused)
+    return AttemptLease(state=state_of(session, row), key=key, granted=granted, reused=reused)
 
 
 def lease_key(row: models.Attempt) -> str:

@@ -30,8 +30,8 @@ from kernelproof.db.tags import Tags
 from kernelproof.db.texts import Library
 from kernelproof.db.types import utc_now
 from kernelproof.db.views import (
+    AttemptLease,
     AttemptState,
-    Claim,
     Content,
     ModelUsage,
     Spent,
@@ -209,7 +209,7 @@ class Store:
             lambda session: attempts.begin(session, run_id, key, prompt, parent_id).id
         )
 
-    def claim_attempt(
+    def lease_attempt(
         self,
         run_id: int,
         key: AttemptKey,
@@ -218,7 +218,7 @@ class Store:
         question_key: str,
         owner: str,
         plan: int | None = None,
-    ) -> Claim:
+    ) -> AttemptLease:
         """Begins an attempt, as `begin_attempt` does, and takes the lease on its question in one step.
 
         `plan`: which of the parent's plans it carries out, from 1.
@@ -227,16 +227,16 @@ class Store:
         it from then on.
         """
 
-        def claim(session: Session) -> Claim:
+        def lease(session: Session) -> AttemptLease:
             row = attempts.begin(session, run_id, key, prompt, parent_id, question_key, plan)
-            return attempts.claim(session, row, owner)
+            return attempts.lease(session, row, owner)
 
-        return self._database.write(claim)
+        return self._database.write(lease)
 
-    def claim_stored(self, attempt_id: int, owner: str) -> Claim:
+    def lease_stored(self, attempt_id: int, owner: str) -> AttemptLease:
         """Takes the lease on an attempt that is there, to judge it again."""
         return self._database.write(
-            lambda session: attempts.claim(session, session.get_one(models.Attempt, attempt_id), owner)
+            lambda session: attempts.lease(session, session.get_one(models.Attempt, attempt_id), owner)
         )
 
     def add_finished(

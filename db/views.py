@@ -42,7 +42,7 @@ class AttemptState(FrozenRecord):
     """False when the newest thing the provider said is an error that asking again cannot mend."""
 
 
-class Claim(FrozenRecord):
+class AttemptLease(FrozenRecord):
     """An attempt that was begun, and whether the caller may work on it."""
 
     state: AttemptState

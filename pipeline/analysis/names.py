@@ -56,7 +56,7 @@ def of_mangled(name: str) -> str:
 
 def of_demangled(name: str) -> str:
     """`soft<4>` of `void ns::soft<(int)4>(float const*, long)`."""
-    text = _CAST.sub(_bool_kept, name.replace(_ANONYMOUS, "")).removeprefix("void ").strip()
+    text = _CAST.sub(_keep_bool_cast, name.replace(_ANONYMOUS, "")).removeprefix("void ").strip()
     text = re.sub(r"\bbool:0\b", "false", re.sub(r"\bbool:1\b", "true", text))
     depth, start, end = 0, 0, len(text)
     for at, character in enumerate(text):
@@ -77,22 +77,24 @@ def base(name: str) -> str:
     return name.partition("<")[0]
 
 
-def _bool_kept(cast: re.Match[str]) -> str:
+def _keep_bool_cast(cast: re.Match[str]) -> str:
     return "bool:" if cast[0] == "(bool)" else ""
 
 
 def _arguments(name: str, at: int) -> tuple[str, int]:
     """`<4, true>` and where the name goes on; an empty text and -1 where an argument is not a simple one."""
-    said: list[str] = []
+    arguments: list[str] = []
     while name[at : at + 1] != "E":
         literal = _LITERAL.match(name, at)
         if literal is not None:
             kind, minus, digits = literal.groups()
-            said.append(("false", "true")[digits == "1"] if kind == "b" else f"{'-' * bool(minus)}{digits}")
+            arguments.append(
+                ("false", "true")[digits == "1"] if kind == "b" else f"{'-' * bool(minus)}{digits}"
+            )
             at = literal.end()
         elif name[at : at + 1] in _TYPES:
-            said.append(_TYPES[name[at]])
+            arguments.append(_TYPES[name[at]])
             at += 1
         else:
             return "", -1
-    return f"<{', '.join(said)}>", at + 1
+    return f"<{', '.join(arguments)}>", at + 1

@@ -111,7 +111,7 @@ def _print_found(leader: Leader, found: Reproduction) -> None:
 def _say(outcome: Outcome) -> None:
     more = [(outcome.refuted, "did not hold"), (outcome.undecided, "undecided")]
     rest = "".join(f", {number} {words}" for number, words in more if number)
-    say(f"{outcome.held} of {counted(len(outcome.found), 'ranked result')} held{rest}")
+    say(f"{outcome.held} of {counted(len(outcome.results), 'ranked result')} held{rest}")
 
 
 def _print_json(outcome: Outcome, seed: int | None, elsewhere: int) -> None:
@@ -123,7 +123,7 @@ def _print_json(outcome: Outcome, seed: int | None, elsewhere: int) -> None:
             "ranked_verification_id": leader.best.verification_id,
             **found.model_dump(mode="json"),
         }
-        for leader, found in outcome.found
+        for leader, found in outcome.results
     ]
     value = {
         "seed": seed,

@@ -149,12 +149,12 @@ class Spans:
                 later = [m for m in self._marks[index + 1 :] if m.run.startswith(mark.run)]
                 yield list(self._from(mark.after, later, mark.language, opened=True))
 
-    def bare(self, taken: list[Block]) -> Iterator[list[Block]]:
-        """For each line outside `taken` that may start a program: what may follow, shortest first."""
+    def bare(self, covered: list[Block]) -> Iterator[list[Block]]:
+        """For each line outside `covered` that may start a program: what may follow, shortest first."""
         starts = [match.start() for match in islice(_IMPORT.finditer(self._text), _MAX_STARTS)]
         starts += [match.start() for match in islice(_STATEMENT.finditer(self._text), 1)]
         for start in sorted(set(starts)):
-            if not any(block.start <= start < block.end for block in taken):
+            if not any(block.start <= start < block.end for block in covered):
                 yield list(self._from(start, self._marks, "", opened=False))
 
     def _from(self, start: int, marks: list[_Mark], language: str, *, opened: bool) -> Iterator[Block]:

@@ -16,7 +16,7 @@ from kernelproof.extraction.completeness import LABEL, NAME, written_programs
 from kernelproof.extraction.edits import edited
 from kernelproof.extraction.normalise import normalise
 from kernelproof.extraction.reasons import declined, reason_of, remark
-from kernelproof.extraction.search import REFERENCE, Found, find_program
+from kernelproof.extraction.search import REFERENCE, Selection, find_program
 from kernelproof.extraction.thinking import Answer, set_thinking_aside
 from kernelproof.hashing import sha256_text
 from kernelproof.pysource import find_class
@@ -41,25 +41,27 @@ def extract(response: Response, base: str | None = None) -> Extraction:
     the program is taken: one with a string that is never closed is a syntax error, which the policy reports.
     """
     status = declined(response)
-    found = _found(response) if status is None else Found(None, status=status)
+    selection = _find(response) if status is None else Selection(None, status=status)
     if (response.finish_reason or "").lower() in LIMITED | FILTERED | REFUSED | FAILED:
-        found = replace(found, warnings=(*found.warnings, remark("finish_reason", response.finish_reason)))
-    lacking = found.status is Status.NO_CODE or remark("does_not_parse") in found.warnings
+        selection = replace(
+            selection, warnings=(*selection.warnings, remark("finish_reason", response.finish_reason))
+        )
+    lacking = selection.status is Status.NO_CODE or remark("does_not_parse") in selection.warnings
     answer = answer_of(response) if status is None and lacking else None
     changed = edited(answer, base) if answer is not None else None
     if changed is not None and changed.code is not None:
-        found = Found(changed.code, "diff")
+        selection = Selection(changed.code, "diff")
     elif changed is not None:
-        none = _none(response, Status.NO_CODE, found.warnings)
+        none = _none(response, Status.NO_CODE, selection.warnings)
         return none.model_copy(update={"reason": changed.reason})
-    if found.code is None:
-        return _none(response, found.status or Status.NO_CODE, found.warnings)
-    start = (response.text or "").rfind(found.code)
+    if selection.code is None:
+        return _none(response, selection.status or Status.NO_CODE, selection.warnings)
+    start = (response.text or "").rfind(selection.code)
     return Extraction(
-        candidate=Candidate(source=found.code, sha256=sha256_text(found.code)),
-        method=found.method,
-        warnings=tuple(dict.fromkeys(found.warnings)),
-        span=(start, start + len(found.code)) if start >= 0 else None,
+        candidate=Candidate(source=selection.code, sha256=sha256_text(selection.code)),
+        method=selection.method,
+        warnings=tuple(dict.fromkeys(selection.warnings)),
+        span=(start, start + len(selection.code)) if start >= 0 else None,
     )
 
 
@@ -72,13 +74,13 @@ def answer_of(response: Response) -> str | None:
     return None if answer.unclosed else answer.text
 
 
-def _found(response: Response) -> Found:
+def _find(response: Response) -> Selection:
     """Looks for the program in an answer that the server did not withhold."""
     raw, budget = response.text or "", Budget()
     cut = (response.finish_reason or "").lower() in LIMITED
     if len(raw) > MAX_TEXT:
         status = Status.TRUNCATED if cut else Status.NO_CODE
-        return Found(None, status=status, warnings=(remark("too_long", len(raw)),))
+        return Selection(None, status=status, warnings=(remark("too_long", len(raw)),))
     if not cut and _is_program(raw, budget):
         return _whole(raw)
     text, warnings = normalise(raw)
@@ -86,14 +88,14 @@ def _found(response: Response) -> Found:
     answer = _answer(text, budget)
     text = text if answer.thinking or answer.unclosed else answer.text
     if not cut and _is_program(text, budget):
-        found = _whole(text)
+        selection = _whole(text)
     else:
-        found = _searched(answer, response.reasoning or "", budget, cut=cut)
+        selection = _searched(answer, response.reasoning or "", budget, cut=cut)
         if not cut and not _is_partly_thinking(text, answer, budget):
-            found = _taken_whole(text, found, budget)
-        elif not cut and found.method == "bare" and found.code != answer.text:
-            found = _taken_whole(answer.text, found, budget)
-    return replace(found, warnings=(*warnings, *answer.warnings, *found.warnings))
+            selection = _whole_text_or(text, selection, budget)
+        elif not cut and selection.method == "bare" and selection.code != answer.text:
+            selection = _whole_text_or(answer.text, selection, budget)
+    return replace(selection, warnings=(*warnings, *answer.warnings, *selection.warnings))
 
 
 def _is_partly_thinking(text: str, answer: Answer, budget: Budget) -> bool:
@@ -110,57 +112,57 @@ def _is_program(text: str, budget: Budget) -> bool:
     return tree is not None and find_class(tree, NAME) is not None and not written_programs(text)
 
 
-def _whole(text: str) -> Found:
-    return Found(text, "whole", None, (remark("reference_echoed"),) if REFERENCE.search(text) else ())
+def _whole(text: str) -> Selection:
+    return Selection(text, "whole", None, (remark("reference_echoed"),) if REFERENCE.search(text) else ())
 
 
-def _searched(answer: Answer, reasoning: str, budget: Budget, *, cut: bool) -> Found:
+def _searched(answer: Answer, reasoning: str, budget: Budget, *, cut: bool) -> Selection:
     """The program within an answer. `cut`: the server says that it ended the text before the model did."""
     if answer.unclosed:
-        return Found(None, status=Status.TRUNCATED) if cut else _forgotten(answer.thinking, budget)
-    found = find_program(answer.text, budget)
-    warnings = found.warnings
+        return Selection(None, status=Status.TRUNCATED) if cut else _forgotten(answer.thinking, budget)
+    selection = find_program(answer.text, budget)
+    warnings = selection.warnings
     if budget.spent:
         warnings += (remark("work_limit"),)
     if not answer.text.strip():
         warnings += (remark("empty_content"),)
-    status = found.status
-    if found.code is None and NAME not in answer.text and NAME in answer.thinking + reasoning:
+    status = selection.status
+    if selection.code is None and NAME not in answer.text and NAME in answer.thinking + reasoning:
         warnings += (remark("code_only_in_reasoning"),)
     elif not answer.text.strip():
         status = Status.EMPTY
-    if cut and (found.code is None or found.to_the_end or remark("does_not_parse") in warnings):
-        return Found(None, status=Status.TRUNCATED, warnings=warnings)
-    return replace(found, status=status, warnings=warnings)
+    if cut and (selection.code is None or selection.to_the_end or remark("does_not_parse") in warnings):
+        return Selection(None, status=Status.TRUNCATED, warnings=warnings)
+    return replace(selection, status=status, warnings=warnings)
 
 
-def _forgotten(thinking: str, budget: Budget) -> Found:
+def _forgotten(thinking: str, budget: Budget) -> Selection:
     """The program with which thinking that never ends does end: the model only forgot to close it.
 
     The program's own fence has to be closed: a text that merely stops may have been cut off."""
-    found = find_program(thinking, budget)
-    start = thinking.rfind(found.code) if found.code is not None else -1
-    if start >= 0 and _CLOSED_END.fullmatch(thinking, start + len(found.code or "")):
-        return replace(found, warnings=(*found.warnings, remark("taken_from_thinking")))
-    return Found(None, status=Status.TRUNCATED)
+    selection = find_program(thinking, budget)
+    start = thinking.rfind(selection.code) if selection.code is not None else -1
+    if start >= 0 and _CLOSED_END.fullmatch(thinking, start + len(selection.code or "")):
+        return replace(selection, warnings=(*selection.warnings, remark("taken_from_thinking")))
+    return Selection(None, status=Status.TRUNCATED)
 
 
-def _taken_whole(text: str, found: Found, budget: Budget) -> Found:
+def _whole_text_or(text: str, selection: Selection, budget: Budget) -> Selection:
     """The whole text, where it is a program with a fault that a later stage names; else what was found.
 
     Such are Python without ModelNew, and Python that does not parse. After one fence that opens the text,
     and that nothing closes, the rest is such a text too.
     """
-    kept = found.warnings if found.code is not None else ()
-    if _is_faulty_program(text, found, budget):
+    kept = selection.warnings if selection.code is not None else ()
+    if _is_faulty_program(text, selection, budget):
         fault = "no_model_new" if budget.tree(text) is not None else "does_not_parse"
-        return Found(text, "whole", None, (*kept, remark(fault)))
-    if found.code is None and (code := _after_lone_fence(text, budget)) is not None:
-        return Found(code, "fence", None, (remark("unclosed_fence"), remark("does_not_parse")))
-    return found
+        return Selection(text, "whole", None, (*kept, remark(fault)))
+    if selection.code is None and (code := _after_lone_fence(text, budget)) is not None:
+        return Selection(code, "fence", None, (remark("unclosed_fence"), remark("does_not_parse")))
+    return selection
 
 
-def _is_faulty_program(text: str, found: Found, budget: Budget) -> bool:
+def _is_faulty_program(text: str, selection: Selection, budget: Budget) -> bool:
     """True for Python without a usable ModelNew, and for Python whose only fault is a syntax error.
 
     In the second case nothing but comments and docstrings may stand before the program that was found; and
@@ -168,14 +170,14 @@ def _is_faulty_program(text: str, found: Found, budget: Budget) -> bool:
     """
     tree = budget.tree(text)
     parses = tree is not None and not all(isinstance(statement, ast.Expr) for statement in tree.body)
-    if parses and found.code is None:
+    if parses and selection.code is None:
         return "import" in text or begins_as_program(text)
-    if found.method == "bare" and found.code is not None:
-        start = text.rfind(found.code)
+    if selection.method == "bare" and selection.code is not None:
+        start = text.rfind(selection.code)
         if parses or (start >= 0 and budget.tree(text[:start]) is not None):
             return True
-    usable = found.code is not None and budget.tree(found.code) is not None
-    return begins_as_program(text) and (not usable or found.method == "bare")
+    usable = selection.code is not None and budget.tree(selection.code) is not None
+    return begins_as_program(text) and (not usable or selection.method == "bare")
 
 
 def _after_lone_fence(text: str, budget: Budget) -> str | None:

@@ -36,7 +36,7 @@ _MAX_VERSIONS = 6
 
 
 @dataclass(frozen=True)
-class Found:
+class Selection:
     """A program and how it was found, or the status that says why there is none."""
 
     code: str | None
@@ -59,7 +59,7 @@ class Search:
         self._judged: list[Program] = []
         self._split: set[str] = set()
 
-    def run(self) -> Found:
+    def run(self) -> Selection:
         """The last complete program; else one that a later stage can name the fault of; else a status."""
         if (wrapped := self._in_json(whole=True)) is not None:
             return wrapped
@@ -143,7 +143,7 @@ class Search:
                         return program
         return None
 
-    def _take(self, program: Program, method: str, *notes: str) -> Found:
+    def _take(self, program: Program, method: str, *notes: str) -> Selection:
         block = program.block
         warnings = [*program.warnings, *notes]
         if not block.opened and block.closed:
@@ -156,7 +156,7 @@ class Search:
             warnings.append(remark("reference_echoed"))
         warnings.extend(self._remarks())
         to_the_end = not block.closed and program.code.endswith(block.code[-80:])
-        return Found(program.code, method, None, tuple(warnings), to_the_end)
+        return Selection(program.code, method, None, tuple(warnings), to_the_end)
 
     def _remarks(self) -> Iterator[str]:
         if any(program.kind is Kind.PLACEHOLDER for program in self._judged):
@@ -166,7 +166,7 @@ class Search:
         if any(block.language == "diff" for block in self._blocks):
             yield remark("diff_skipped")
 
-    def _fall_back(self) -> Found:
+    def _fall_back(self) -> Selection:
         """No complete program: cut off, or a faulty one whose fault a later stage names, or none at all."""
         warnings = tuple(self._remarks())
         spans = Spans(self._text, NAME)
@@ -174,14 +174,14 @@ class Search:
         shortest = [blocks[0] for blocks in openings if blocks and not self._split]
         programs = [self._judge(block) for block in shortest]
         if self._is_cut() or any(program.kind is Kind.CUT for program in programs):
-            return Found(None, status=Status.TRUNCATED, warnings=warnings)
+            return Selection(None, status=Status.TRUNCATED, warnings=warnings)
         for program in programs:
             method = "fence" if program.block.opened else "bare"
             if program.kind is Kind.HIDDEN:
-                return Found(program.code, method, None, (*warnings, remark("model_new_not_top_level")))
+                return Selection(program.code, method, None, (*warnings, remark("model_new_not_top_level")))
             if program.kind is Kind.BROKEN and _is_python(program.block):
-                return Found(program.code, method, None, (*warnings, remark("does_not_parse")))
-        return Found(None, status=Status.NO_CODE, warnings=warnings)
+                return Selection(program.code, method, None, (*warnings, remark("does_not_parse")))
+        return Selection(None, status=Status.NO_CODE, warnings=warnings)
 
     def _is_cut(self) -> bool:
         """True when the answer ends inside a block of Python, fenced or not."""
@@ -194,7 +194,7 @@ class Search:
         start = _CODE_START.search(self._text)
         return start is not None and _ends_in_code(self._text[start.start() :], self._budget)
 
-    def _in_json(self, *, whole: bool) -> Found | None:
+    def _in_json(self, *, whole: bool) -> Selection | None:
         """The program in a JSON value's strings: of the whole answer, or of a fence or object within it."""
         if whole:
             values = [_value(self._text, self._budget)]
@@ -210,16 +210,16 @@ class Search:
             answer = set_thinking_aside(clean, self._budget)
             found = find_program(answer.text, self._budget)
             if found.code is not None:
-                return Found(found.code, "json", None, (*warnings, *answer.warnings, *found.warnings))
+                return Selection(found.code, "json", None, (*warnings, *answer.warnings, *found.warnings))
         return None
 
 
-def find_program(text: str, budget: Budget) -> Found:
+def find_program(text: str, budget: Budget) -> Selection:
     """The program that an answer means. An answer that is nothing but a program is taken whole."""
     whole = judge(Block(text, 0, len(text)), budget)
     if not written_programs(text) and whole.kind is Kind.COMPLETE and whole.code == text:
         warnings = (remark("reference_echoed"),) if REFERENCE.search(text) else ()
-        return Found(text, "bare", None, warnings, to_the_end=True)
+        return Selection(text, "bare", None, warnings, to_the_end=True)
     return Search(text, budget).run()
 
 

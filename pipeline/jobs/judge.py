@@ -89,12 +89,12 @@ class Judge:
         while True:
             if (stored := await in_thread(self._stored, job, attempt)) is not None:
                 return stored
-            claim = await in_thread(store.claim_stored, number, owner)
-            if claim.granted:
+            lease = await in_thread(store.lease_stored, number, owner)
+            if lease.granted:
                 break
             if not wait:
                 return None
-            await self._leases.freed(claim.key)
+            await self._leases.freed(lease.key)
             attempt = await in_thread(store.load_attempt, number)
         attempt = await in_thread(store.load_attempt, number)
         # Whoever held the lease before may have made it.
@@ -104,7 +104,7 @@ class Judge:
             if job.keep.finish:
                 await in_thread(store.finish_attempt, number, verdict.status, owner)
                 return verdict
-        await in_thread(store.leases.give_back, owner, claim.key)
+        await in_thread(store.leases.give_back, owner, lease.key)
         return verdict
 
     async def in_place(self, job: Job, on_stage: OnStage = _silent) -> Verdict:

@@ -83,16 +83,16 @@ def read_problem(path: Path, *, suite: str | None = None) -> Problem:
     return parse_problem(read_source(path), place_of(path), path, suite=suite)
 
 
-def parse_problem(source: str, place: Place, said: Path | str, *, suite: str | None = None) -> Problem:
-    """The problem that `source` is, at `place`. Raises UsageError as `read_problem` does; it names `said`."""
-    tree = parse_source(source, said)
-    model = _model(said, tree)
+def parse_problem(source: str, place: Place, origin: Path | str, *, suite: str | None = None) -> Problem:
+    """The problem that `source` is, at `place`. Raises UsageError as `read_problem` does; it names `origin`."""
+    tree = parse_source(source, origin)
+    model = _model(origin, tree)
     for name in ("get_inputs", "get_init_inputs"):
-        _require_function(said, tree, name)
+        _require_function(origin, tree, name)
     try:
         sizes = read_sizes(tree)
     except SizesError as error:
-        _refuse(said, error.line, str(error))
+        _refuse(origin, error.line, str(error))
     return Problem(
         id=place.id,
         suite=suite or "file",
@@ -119,30 +119,32 @@ def read_source(path: Path) -> str:
         raise UsageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
 
 
-def parse_source(source: str, said: Path | str) -> ast.Module:
-    """The tree of `source`. Raises UsageError, with line, when it is no Python; the error names `said`."""
+def parse_source(source: str, origin: Path | str) -> ast.Module:
+    """The tree of `source`. Raises UsageError, with line, when it is no Python; the error names `origin`."""
     tree = parse(source)
     if isinstance(tree, SyntaxError):
-        _refuse(said, tree.lineno or 1, f"does not parse as Python: {tree.msg}")
+        _refuse(origin, tree.lineno or 1, f"does not parse as Python: {tree.msg}")
     return tree
 
 
-def _model(said: Path | str, tree: ast.Module) -> ast.ClassDef:
+def _model(origin: Path | str, tree: ast.Module) -> ast.ClassDef:
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Model":
             return node
-    _refuse(said, 1, "defines no `class Model(nn.Module)` at module level; a problem is a file that does")
+    _refuse(origin, 1, "defines no `class Model(nn.Module)` at module level; a problem is a file that does")
 
 
-def _require_function(said: Path | str, tree: ast.Module, name: str) -> None:
+def _require_function(origin: Path | str, tree: ast.Module, name: str) -> None:
     found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
     if not found:
         what = "the arguments of forward" if name == "get_inputs" else "the arguments of Model"
-        _refuse(said, 1, f"defines no `def {name}()` at module level; add one that returns a list of {what}")
+        _refuse(
+            origin, 1, f"defines no `def {name}()` at module level; add one that returns a list of {what}"
+        )
     arguments = found[-1].args
     optional = len(arguments.defaults)
     if len(arguments.posonlyargs + arguments.args) > optional or None in arguments.kw_defaults:
-        _refuse(said, found[-1].lineno, f"{name} is called without arguments; give its parameters defaults")
+        _refuse(origin, found[-1].lineno, f"{name} is called without arguments; give its parameters defaults")
 
 
 def _parameters(function: Function | None) -> tuple[str, ...]:
@@ -163,5 +165,5 @@ def _first_line(node: ast.Module | ast.ClassDef) -> str:
     return text.splitlines()[0].strip() if text else ""
 
 
-def _refuse(said: Path | str, line: int, message: str) -> NoReturn:
-    raise UsageError(f"{said}:{line}: {message}")
+def _refuse(origin: Path | str, line: int, message: str) -> NoReturn:
+    raise UsageError(f"{origin}:{line}: {message}")

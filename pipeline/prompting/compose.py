@@ -119,8 +119,8 @@ def repair_text(
     return _encodable(text)
 
 
-def _repair(chosen: Template, problem: Problem, backend: str, size: str, told: dict[str, Any]) -> str:
-    return chosen.render("repair.j2", _common(problem, backend, size) | told)
+def _repair(chosen: Template, problem: Problem, backend: str, size: str, evidence: dict[str, Any]) -> str:
+    return chosen.render("repair.j2", _common(problem, backend, size) | evidence)
 
 
 def plans_prompt(

@@ -147,13 +147,13 @@ def _short(line: str) -> str:
     return line if place is None else place["file"].rsplit("/", 1)[-1] + line[place.end("file") :]
 
 
-def _without_repeats(found: list[_Diagnostic]) -> tuple[list[_Diagnostic], int]:
+def _without_repeats(diagnostics: list[_Diagnostic]) -> tuple[list[_Diagnostic], int]:
     """The diagnostics to show, and how many more repeat one of them at another place."""
     headlines: set[str] = set()
     texts: dict[str, int] = {}
     shown: list[_Diagnostic] = []
     repeated = 0
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         if diagnostic.headline in headlines:
             continue
         headlines.add(diagnostic.headline)

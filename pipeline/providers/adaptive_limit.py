@@ -68,15 +68,15 @@ class AdaptiveLimit:
         self._allowed = min(float(self._most), self._allowed + 1 / max(1.0, self._allowed))
         self._more.set()
 
-    def busy(self, taken_at: float, pause_s: float) -> None:
-        """The server said that it is busy (429) to a question whose place was taken at `taken_at`.
+    def busy(self, sent_at: float, pause_s: float) -> None:
+        """The server said that it is busy (429) to a question whose place was taken at `sent_at`.
 
         Nothing is sent for `pause_s` seconds. Half of the places go, once for all questions that were on
         their way when the server first said so.
         """
         now = self._clock()
         self._paused_until = max(self._paused_until, now + pause_s)
-        if taken_at > self._lowered:
+        if sent_at > self._lowered:
             self._allowed = max(1.0, self._allowed / 2)
             self._lowered = now
 

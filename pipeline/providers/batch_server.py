@@ -50,7 +50,7 @@ class BatchServer:
                 )
             return _id(_object(reply))
 
-        return await self._made(work, "the file of a batch")
+        return await self._create(work, "the file of a batch")
 
     async def create(self, file_id: str, path: str, label: str) -> str:
         """The server's id of a new batch. It is made once, though the server's reply may be lost."""
@@ -67,7 +67,7 @@ class BatchServer:
             )
             return _id(_object(reply))
 
-        return await self._made(work, "a new batch")
+        return await self._create(work, "a new batch")
 
     async def find(self, label: str) -> str | None:
         """The server's id of the batch with our name; None where there is none among the newest."""
@@ -123,7 +123,7 @@ class BatchServer:
             after = {"after": _id(entries[-1])}
         return None
 
-    async def _made(self, work: Callable[[openai.AsyncOpenAI], Awaitable[str]], what: str) -> str:
+    async def _create(self, work: Callable[[openai.AsyncOpenAI], Awaitable[str]], what: str) -> str:
         """The id of what `work` makes. Raises ProviderFatal where trying again cannot help."""
         try:
             return await self._call(work, what, self._retries)
@@ -168,10 +168,10 @@ def _object(reply: Any) -> dict[str, Any]:
     return json_object(reply.text, "the server's answer")
 
 
-def _id(found: Mapping[str, Any]) -> str:
+def _id(reply: Mapping[str, Any]) -> str:
     """Raises ProviderError for an object without an id."""
-    if not isinstance(found.get("id"), str) or not found["id"]:
+    if not isinstance(reply.get("id"), str) or not reply["id"]:
         raise ProviderError(
-            f"the server's answer names no id; its fields: {', '.join(map(str, found))[:200]}"
+            f"the server's answer names no id; its fields: {', '.join(map(str, reply))[:200]}"
         )
-    return str(found["id"])
+    return str(reply["id"])

@@ -75,7 +75,7 @@ class Connections:
         """A client with a free connection, for one question. Raises ProviderFatal for an unfit proxy."""
         shared = next((each for each in self._clients if each.used < EACH), None)
         if shared is None:
-            shared = _Shared(self._made())
+            shared = _Shared(self._new_client())
             self._clients.append(shared)
         shared.used += 1
         try:
@@ -89,7 +89,7 @@ class Connections:
         for shared in clients:
             await shared.client.close()
 
-    def _made(self) -> openai.AsyncOpenAI:
+    def _new_client(self) -> openai.AsyncOpenAI:
         import httpx2
         import openai
 

@@ -37,9 +37,9 @@ _REPEATED = re.compile(r"(\W)\1+")
 class ContextLength:
     """The tokens that one model's context holds, as far as the user or the server says it."""
 
-    def __init__(self, model: str, told: int | None, server: ModelServer) -> None:
-        """`told`: what the user says, which goes before what the server says."""
-        self._model, self._told, self._server = model, told, server
+    def __init__(self, model: str, user_limit: int | None, server: ModelServer) -> None:
+        """`user_limit`: what the user says, which goes before what the server says."""
+        self._model, self._user_limit, self._server = model, user_limit, server
         self._looking = anyio.Lock()
         self._looked = False
         self._server_says: int | None = None
@@ -50,13 +50,13 @@ class ContextLength:
         Where nobody says how long the context is, the server has to find out.
         """
         texts = _texts(question.prompt)
-        limit = self._told
+        limit = self._user_limit
         if limit is None and sum(map(len, texts)) >= MOST_CHARACTERS_A_TOKEN * SHORTEST:
-            limit = await self._said_by_server()
+            limit = await self._server_limit()
         if limit is None or not cannot_fit(question.prompt, limit):
             return
         about = round(sum(len(text.encode()) for text in texts) / BYTES_A_TOKEN)
-        who = "--context-length" if self._told else "the server's list of models"
+        who = "--context-length" if self._user_limit else "the server's list of models"
         raise ProviderError(
             f"{self._server.name}: the prompt of about {about:,} tokens is longer than the model's context "
             f"of {limit:,} tokens ({who}), so it was not sent; use a model with a longer context or a "
@@ -66,7 +66,7 @@ class ContextLength:
             of_question=True,
         )
 
-    async def _said_by_server(self) -> int | None:
+    async def _server_limit(self) -> int | None:
         """Asks the server, once."""
         async with self._looking:
             if not self._looked:

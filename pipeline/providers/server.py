@@ -118,14 +118,14 @@ class ModelServer:
 
     def failure(
         self,
-        found: Complaint,
+        complaint: Complaint,
         sent: Mapping[str, object],
         where: str = "",
         after_s: float | None = None,
     ) -> Failure:
         """What an error in the server's words means; `where` it stood, for the message."""
-        verdict = judged(found, self.safe(found.message), sent, self._options.key_variable)
-        return Failure(f"{self.name}: {self.safe(where + found.message)}", verdict, after_s)
+        verdict = judged(complaint, self.safe(complaint.message), sent, self._options.key_variable)
+        return Failure(f"{self.name}: {self.safe(where + complaint.message)}", verdict, after_s)
 
     def safe(self, message: str) -> str:
         """A server's message without our key, fit for every file and short enough for a screen."""

@@ -78,9 +78,9 @@ class Verdict:
     """The server failed and did not say at what: perhaps at the length of the prompt."""
 
 
-def judged(found: Complaint, message: str, sent: Mapping[str, object], key_variable: str) -> Verdict:
+def judged(complaint: Complaint, message: str, sent: Mapping[str, object], key_variable: str) -> Verdict:
     """What an error means. `message` is the server's, safe to show; `sent` the fields of the request."""
-    status, codes = found.status, found.codes
+    status, codes = complaint.status, complaint.codes
     if codes & _QUOTA or _NO_MONEY.search(message):
         return Verdict(fatal=f"the quota is used up: {message}")
     if status == 402:
@@ -95,28 +95,28 @@ def judged(found: Complaint, message: str, sent: Mapping[str, object], key_varia
         where = "the model's name (--model) and the base URL (--base-url; most end in /v1)"
         return Verdict(fatal=f"{message}; check {where}")
     if status in (400, 422):
-        return _of_a_bad_request(found, message, sent)
+        return _of_a_bad_request(complaint, message, sent)
     busy = status == 429 or (status is None and bool(codes & _BUSY))
-    too_long = status == 413 or (status is None and _is_too_long(found))
+    too_long = status == 413 or (status is None and _is_too_long(complaint))
     passes = status is None and not codes & _REFUSED and not too_long
     return Verdict(
         of_question=too_long or (status is None and not busy and bool(codes & _FILTERED)),
         retry=busy or passes or status in (408, 409) or (status or 0) >= 500,
         busy=busy,
         unexplained=(passes and not busy and not _PASSES.search(message))
-        or (status == 500 and not found.says_something),
+        or (status == 500 and not complaint.says_something),
     )
 
 
-def _of_a_bad_request(found: Complaint, message: str, sent: Mapping[str, object]) -> Verdict:
-    if _is_too_long(found):
+def _of_a_bad_request(complaint: Complaint, message: str, sent: Mapping[str, object]) -> Verdict:
+    if _is_too_long(complaint):
         return Verdict(of_question=True)
-    parameter = _field(found, sent)
-    if found.parameter == "model" or (parameter is None and _NO_MODEL.search(message)):
+    parameter = _field(complaint, sent)
+    if complaint.parameter == "model" or (parameter is None and _NO_MODEL.search(message)):
         return Verdict(fatal=f"{message}; check the model's name (--model)")
     if parameter is None:
-        return Verdict(of_question=bool(found.codes & _FILTERED or _FLAGGED.search(message)))
-    unknown = parameter in _INSTEAD and _UNKNOWN.search(" ".join((message, *found.codes)))
+        return Verdict(of_question=bool(complaint.codes & _FILTERED or _FLAGGED.search(message)))
+    unknown = parameter in _INSTEAD and _UNKNOWN.search(" ".join((message, *complaint.codes)))
     instead = f", or use {_INSTEAD[parameter]}" if unknown else ""
     flag = FLAGS.get(parameter, f"--param {parameter}")
     return Verdict(
@@ -125,20 +125,20 @@ def _of_a_bad_request(found: Complaint, message: str, sent: Mapping[str, object]
     )
 
 
-def _is_too_long(found: Complaint) -> bool:
-    return bool(found.codes & _LENGTHS) or _TOO_LONG.search(found.message) is not None
+def _is_too_long(complaint: Complaint) -> bool:
+    return bool(complaint.codes & _LENGTHS) or _TOO_LONG.search(complaint.message) is not None
 
 
-def _field(found: Complaint, sent: Mapping[str, object]) -> str | None:
+def _field(complaint: Complaint, sent: Mapping[str, object]) -> str | None:
     """The field of the request that an error is about, when it is one that was set."""
     ours = [name for name in sent if name not in _OURS]
-    if found.parameter:
-        root = re.split(r"[.\[]", found.parameter, maxsplit=1)[0]
+    if complaint.parameter:
+        root = re.split(r"[.\[]", complaint.parameter, maxsplit=1)[0]
         return root if root in ours else None
-    complains = _COMPLAINS.search(found.message) is not None
+    complains = _COMPLAINS.search(complaint.message) is not None
     for name in sorted(ours, key=len, reverse=True):
         word = rf"{re.escape(name)}(?:ing)?" if name == "stream" else re.escape(name)
-        spelled = re.search(rf"(['\"`]?)(?<!\w){word}(?!\w)\1", found.message, re.IGNORECASE)
+        spelled = re.search(rf"(['\"`]?)(?<!\w){word}(?!\w)\1", complaint.message, re.IGNORECASE)
         if spelled and (complains or spelled[1] or "_" in name):
             return name
     return None

@@ -51,25 +51,25 @@ def leaders(store: Store, filters: Filters) -> list[Leader]:
 class Outcome:
     """The findings of an audit."""
 
-    found: list[tuple[Leader, Reproduction]] = field(default_factory=list)
+    results: list[tuple[Leader, Reproduction]] = field(default_factory=list)
 
     @property
     def held(self) -> int:
         """Results that were confirmed."""
-        return sum(one.finding.confirms for _, one in self.found)
+        return sum(one.finding.confirms for _, one in self.results)
 
     @property
     def refuted(self) -> int:
         """Results that do not hold."""
-        return sum(one.finding.refutes for _, one in self.found)
+        return sum(one.finding.refutes for _, one in self.results)
 
     @property
     def undecided(self) -> int:
         """Results of which nothing can be said."""
-        return len(self.found) - self.held - self.refuted
+        return len(self.results) - self.held - self.refuted
 
 
-def by_place(found: Iterable[Leader], engine: Engine) -> tuple[list[Leader], list[Leader]]:
+def by_place(leaders: Iterable[Leader], engine: Engine) -> tuple[list[Leader], list[Leader]]:
     """The results of devices like one of this machine's, and those of others: not comparable here."""
 
     @cache
@@ -80,16 +80,16 @@ def by_place(found: Iterable[Leader], engine: Engine) -> tuple[list[Leader], lis
 
     here: list[Leader] = []
     elsewhere: list[Leader] = []
-    for leader in found:
+    for leader in leaders:
         is_here = leader.setting.device == device(leader.setting.backend)
         (here if is_here else elsewhere).append(leader)
     return here, elsewhere
 
 
-def drawn(found: Sequence[Leader], count: int, seed: int) -> list[Leader]:
+def drawn(leaders: Sequence[Leader], count: int, seed: int) -> list[Leader]:
     """So many of the results, or all if there are fewer; the same seed draws the same ones of a board."""
-    places = random.Random(seed).sample(range(len(found)), min(count, len(found)))
-    return [found[place] for place in sorted(places)]
+    places = random.Random(seed).sample(range(len(leaders)), min(count, len(leaders)))
+    return [leaders[place] for place in sorted(places)]
 
 
 def audit(
@@ -98,7 +98,7 @@ def audit(
     engine: Engine,
     *,
     seed: int | None = None,
-    on_done: Callable[[Leader, Reproduction], None] = lambda _leader, _found: None,
+    on_done: Callable[[Leader, Reproduction], None] = lambda _leader, _reproduction: None,
 ) -> Outcome:
     """Verifies each result again and keeps the finding at once: an interruption loses none.
 
@@ -107,8 +107,8 @@ def audit(
     began, outcome = utc_now(), Outcome()
     for leader in chosen:
         best = leader.best
-        found = reproduce(store, best.attempt_id, engine, verification_id=best.verification_id)
-        store.audits.record(began, seed, best.verification_id, found)
-        outcome.found.append((leader, found))
-        on_done(leader, found)
+        reproduction = reproduce(store, best.attempt_id, engine, verification_id=best.verification_id)
+        store.audits.record(began, seed, best.verification_id, reproduction)
+        outcome.results.append((leader, reproduction))
+        on_done(leader, reproduction)
     return outcome

@@ -258,10 +258,10 @@ def read_each(
     return given
 
 
-def note_on(noun: str, said: str, names: Sequence[str]) -> str:
+def note_on(noun: str, predicate: str, names: Sequence[str]) -> str:
     """One sentence about several: `2 texts left out: a.md, b.md`."""
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{counted(len(names), noun)} {said}: {', '.join(names[:_NAMED])}{rest}"
+    return f"{counted(len(names), noun)} {predicate}: {', '.join(names[:_NAMED])}{rest}"
 
 
 def _listed(wrong: list[str], rest: str) -> str:

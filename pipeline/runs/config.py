@@ -261,7 +261,7 @@ def read_config(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise UsageError(f"the configuration {path} is not a text file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the configuration {path} is no TOML: {_said(str(error), text)}") from None
+        raise UsageError(f"the configuration {path} is no TOML: {_sentence(str(error), text)}") from None
 
 
 def checked(keys: Mapping[str, Any], path: Path | None = None) -> BatchConfig:
@@ -307,7 +307,7 @@ def line_of(text: str, place: tuple[int | str, ...]) -> int | None:
     return found
 
 
-def _said(message: str, text: str) -> str:
+def _sentence(message: str, text: str) -> str:
     """tomllib's message with the line in front: `line 3: Invalid value`."""
     place = re.search(r"\(at (?:line (\d+), column (\d+)|end of document)\)", message)
     words = re.sub(r"\s*\(at .*\)", "", message)

@@ -85,7 +85,7 @@ class Confirming:
         )
 
         def on_stage(stage: str) -> None:
-            self._tell(stored, Phase.JUDGING, note=stage)
+            self._emit(stored, Phase.JUDGING, note=stage)
 
         verdict = await context.judge.submit(job, stored, on_stage, wait=wait)
         if verdict is None or verdict.verification is None:
@@ -93,13 +93,13 @@ class Confirming:
         if context.generated is not None and not verdict.reused:
             facts = (stored.response, stored.extraction, verdict.verification)
             await in_thread(write_attempt, context.generated, stored.id, stored.key, *facts)
-        self._tell_end(stored, verdict.verification, kept=verdict.reused)
+        self._emit_end(stored, verdict.verification, kept=verdict.reused)
         return verdict.verification
 
-    def _tell_end(self, stored: StoredAttempt, verdict: Verification, *, kept: bool = False) -> None:
+    def _emit_end(self, stored: StoredAttempt, verdict: Verification, *, kept: bool = False) -> None:
         facts = {"status": verdict.status, "verification": verdict, "kept": kept, "confirmed": True}
-        self._tell(stored, Phase.ENDED, **facts)
+        self._emit(stored, Phase.ENDED, **facts)
 
-    def _tell(self, stored: StoredAttempt, phase: Phase, **facts: object) -> None:
+    def _emit(self, stored: StoredAttempt, phase: Phase, **facts: object) -> None:
         model = self._context.settings.model
         self._context.on_event(Event(model, stored.key, phase, attempt_id=stored.id, **facts))  # type: ignore[arg-type]

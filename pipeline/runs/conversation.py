@@ -1,7 +1,7 @@
 """One sample of a run: ask, extract, verify, and ask again with the evidence, as the run's strategy says.
 
 Everything is stored as soon as it exists, the answer before it is parsed: a conversation that was
-interrupted anywhere goes on from what the store holds. An attempt is claimed before it is asked for, so that
+interrupted anywhere goes on from what the store holds. An attempt is leased before it is asked for, so that
 two commands at once share the work.
 """
 
@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 import anyio
 import anyio.to_thread
 
-from kernelproof.db.views import Claim, StoredAttempt
+from kernelproof.db.views import AttemptLease, StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.extraction import extract, extract_plans, read_plans
 from kernelproof.jobs import RETRIED, AppendTo, Job
@@ -70,7 +70,7 @@ class Conversation:
         if self._context.settings.race and ended and not self._elsewhere:
             self._elsewhere = not await self._confirming.best(self._judged.values(), wait=wait)
         if not self._elsewhere:
-            self._tell(self._key(self._last), Phase.OVER, note=note)
+            self._emit(self._key(self._last), Phase.OVER, note=note)
         return not self._elsewhere
 
     async def _rounds(self, wait: bool) -> tuple[bool, str]:
@@ -82,16 +82,16 @@ class Conversation:
         task = Task(self._problem, self._settings.backend, self._sample, self._last, timed)
         strategy = self._context.strategy(task)
         rounds = Rounds(strategy, self._last)
-        while asked := rounds.ask():
-            if rounds.is_last and all(map(self._settled, asked)) and not self._context.settings.race:
-                self._tell_kept(asked)
+        while proposals := rounds.ask():
+            if rounds.is_last and all(map(self._settled, proposals)) and not self._context.settings.race:
+                self._emit_settled(proposals)
                 return True, ""  # the turns are used up, and nothing of this round is left to do
-            async with self._place(asked):
-                judged = await self._round(asked, wait)
-            if len(judged) < len(asked):
+            async with self._place(proposals):
+                judged = await self._round(proposals, wait)
+            if len(judged) < len(proposals):
                 return False, ""  # the same command takes up what the provider or the machine failed at
             self._judged |= judged
-            results = [self._result(number, proposal) for number, proposal in asked.items()]
+            results = [self._result(number, proposal) for number, proposal in proposals.items()]
             rounds.tell(results)
             enough = await self._confirming.enough(results, self._judged, wait=wait)
             if enough is None:
@@ -101,27 +101,27 @@ class Conversation:
                 return True, enough
         return True, str(getattr(strategy, "note", ""))
 
-    def _place(self, asked: dict[int, Proposal]) -> AbstractAsyncContextManager[None]:
+    def _place(self, proposals: dict[int, Proposal]) -> AbstractAsyncContextManager[None]:
         """Waits for this sample's place among all, where questions are divided and one is to be asked."""
         scheduler = self._context.scheduler
-        if scheduler is None or all(map(self._settled, asked)):
+        if scheduler is None or all(map(self._settled, proposals)):
             return nullcontext()
         return scheduler.place(self, _gain_of(each for _, each in sorted(self._judged.items())))
 
-    async def _round(self, asked: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
+    async def _round(self, proposals: dict[int, Proposal], wait: bool) -> dict[int, Judged]:
         """Makes attempts at the same time; returns those that came to a judgement, by turn.
 
         Those that are done come first: what was found of their programs need not be found again.
         """
         judged: dict[int, Judged] = {}
-        self._proposals |= asked
-        done = {turn: proposal for turn, proposal in asked.items() if self._settled(turn)}
+        self._proposals |= proposals
+        done = {turn: proposal for turn, proposal in proposals.items() if self._settled(turn)}
 
         async def attempt(turn: int, proposal: Proposal) -> None:
             if ended := await self._attempt(turn, proposal, wait):
                 judged[turn] = ended
 
-        for together in (done, {turn: each for turn, each in asked.items() if turn not in done}):
+        for together in (done, {turn: each for turn, each in proposals.items() if turn not in done}):
             async with anyio.create_task_group() as group:
                 for turn, proposal in together.items():
                     group.start_soon(attempt, turn, proposal)
@@ -151,16 +151,16 @@ class Conversation:
             return await self._judge(answered, turn, prompt, parent)
         except Exception:
             with anyio.CancelScope(shield=True):
-                await self._give_back(answered.claim)
+                await self._give_back(answered.lease)
             raise
 
     async def _answered(
         self, turn: int, prompt: Prompt, parent: Judged | None, wait: bool, slot: AnswerSlot
     ) -> Answered | Judged | None:
-        """The answer to an attempt that is claimed now; its judgement, where another command made that; None
+        """The answer to an attempt that is leased now; its judgement, where another command made that; None
         where there is no answer.
 
-        A place among the questions is taken before the claim, so that other commands may take a question
+        A place among the questions is taken before the lease, so that other commands may take a question
         that has no place here yet.
         """
         key, client = self._key(turn), self._context.client
@@ -170,40 +170,40 @@ class Conversation:
             if not client.is_open and not (state and state.has_response):
                 return None
             async with client.questions:
-                claim = await in_thread(
-                    self._context.store.claim_attempt,
+                lease = await in_thread(
+                    self._context.store.lease_attempt,
                     *(self._context.run_id, key, prompt, parent.id if parent else None),
                     *(question, self._context.leases.owner, self._proposals[turn].plan),
                 )
-                if claim.granted:
-                    return await self._response(claim, turn, prompt, slot)
+                if lease.granted:
+                    return await self._response(lease, turn, prompt, slot)
             if not wait:
                 self._elsewhere = True
                 return None
-            self._tell(key, Phase.ELSEWHERE, attempt_id=claim.state.id)
-            await self._context.leases.freed(claim.key)
+            self._emit(key, Phase.ELSEWHERE, attempt_id=lease.state.id)
+            await self._context.leases.freed(lease.key)
 
     async def _response(
-        self, claim: Claim, turn: int, prompt: Prompt, slot: AnswerSlot
+        self, lease: AttemptLease, turn: int, prompt: Prompt, slot: AnswerSlot
     ) -> Answered | Judged | None:
         key = self._key(turn)
-        self._context.known[key] = claim.state
+        self._context.known[key] = lease.state
         # The process that held the lease before may have done it.
         if self._settled(turn) and (kept := await in_thread(self._stored, turn, prompt)):
-            await self._give_back(claim)
+            await self._give_back(lease)
             return kept
         self._redone.add(turn)
-        if not claim.state.has_response:
-            response = await self._context.client.ask(self._problem, key, prompt, claim, slot.enter)
-            return None if response is None else Answered(claim, None, response)
+        if not lease.state.has_response:
+            response = await self._context.client.ask(self._problem, key, prompt, lease, slot.enter)
+            return None if response is None else Answered(lease, None, response)
         await slot.enter()
-        stored = await in_thread(self._context.store.load_attempt, claim.state.id)
+        stored = await in_thread(self._context.store.load_attempt, lease.state.id)
         assert stored.response is not None
-        self._tell(key, Phase.ANSWERED, attempt_id=stored.id, response=stored.response, reused=True)
-        return Answered(claim, stored, stored.response)
+        self._emit(key, Phase.ANSWERED, attempt_id=stored.id, response=stored.response, reused=True)
+        return Answered(lease, stored, stored.response)
 
-    async def _give_back(self, claim: Claim) -> None:
-        await in_thread(self._context.store.leases.give_back, self._context.leases.owner, claim.key)
+    async def _give_back(self, lease: AttemptLease) -> None:
+        await in_thread(self._context.store.leases.give_back, self._context.leases.owner, lease.key)
 
     def _settled(self, turn: int) -> bool:
         """Whether an attempt is done, and running the command again changes nothing."""
@@ -222,8 +222,8 @@ class Conversation:
         """The attempt that a proposal is built on. Raises UsageError for a turn that is not done, and for a
         plan that is not there."""
         for turn in proposal.shown:
-            self._told(turn)
-        parent = None if proposal.parent is None else self._told(proposal.parent)
+            self._judged_at(turn)
+        parent = None if proposal.parent is None else self._judged_at(proposal.parent)
         plans = parent.plans if parent else ()
         of_plans = parent is not None and parent.failure.status is Status.PLANS
         if (of_plans or proposal.plan is not None) and not 1 <= (proposal.plan or 0) <= len(plans):
@@ -233,7 +233,7 @@ class Conversation:
             )
         return parent
 
-    def _told(self, turn: int) -> Judged:
+    def _judged_at(self, turn: int) -> Judged:
         if turn not in self._judged:
             raise UsageError(f"the run's strategy builds on turn {turn}, of which it was not told")
         return self._judged[turn]
@@ -269,7 +269,7 @@ class Conversation:
         stored = self._context.store.load_attempt(self._context.known[key].id)
         judged = self._judgement(stored, prompt)
         if judged is not None:
-            self._tell(
+            self._emit(
                 key,
                 Phase.ENDED,
                 attempt_id=judged.id,
@@ -299,12 +299,12 @@ class Conversation:
         self, answered: Answered, turn: int, prompt: Prompt, parent: Judged | None
     ) -> Judged | None:
         """Takes an answered attempt to its end; None when it came to no judgement."""
-        before, asked = answered.before, self._proposals[turn]
-        origin = (before.parent_id, before.plan) if before else (parent.id if parent else None, asked.plan)
-        attempt_id, key, response = answered.claim.state.id, self._key(turn), answered.response
-        base = shown_program(asked, self._judged)
+        before, proposal = answered.before, self._proposals[turn]
+        origin = (before.parent_id, before.plan) if before else (parent.id if parent else None, proposal.plan)
+        attempt_id, key, response = answered.lease.state.id, self._key(turn), answered.response
+        base = shown_program(proposal, self._judged)
         extraction = await (
-            in_thread(extract_plans, response) if asked.plans else in_thread(extract, response, base)
+            in_thread(extract_plans, response) if proposal.plans else in_thread(extract, response, base)
         )
         await in_thread(self._context.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
@@ -345,7 +345,7 @@ class Conversation:
         self, attempt_id: int, key: AttemptKey, extraction: Extraction, *, again: bool
     ) -> Verification:
         def on_stage(stage: str) -> None:
-            self._tell(key, Phase.JUDGING, note=stage, attempt_id=attempt_id)
+            self._emit(key, Phase.JUDGING, note=stage, attempt_id=attempt_id)
 
         settings = self._settings
         if self._context.settings.race:
@@ -375,16 +375,16 @@ class Conversation:
         why = cut_hint(response, self._context.settings.sampling) if status is Status.TRUNCATED else ""
         why = why or extraction.reason
         facts: dict[str, object] = {"status": status, "verification": verdict, "note": why}
-        self._tell(key, Phase.ENDED, attempt_id=attempt_id, **facts)
+        self._emit(key, Phase.ENDED, attempt_id=attempt_id, **facts)
 
-    def _tell_kept(self, turns: dict[int, Proposal]) -> None:
+    def _emit_settled(self, turns: dict[int, Proposal]) -> None:
         """Says how attempts ended that nothing is left to do of, without reading them."""
         for turn in turns:
             key = self._key(turn)
             state = self._context.known[key]
-            self._tell(key, Phase.ENDED, attempt_id=state.id, status=state.status, kept=True)
+            self._emit(key, Phase.ENDED, attempt_id=state.id, status=state.status, kept=True)
 
-    def _tell(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
+    def _emit(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
         self._context.on_event(Event(self._context.settings.model, key, phase, **facts))  # type: ignore[arg-type]
 
 

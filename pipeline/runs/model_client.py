@@ -10,7 +10,7 @@ from typing import TypeAlias
 import anyio
 
 from kernelproof.db.store import Store
-from kernelproof.db.views import Claim
+from kernelproof.db.views import AttemptLease
 from kernelproof.errors import MachineError, ProviderError, ProviderFatal, StoreError
 from kernelproof.jobs.leases import in_thread
 from kernelproof.providers import AskEvent, Provider, Question
@@ -74,34 +74,34 @@ class ModelClient:
         return self._budget.reached is not None
 
     async def ask(
-        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, await_slot: AwaitSlot
+        self, problem: Problem, key: AttemptKey, prompt: Prompt, lease: AttemptLease, await_slot: AwaitSlot
     ) -> Response | None:
         """The answer, stored. None when there was none: the attempt ended so, or was not asked for.
 
         Within one place of `questions`. `await_slot` is awaited before an answer of a batch is read.
         """
         if self.fatal is not None or not await in_thread(self._budget.may_ask):
-            await self._give_back(claim)
+            await self._give_back(lease)
             return None
-        self._tell(key, Phase.ASKING, attempt_id=claim.state.id)
+        self._emit(key, Phase.ASKING, attempt_id=lease.state.id)
         try:
-            response = await self._answer(problem, key, prompt, claim, await_slot)
+            response = await self._answer(problem, key, prompt, lease, await_slot)
         except ProviderError as error:
-            await self._failed(claim.state.id, key, error)
+            await self._failed(lease.state.id, key, error)
             return None
         except ProviderFatal as error:
             self._refused(error)
             response = None
         if response is None:
             self._budget.failed()
-            await self._give_back(claim)
+            await self._give_back(lease)
             return None
         response = with_cost(response, self._price)
         with anyio.CancelScope(shield=True):  # an answer that was paid for is stored, whatever comes
-            await in_thread(self._stored_or_kept, claim.state.id, key, response)
+            await in_thread(self._stored_or_kept, lease.state.id, key, response)
         self._errors.answered()
         self._budget.answered(response)
-        self._tell(key, Phase.ANSWERED, attempt_id=claim.state.id, response=response)
+        self._emit(key, Phase.ANSWERED, attempt_id=lease.state.id, response=response)
         return response
 
     def _stored_or_kept(self, attempt_id: int, key: AttemptKey, response: Response) -> None:
@@ -119,7 +119,7 @@ class ModelClient:
             raise StoreError(f"{error}; answers that had come are in {self._kept}") from error
 
     async def _answer(
-        self, problem: Problem, key: AttemptKey, prompt: Prompt, claim: Claim, await_slot: AwaitSlot
+        self, problem: Problem, key: AttemptKey, prompt: Prompt, lease: AttemptLease, await_slot: AwaitSlot
     ) -> Response | None:
         """None when another question showed meanwhile that the server refuses all."""
         with anyio.CancelScope() as scope:
@@ -128,8 +128,8 @@ class ModelClient:
                 if what.kind in ("streaming", "arrived"):
                     self._unanswered.discard(scope)  # it is being paid for
                 facts = {"note": what.note, "tokens": what.tokens, "batch": what.batch}
-                facts["attempt_id"] = claim.state.id
-                self._tell(key, _PHASES[what.kind], **facts)
+                facts["attempt_id"] = lease.state.id
+                self._emit(key, _PHASES[what.kind], **facts)
 
             question = Question(
                 problem_id=problem.id,
@@ -137,7 +137,7 @@ class ModelClient:
                 sample=key.sample,
                 turn=key.turn,
                 prompt=prompt,
-                key=claim.key,
+                key=lease.key,
                 tell=tell,
                 room=await_slot,
                 more_to_come=self._more_to_come,
@@ -149,14 +149,14 @@ class ModelClient:
                 self._unanswered.discard(scope)
         return None
 
-    async def _give_back(self, claim: Claim) -> None:
-        await in_thread(self._store.leases.give_back, self._owner, claim.key)
+    async def _give_back(self, lease: AttemptLease) -> None:
+        await in_thread(self._store.leases.give_back, self._owner, lease.key)
 
     async def _failed(self, attempt_id: int, key: AttemptKey, error: ProviderError) -> None:
         self._budget.failed()
         with anyio.CancelScope(shield=True):
             await in_thread(self._record_error, attempt_id, error)
-        self._tell(key, Phase.ENDED, attempt_id=attempt_id, status=Status.PROVIDER_ERROR, note=str(error))
+        self._emit(key, Phase.ENDED, attempt_id=attempt_id, status=Status.PROVIDER_ERROR, note=str(error))
         if not error.of_question and (why := self._errors.failed(str(error))) is not None:
             self._refused(ProviderFatal(f"{self.provider.name}: {why}"))
 
@@ -170,5 +170,5 @@ class ModelClient:
         for scope in list(self._unanswered):
             scope.cancel()
 
-    def _tell(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
+    def _emit(self, key: AttemptKey, phase: Phase, **facts: object) -> None:
         self._on_event(Event(self._settings.model, key, phase, **facts))  # type: ignore[arg-type]

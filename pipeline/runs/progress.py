@@ -182,7 +182,7 @@ class _Sample:
     turns: dict[int, _Attempt] = field(default_factory=dict)
     worked: bool = False
     """Whether this command asked or judged anything of it."""
-    asked: bool = False
+    was_asked: bool = False
     """Whether an answer to a question of this command came."""
     usd: float = 0.0
 
@@ -389,7 +389,7 @@ def _answer(model: _Model, sample: _Sample, event: Event) -> None:
         return
     response, usage = event.response, event.response.usage
     model.answered += 1
-    sample.asked = True
+    sample.was_asked = True
     if usage is None or usage.completion_tokens is None:
         model.uncounted += 1
     if usage is not None:
@@ -413,7 +413,7 @@ def _close(model: _Model, sample: _Sample | None) -> None:
         _leave(model, attempt)
         _out_of_batch(model, attempt)
     model.worked_over += sample.worked
-    if sample.asked:
+    if sample.was_asked:
         model.asked_over += 1
         model.usd_over += sample.usd
 

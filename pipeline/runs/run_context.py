@@ -10,7 +10,7 @@ import anyio
 
 from kernelproof.db.store import Store
 from kernelproof.db.types import utc_now
-from kernelproof.db.views import AttemptState, Claim, StoredAttempt
+from kernelproof.db.views import AttemptLease, AttemptState, StoredAttempt
 from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.jobs import Judge
 from kernelproof.jobs.leases import LeaseKeeper
@@ -88,9 +88,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Answered:
-    """A claimed attempt with its answer, and what was stored of it before."""
+    """A leased attempt with its answer, and what was stored of it before."""
 
-    claim: Claim
+    lease: AttemptLease
     before: StoredAttempt | None
     """None where the answer has just come."""
     response: Response

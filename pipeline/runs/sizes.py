@@ -11,18 +11,18 @@ from kernelproof.verifier.devices.discovery import device_for, gpus, interprets
 from kernelproof.wording import counted
 
 
-def choose_size(wished: str | None, backend: str, problems: Sequence[Problem]) -> str:
-    """`wished`, else full on a GPU, and small on a CPU or where kernels are interpreted.
+def choose_size(requested: str | None, backend: str, problems: Sequence[Problem]) -> str:
+    """`requested`, else full on a GPU, and small on a CPU or where kernels are interpreted.
 
     It is full as well where no problem has a small one.
 
     Raises UsageError naming the problems that lack the size.
     """
-    size = wished or _default(backend)
+    size = requested or _default(backend)
     lacking = [problem for problem in problems if size not in sizes_of(problem)]
     if not lacking:
         return size
-    if not wished and len(lacking) == len(problems):
+    if not requested and len(lacking) == len(problems):
         return "full"
     named = "; ".join(f"{problem.id} has {', '.join(sizes_of(problem))}" for problem in lacking[:5])
     more = f"; and so for {counted(len(lacking) - 5, 'more problem')}" if len(lacking) > 5 else ""

@@ -25,7 +25,7 @@ def rewards(sources: Sequence[str], problems: Sequence[str], **settings: Any) ->
     `settings`: of the verification. Raises UsageError, MachineError.
     """
     sent = [candidate(source, problem, settings) for source, problem in zip(sources, problems, strict=True)]
-    return [found.reward for found in client().evaluate_many(sent, again=AGAIN)]
+    return [evaluated.reward for evaluated in client().evaluate_many(sent, again=AGAIN)]
 
 
 def candidate(source: str, problem: str, settings: dict[str, Any] | None = None) -> Candidate:
@@ -36,16 +36,16 @@ def candidate(source: str, problem: str, settings: dict[str, Any] | None = None)
     return Candidate(source, problem=problem, settings=settings)
 
 
-def reward_of(found: Evaluated, unjudged: float | None = None) -> float:
+def reward_of(evaluated: Evaluated, unjudged: float | None = None) -> float:
     """The reward, for trainers that know no missing one.
 
     `unjudged`: in place of a missing one. Raises MachineError where it is None.
     """
-    if found.reward is not None:
-        return found.reward
+    if evaluated.reward is not None:
+        return evaluated.reward
     if unjudged is not None:
         return unjudged
-    raise MachineError(f"the service did not judge an answer, so that it has no reward: {found.reason}")
+    raise MachineError(f"the service did not judge an answer, so that it has no reward: {evaluated.reason}")
 
 
 def text_of(answer: Any) -> str:

@@ -30,23 +30,23 @@ def explain(error: ValidationError, names: Mapping[str, str] | None = None, know
     `{"measure_seconds": "--seconds"}`. The empty name stands for the whole record.
     `known`: names that there are. A name that there is not gets the one that was likely meant.
     """
-    mistakes = [_mistake(place, found, names or {}, known) for place, found in _by_place(error)]
+    mistakes = [_mistake(place, errors, names or {}, known) for place, errors in _by_place(error)]
     told, rest = mistakes[:MOST_MISTAKES], len(mistakes) - MOST_MISTAKES
     return "; ".join([*told, f"and {rest} more"] if rest > 0 else told)
 
 
 def _by_place(error: ValidationError) -> list[tuple[Place, list[Any]]]:
     """The errors of each value. A union's members each have one: (`response`, `str`), (`response`, `int`)."""
-    found = error.errors(include_url=False)
-    return [(place, list(group)) for place, group in groupby(found, lambda each: _place(each, found))]
+    errors = error.errors(include_url=False)
+    return [(place, list(group)) for place, group in groupby(errors, lambda each: _place(each, errors))]
 
 
-def _place(one: Any, found: list[Any]) -> Place:
+def _place(one: Any, errors: list[Any]) -> Place:
     place: Place = one["loc"]
     above, last = place[:-1], place[-1] if place else 0
     if not above or not isinstance(last, str) or not _MEMBER.fullmatch(last):
         return place
-    others = [each for each in found if each["loc"][: len(above)] == above]
+    others = [each for each in errors if each["loc"][: len(above)] == above]
     alike = len(others) > 1 and all(each["input"] is one["input"] for each in others)
     return above if alike else place
 
@@ -57,8 +57,8 @@ _MEMBER = re.compile(
 """How pydantic calls the members of a union."""
 
 
-def _mistake(place: Place, found: list[Any], names: Mapping[str, str], known: Iterable[str]) -> str:
-    name, value, kind = _named(place, names), shown(found[0]["input"]), found[0]["type"]
+def _mistake(place: Place, errors: list[Any], names: Mapping[str, str], known: Iterable[str]) -> str:
+    name, value, kind = _named(place, names), shown(errors[0]["input"]), errors[0]["type"]
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         near = get_close_matches(str(place[-1]), list(known), 1)
         where = f" in {_named(place[:-1], names)}" if place[:-1] else ""
@@ -66,11 +66,11 @@ def _mistake(place: Place, found: list[Any], names: Mapping[str, str], known: It
     if kind == "missing":
         return f"{name} is missing"
     if kind in ("value_error", "assertion_error"):
-        said, is_table = str(found[0]["ctx"]["error"]), isinstance(found[0]["input"], dict)
+        said, is_table = str(errors[0]["ctx"]["error"]), isinstance(errors[0]["input"], dict)
         if name and said.startswith("must "):
             return f"{name} {said}"
         return f"{name if is_table else f'{name} {value}'}: {said}" if name else said
-    allowed = " or ".join(dict.fromkeys(_allowed(each) for each in found))
+    allowed = " or ".join(dict.fromkeys(_allowed(each) for each in errors))
     return f"{name or names.get('', 'it')} must be {allowed}, not {value}"
 
 
@@ -112,11 +112,11 @@ def shown(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def _allowed(found: Any) -> str:
+def _allowed(error: Any) -> str:
     """What an error says that a value must be."""
-    context = found.get("ctx", {})
-    wording = _WORDINGS.get(found["type"])
-    return wording(context) if wording else _FAMILIES.get(found["type"].partition("_")[0], "another value")
+    context = error.get("ctx", {})
+    wording = _WORDINGS.get(error["type"])
+    return wording(context) if wording else _FAMILIES.get(error["type"].partition("_")[0], "another value")
 
 
 def _of(text: str) -> Callable[[Any], str]:

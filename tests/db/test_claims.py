@@ -14,7 +14,7 @@ from kernelproof.db import leases
 from kernelproof.db.connection import open_database
 from kernelproof.db.leases import is_gone, new_owner
 from kernelproof.db.store import Store
-from kernelproof.db.views import Claim
+from kernelproof.db.views import AttemptLease
 from kernelproof.db.work import Lease
 from kernelproof.types import Status, VerifySettings
 from kernelproof.workspace import address
@@ -35,7 +35,7 @@ with open_store(database_place(sys.argv[1])) as store:
     store.add_problem(problem)
     for sample in range(int(sys.argv[2])):
         key = samples.key(problem, sample)
-        claim = store.claim_attempt(run, key, samples.prompt(), None, str(sample), owner)
+        claim = store.lease_attempt(run, key, samples.prompt(), None, str(sample), owner)
         if claim.granted and not claim.state.has_response:
             print(sample, flush=True)
             store.record_response(claim.state.id, samples.response(f"by {owner}"))
@@ -45,11 +45,13 @@ with open_store(database_place(sys.argv[1])) as store:
 """
 
 
-def claim(store: Store, owner: str, sample: int = 0, run: str | None = None, key: str = QUESTION) -> Claim:
+def claim(
+    store: Store, owner: str, sample: int = 0, run: str | None = None, key: str = QUESTION
+) -> AttemptLease:
     number = store.begin_run(samples.settings(name=run))
     problem = samples.problem()
     store.add_problem(problem)
-    return store.claim_attempt(number, samples.key(problem, sample), samples.prompt(), None, key, owner)
+    return store.lease_attempt(number, samples.key(problem, sample), samples.prompt(), None, key, owner)
 
 
 def owners_in(store: Store) -> list[str]:

@@ -181,7 +181,7 @@ def test_ten_commands_at_once_judge_an_attempt_once(tmp_path: Path, store: Store
 
 def test_where_it_may_not_wait_another_command_has_it(tmp_path: Path, store: Store) -> None:
     number, machine = stored_attempt(store), Machine(tmp_path)
-    assert store.claim_stored(number, "another").granted
+    assert store.lease_stored(number, "another").granted
     job = appended(number, Purpose.MEASUREMENT)
     assert submitted(store, machine, job, wait=False) is None and machine.verified == 0
     threading.Timer(0.3, partial(store.leases.give_back, "another")).start()

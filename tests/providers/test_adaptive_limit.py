@@ -21,7 +21,7 @@ def test_the_places_stay_within_bounds(most: int, events: list[str]) -> None:
     for event in events:
         before = limit.allowed
         if event == "busy":
-            limit.busy(taken_at=now, pause_s=0.0)
+            limit.busy(sent_at=now, pause_s=0.0)
             assert limit.allowed == max(1, before // 2) or limit.allowed <= before
         else:
             limit.answered()
@@ -34,16 +34,16 @@ def test_one_burst_halves_the_places_once() -> None:
     now = 10.0
     limit = AdaptiveLimit(64, clock=lambda: now)
     for _ in range(30):
-        limit.busy(taken_at=5.0, pause_s=0.0)
+        limit.busy(sent_at=5.0, pause_s=0.0)
     assert limit.allowed == 32
     now = 20.0
-    limit.busy(taken_at=15.0, pause_s=0.0)
+    limit.busy(sent_at=15.0, pause_s=0.0)
     assert limit.allowed == 16
 
 
 def test_as_many_answers_as_places_give_one_more() -> None:
     limit = AdaptiveLimit(64)
-    limit.busy(taken_at=0.0, pause_s=0.0)
+    limit.busy(sent_at=0.0, pause_s=0.0)
     for _ in range(33):
         limit.answered()
     assert limit.allowed == 33
@@ -75,7 +75,7 @@ def test_no_more_are_in_than_allowed(most: int) -> None:
 def test_a_pause_holds_everybody() -> None:
     async def paused() -> float:
         limit = AdaptiveLimit(4)
-        limit.busy(taken_at=anyio.current_time(), pause_s=0.3)
+        limit.busy(sent_at=anyio.current_time(), pause_s=0.3)
         began = anyio.current_time()
         async with limit.place():
             return anyio.current_time() - began

@@ -34,7 +34,7 @@ class Draft:
     """The rest of the file's name, of letters, digits and `_.+-` only."""
     source: str
     """The file's text."""
-    said: str
+    origin: str
     """Where it comes from, for messages: `kb/level1/3_a.py`, `row 12 of split train`."""
 
     @property
@@ -50,7 +50,7 @@ class Draft:
 
     def problem(self, suite: Path) -> Problem:
         """The problem that it would be in `suite`. Raises UsageError where it is none."""
-        return parse_problem(self.source, self.placed(suite), self.said, suite=suite.name)
+        return parse_problem(self.source, self.placed(suite), self.origin, suite=suite.name)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Imported:
     """What is no problem, a message each."""
 
 
-def split_name(text: str, said: str) -> tuple[int | None, str]:
+def split_name(text: str, origin: str) -> tuple[int | None, str]:
     """Number and name of a stem or a title: `23_Softmax (rows)` gives 23 and `Softmax_rows`.
 
     What no file's name should hold becomes `_`. Raises UsageError where nothing is left.
@@ -97,7 +97,7 @@ def split_name(text: str, said: str) -> tuple[int | None, str]:
     digits, name = (found[1], found[2].lstrip("_.")) if found else ("", stem)
     name = name[:LONGEST_NAME]
     if not re.search(r"[^\W_]", name):
-        raise UsageError(f"{said}: {text[:80]!r} gives no name; a name has a letter or a digit")
+        raise UsageError(f"{origin}: {text[:80]!r} gives no name; a name has a letter or a digit")
     if len(digits) > MOST_DIGITS:
-        raise UsageError(f"{said}: {text[:80]!r} begins with too large a number")
+        raise UsageError(f"{origin}: {text[:80]!r} begins with too large a number")
     return int(digits) if digits else None, name

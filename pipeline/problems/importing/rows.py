@@ -60,27 +60,27 @@ def rows_of(source: str, path: Path | None, split: str | None, subset: str | Non
 
 
 def drafts_of_rows(
-    rows: Iterator[Row], columns: Mapping[str, str], asked: Set[str], level: int | None
+    rows: Iterator[Row], columns: Mapping[str, str], required: Set[str], level: int | None
 ) -> Drafts:
-    """A draft of each row. `columns`: role to column. Those of the roles in `asked` must be there.
+    """A draft of each row. `columns`: role to column. Those of the roles in `required` must be there.
 
     Values that are no code, name or number make a row broken. Raises UsageError for a column that is missing.
     """
 
-    def draft(found: Row) -> Draft:
-        said, row = found
-        number, name = split_name(_text(row, columns["name"], said), said)
-        own = _whole(row.get(columns["number"]), columns["number"], said)
-        its_level = _whole(row.get(columns["level"]), columns["level"], said)
+    def draft(located_row: Row) -> Draft:
+        origin, row = located_row
+        number, name = split_name(_text(row, columns["name"], origin), origin)
+        own = _whole(row.get(columns["number"]), columns["number"], origin)
+        its_level = _whole(row.get(columns["level"]), columns["level"], origin)
         return Draft(
             level=level if its_level is None else its_level,
             number=number if own is None else own,
             name=name,
-            source=_text(row, columns["code"], said),
-            said=said,
+            source=_text(row, columns["code"], origin),
+            origin=origin,
         )
 
-    return Drafts.of(_with_columns(rows, columns, asked), draft)
+    return Drafts.of(_with_columns(rows, columns, required), draft)
 
 
 def _library() -> Any:
@@ -139,26 +139,26 @@ def _explained(source: str, path: Path | None) -> Iterator[None]:
         raise UsageError(f"{source} cannot be read as a data set: {first[:200]!r}") from None
 
 
-def _with_columns(rows: Iterator[Row], columns: Mapping[str, str], asked: Set[str]) -> Iterator[Row]:
+def _with_columns(rows: Iterator[Row], columns: Mapping[str, str], required: Set[str]) -> Iterator[Row]:
     """The rows. Raises UsageError at one that lacks a column."""
-    for said, row in rows:
-        for role in (*_NEEDED, *sorted(asked - set(_NEEDED))):
+    for origin, row in rows:
+        for role in (*_NEEDED, *sorted(required - set(_NEEDED))):
             if columns[role] not in row:
                 raise UsageError(
                     f"there is no column {columns[role]!r}, but {', '.join(map(repr, row))}; "
                     f"say which holds the {role}: --column {role}=COLUMN"
                 )
-        yield said, row
+        yield origin, row
 
 
-def _text(row: Mapping[str, Any], column: str, said: str) -> str:
+def _text(row: Mapping[str, Any], column: str, origin: str) -> str:
     value = row[column]
     if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{said}: column {column!r} holds no text")
+        raise UsageError(f"{origin}: column {column!r} holds no text")
     return value
 
 
-def _whole(value: Any, column: str, said: str) -> int | None:
+def _whole(value: Any, column: str, origin: str) -> int | None:
     """The number that `3`, `"3"`, `3.0` or `level_3` is; None for nothing."""
     if value is None:
         return None
@@ -166,5 +166,5 @@ def _whole(value: Any, column: str, said: str) -> int | None:
         value = int(value)
     found = _WHOLE.fullmatch(str(value).strip())
     if found is None:
-        raise UsageError(f"{said}: column {column!r} holds {str(value)[:40]!r}, which is no number")
+        raise UsageError(f"{origin}: column {column!r} holds {str(value)[:40]!r}, which is no number")
     return int(found[1])

@@ -59,9 +59,9 @@ def _checked(drafts: Sequence[Draft], to: Path) -> tuple[list[tuple[Draft, Probl
             continue
         key = problem.id.lower()
         if key in seen:
-            broken.append(f"{draft.said}: {problem.id} is also {seen[key]}; give it another number or name")
+            broken.append(f"{draft.origin}: {problem.id} is also {seen[key]}; give it another number or name")
             continue
-        seen[key] = draft.said
+        seen[key] = draft.origin
         good.append((draft, problem))
     return good, broken
 
@@ -70,7 +70,7 @@ def _require_one_layout(drafts: Sequence[Draft]) -> None:
     without = [draft for draft in drafts if draft.level is None]
     if without and len(without) < len(drafts):
         raise UsageError(
-            f"{without[0].said} has no level, and {counted(len(drafts) - len(without), 'other')} "
+            f"{without[0].origin} has no level, and {counted(len(drafts) - len(without), 'other')} "
             "have one; say which level such problems get with --level"
         )
 

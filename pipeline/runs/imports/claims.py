@@ -114,7 +114,9 @@ def _number(value: Any) -> int | None:
     return int(found[1]) if found else None
 
 
-def reported(source: str, said_in: str, entry: dict[str, Any], baseline_ms: float | None) -> ReportedResult:
+def reported(
+    source: str, results_file: str, entry: dict[str, Any], baseline_ms: float | None
+) -> ReportedResult:
     """An entry as a claim. `baseline_ms`: the reference's time, where the entry has none."""
     stats = entry.get("runtime_stats")
     runtime = _time(entry.get("runtime")) or _time(stats.get("mean") if isinstance(stats, dict) else None)
@@ -123,7 +125,7 @@ def reported(source: str, said_in: str, entry: dict[str, Any], baseline_ms: floa
     derived = ratio(baseline, runtime) if correct is not False else None
     return ReportedResult(
         source=source,
-        said_in=said_in,
+        said_in=results_file,
         compiled=_truth(entry.get("compiled")),
         correct=correct,
         runtime_ms=runtime,

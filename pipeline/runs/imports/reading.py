@@ -155,17 +155,17 @@ class _Import:
         self, file: Path, place: Place | None, claim: tuple[str, Claimed] | None
     ) -> CandidateInput:
         name = self.folder.name(file)
-        entry, said_in, text = (claim[1].entry, claim[0], "") if claim else (None, "", "")
+        entry, results_file, text = (claim[1].entry, claim[0], "") if claim else (None, "", "")
         if file.name == SAMPLE:
             text, own = _sample(self.folder.text(file))
-            entry, said_in = (own, name) if own is not None else (entry, said_in)
+            entry, results_file = (own, name) if own is not None else (entry, results_file)
         else:
             text = self.folder.text(file)
         known = self.problem or (self.suite.find(place.problem_id) if place else None)
         found = candidate_from_text(name, text, known or problem_of(PurePath(name), self.suite))
         if entry is None:
             return replace(found, reported=ReportedResult(source=name))
-        return replace(found, reported=reported(name, said_in, entry, self.times.get(found.problem.id)))
+        return replace(found, reported=reported(name, results_file, entry, self.times.get(found.problem.id)))
 
     def _claims(
         self, results: list[Path], files: list[Path], places: dict[Path, Place | None]

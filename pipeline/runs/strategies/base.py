@@ -125,9 +125,9 @@ class Rounds:
     def ask(self) -> dict[int, Proposal]:
         """The proposals of the next round, by turn; empty when the search is over."""
         proposals = tuple(self._strategy.ask())[: self._last + 1 - self._next]
-        asked = dict(enumerate(proposals, start=self._next))
-        self._next += len(asked)
-        return asked
+        numbered = dict(enumerate(proposals, start=self._next))
+        self._next += len(numbered)
+        return numbered
 
     @property
     def is_last(self) -> bool:

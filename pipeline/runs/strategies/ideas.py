@@ -83,7 +83,7 @@ class Ideas(Search):
         super().__init__(task, PATIENCE)
         self._left = task.turns
         self._plans: list[_PlanState] = []
-        self._asked: list[_PlanState] = []
+        self._round: list[_PlanState] = []
         """The plans of the round that is at work; none where it asks for plans."""
 
     def ask(self) -> Sequence[Proposal]:
@@ -92,17 +92,17 @@ class Ideas(Search):
             return ()
         new = [plan for plan in self._plans if plan.is_new]
         left = [plan for plan in self._plans if not plan.is_used_up]
-        self._asked = new or ([max(left, key=lambda plan: plan.score)] if left else [])
-        if not self._asked and self._left > 1:
+        self._round = new or ([max(left, key=lambda plan: plan.score)] if left else [])
+        if not self._round and self._left > 1:
             return (Proposal(self._base.parent, history=False, plans=PLANS),)
-        self._asked = self._asked or [_PlanState(self._base)]
-        return [plan.ask() for plan in self._asked]
+        self._round = self._round or [_PlanState(self._base)]
+        return [plan.ask() for plan in self._round]
 
     def tell(self, results: Sequence[Result]) -> None:
         """Each result goes to its plan; plans that came take the place of those that are used up."""
         self._left -= len(results)
         self._best_so_far.tell([each for each in results if each.status is not Status.PLANS])
-        for plan, result in zip(self._asked, results, strict=False):  # the last round may be cut short
+        for plan, result in zip(self._round, results, strict=False):  # the last round may be cut short
             plan.tell(result)
         for answer in (each for each in results if each.status is Status.PLANS):
             starts = [

@@ -74,29 +74,29 @@ class Tpe:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
         self._study = optuna.create_study(direction="maximize", sampler=sampler)
-        self._asked: dict[Values, Any] = {}
+        self._trials: dict[Values, Any] = {}
         self._scores: dict[Values, float | None] = {}
         self._enqueue(template.original)
 
     def ask(self) -> Values | None:
         for _ in range(_LOOKS):
             trial, values = self._drawn()
-            if values in self._asked:
+            if values in self._trials:
                 self._settle(trial, self._scores.get(values))
             elif not self._template.allows(values):
                 self._settle(trial, None)
             else:
-                self._asked[values] = trial
+                self._trials[values] = trial
                 return values
         unseen = self._unseen()
         if unseen is not None:
             self._enqueue(unseen)
-            self._asked[unseen] = self._drawn()[0]
+            self._trials[unseen] = self._drawn()[0]
         return unseen
 
     def tell(self, values: Values, score: float | None) -> None:
         self._scores[values] = score
-        self._settle(self._asked[values], score)
+        self._settle(self._trials[values], score)
 
     def _settle(self, trial: Any, score: float | None) -> None:
         """What failed, or is not allowed, ranks behind all that did not."""
@@ -119,11 +119,11 @@ class Tpe:
     def _unseen(self) -> Values | None:
         """One that was not asked for yet, where Optuna comes back to the same ones."""
         if self._template.size <= MOST_COUNTED:
-            left = [values for values in self._template.combinations() if values not in self._asked]
+            left = [values for values in self._template.combinations() if values not in self._trials]
             return self._random.choice(left) if left else None
         for _ in range(_DRAWS):
             values = self._each(lambda _, last: self._random.randint(0, last))
-            if values not in self._asked and self._template.allows(values):
+            if values not in self._trials and self._template.allows(values):
                 return values
         return None
 

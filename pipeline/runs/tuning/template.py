@@ -208,7 +208,7 @@ def read_template(source: str) -> Template:
         raise UsageError(f"the source is too long to be tuned: {len(source)} of at most {LONGEST} characters")
     text = _Text(source)
     declared = text.declared()
-    parameters = declared or text.found()
+    parameters = declared or text.undeclared()
     if not parameters:
         raise UsageError(
             "no parameter was found: the source declares none, and has no constexpr int, const int or "
@@ -298,7 +298,7 @@ class _Text:
             raise UsageError(f"line {line}: {name} may have {MOST_VALUES} values up to {MOST_NUMBER}")
         return Parameter(name, value, tuple(allowed), tuple(places), seen[value])
 
-    def found(self) -> list[Parameter]:
+    def undeclared(self) -> list[Parameter]:
         """`constexpr int`, `const int` and `#define` of a power of two, each name with one value only."""
         places: dict[str, list[tuple[int, int]]] = {}
         for pattern in (_CONSTANT, _DEFINE):
