@@ -84,7 +84,7 @@ def read_problem(path: Path, *, suite: str | None = None) -> Problem:
 
 
 def parse_problem(source: str, place: Place, origin: Path | str, *, suite: str | None = None) -> Problem:
-    """The problem that `source` is, at `place`. Raises UsageError as `read_problem` does; it names `origin`."""
+    """The problem that `source` is, at `place`. Raises UsageError as `read_problem`, naming `origin`."""
     tree = parse_source(source, origin)
     model = _model(origin, tree)
     for name in ("get_inputs", "get_init_inputs"):
