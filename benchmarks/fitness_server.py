@@ -19,7 +19,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kernelproof.types import Problem
-from kernelproof.types.fitness import Fitness, FitnessFinding, Unfit
+from kernelproof.types.problem import Fitness, FitnessFinding, Unfit
 
 if TYPE_CHECKING:
     from types import TracebackType

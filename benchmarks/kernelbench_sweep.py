@@ -28,7 +28,7 @@ from kernelproof.errors import KernelproofError
 from kernelproof.problems import open_suite
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import CheckOutcome, Problem, Status, VerifySettings
-from kernelproof.types.fitness import Fitness, Unfit
+from kernelproof.types.problem import Fitness, Unfit
 from kernelproof.verifier.devices.discovery import default_backend
 from kernelproof.verifier.engine.engine import Engine
 

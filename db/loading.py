@@ -39,9 +39,9 @@ from kernelproof.types import (
     Usage,
     Verification,
 )
-from kernelproof.types.backend_name import STORED
 from kernelproof.types.explain import explain
-from kernelproof.types.setting import RULES
+from kernelproof.types.record import STORED
+from kernelproof.types.verification import RULES
 
 
 def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from kernelproof.db.counting import CURRENT_POLICY, NO_JUDGEMENT, order_in_sql, stale_in_sql
-from kernelproof.types.setting import MEANINGS
-from kernelproof.types.setting import RULES as _RULES
+from kernelproof.types.verification import MEANINGS
+from kernelproof.types.verification import RULES as _RULES
 
 SETTING = tuple(MEANINGS)
 _NO_JUDGEMENT = "(" + ", ".join(f"'{status}'" for status in sorted(NO_JUDGEMENT)) + ")"

@@ -49,7 +49,7 @@ from kernelproof.types import (
     Status,
     Verification,
 )
-from kernelproof.types.backend_name import STORED
+from kernelproof.types.record import STORED
 from kernelproof.workspace import DatabasePlace
 
 

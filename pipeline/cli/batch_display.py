@@ -18,7 +18,7 @@ from kernelproof.report.progress import progress_screen, speedup_of, summary_lin
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.progress import Progress
 from kernelproof.types import Status
-from kernelproof.types.progress import BatchProgress
+from kernelproof.types.run import BatchProgress
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:

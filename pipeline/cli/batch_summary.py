@@ -11,7 +11,7 @@ from rich.console import Console
 from kernelproof.cli.progress import print_counts
 from kernelproof.report.plain import clean
 from kernelproof.report.progress import cost, failure_line, fastest_table, progress_table, tokens
-from kernelproof.types.progress import BatchProgress
+from kernelproof.types.run import BatchProgress
 from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 

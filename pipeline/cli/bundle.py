@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kernelproof.db.store import Store
-    from kernelproof.types.bundle import Bundled
+    from kernelproof.types.reproduction import Bundled
 
 
 def bundle(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kernelproof.runs.bundles.reading import Bundle, CheckedAttempt
     from kernelproof.runs.bundles.signing import Signers
     from kernelproof.types import Reproduction
-    from kernelproof.types.bundle import Bundled
+    from kernelproof.types.reproduction import Bundled
     from kernelproof.workspace import DatabasePlace
 
 _ATTEMPT = re.compile(r"#?[0-9]{1,18}|last")

@@ -3,6 +3,6 @@
 from kernelproof.problems.check import check_problem
 from kernelproof.problems.reading import read_problem
 from kernelproof.problems.suite import Suite, open_suite
-from kernelproof.types.fitness import Fitness, FitnessFinding
+from kernelproof.types.problem import Fitness, FitnessFinding
 
 __all__ = ["Fitness", "FitnessFinding", "Suite", "check_problem", "open_suite", "read_problem"]

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.types import Problem
-from kernelproof.types.fitness import NO_DEVICE, Fitness, FitnessFinding, Unfit
+from kernelproof.types.problem import NO_DEVICE, Fitness, FitnessFinding, Unfit
 
 TIME_LIMIT_S = 120.0
 """Default limit for one problem, from when its process is up and the device is free."""

@@ -16,8 +16,8 @@ from kernelproof.errors import MachineError, UsageError
 from kernelproof.providers.base import BatchJournal, KeepsBatches, Provider, Question
 from kernelproof.regular_files import LINES_BYTES, read_regular
 from kernelproof.types import FrozenRecord, Response
-from kernelproof.types.backend_name import BackendName
 from kernelproof.types.explain import explain
+from kernelproof.types.record import BackendName
 
 
 class RecordKey(NamedTuple):

@@ -19,7 +19,7 @@ from kernelproof.report.progress import (
     statuses,
     tokens,
 )
-from kernelproof.types.progress import BatchProgress
+from kernelproof.types.run import BatchProgress
 from kernelproof.wording import counted
 
 STALE_S = 10.0

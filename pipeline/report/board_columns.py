@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kernelproof.db.scores.comparing import ComparedProblem, Comparison
 from kernelproof.db.scores.groups import FAST, KS
 from kernelproof.db.scores.records import Leaderboard, ViewName
-from kernelproof.types.setting import MEANINGS
+from kernelproof.types.verification import MEANINGS
 from kernelproof.wording import counted
 
 Cell = str | int | float | bool | None

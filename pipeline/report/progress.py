@@ -14,7 +14,7 @@ from kernelproof.report.layout import attempt_number, between, percent, plain_ta
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean
 from kernelproof.types import Status, Verification
-from kernelproof.types.progress import (
+from kernelproof.types.run import (
     AT_SERVER,
     HERE,
     BatchProgress,

@@ -11,7 +11,7 @@ from kernelproof.report.layout import print_table
 from kernelproof.report.plain import clean
 from kernelproof.types import Reproduction, Verification
 from kernelproof.types import ReproductionFinding as Finding
-from kernelproof.types.bundle import Bundled
+from kernelproof.types.reproduction import Bundled
 from kernelproof.wording import counted
 
 STYLE = {Finding.SAME: "bold green", Finding.FASTER: "bold green", Finding.AMBIGUOUS: "bold yellow"}

@@ -19,8 +19,8 @@ from kernelproof.providers import response_from_body
 from kernelproof.regular_files import LINES_BYTES, read_regular
 from kernelproof.runs.files import Folder, LeftOut, stand_in
 from kernelproof.types import Extraction, Problem, Response
-from kernelproof.types.backend_name import BackendName
 from kernelproof.types.explain import explain
+from kernelproof.types.record import BackendName
 from kernelproof.types.reported import Claim, ReportedResult, ratio
 from kernelproof.wording import counted
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from kernelproof.report.plain import clean
 from kernelproof.runs.events import Event, Phase
 from kernelproof.types import Pace, Status
-from kernelproof.types.progress import BatchProgress, FailureCount, FastAttempt, ModelProgress, TokenCounts
+from kernelproof.types.run import BatchProgress, FailureCount, FastAttempt, ModelProgress, TokenCounts
 
 KEPT = 5
 """The number of best attempts that are kept."""

@@ -17,7 +17,7 @@ from kernelproof.runs.bundles.reading import CheckedAttempt
 from kernelproof.runs.bundles.writing import claim_of, shown_program
 from kernelproof.types import Measurement, Reproduction, Rigor, Status, Verification, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
-from kernelproof.types.bundle import Bundled
+from kernelproof.types.reproduction import Bundled
 from kernelproof.verifier.devices.discovery import device_for
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.engine.referee_process import OnStage

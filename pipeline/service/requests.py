@@ -18,7 +18,7 @@ from kernelproof.problems.reading import Place, parse_problem
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, VerifySettings
 from kernelproof.types.explain import explain
-from kernelproof.types.setting import RULES
+from kernelproof.types.verification import RULES
 from kernelproof.verifier.devices.discovery import device_for
 from kernelproof.version import VERIFIER
 

@@ -1,33 +1,38 @@
-"""The types of the field: frozen records, a module for each. No torch, no database, no I/O.
+"""The types that all processes share: frozen records and enums. No torch, no database, no I/O.
 
-Import from here: ``from kernelproof.types import Candidate, Status, Verification``.
+Begin with `exchange` (prompt, response, candidate), `problem` and `verification`: they are one attempt from
+question to verdict. `checks`, `measurement`, `build` and `environment` are the parts of a verification,
+`status` its outcomes; `run` holds what a batch stores and shows. Import from here, whatever module a type is
+in: ``from kernelproof.types import Candidate, Status, Verification``.
 """
 
 from kernelproof.choices import ErrorClass, Flag, Rigor
-from kernelproof.types.base import FrozenRecord
-from kernelproof.types.build import Build, BuildRequest, BuildState, Route
-from kernelproof.types.cache import CacheSurvey, Removal
-from kernelproof.types.candidate import Candidate, Extraction
-from kernelproof.types.check import Check, CheckOutcome
-from kernelproof.types.core_shares import CoreShares
-from kernelproof.types.device_health import Quarantine
-from kernelproof.types.diagnosis import Diagnosis
-from kernelproof.types.environment import Environment, GpuInfo
-from kernelproof.types.exchange import Prompt, Response, Usage
-from kernelproof.types.finding import Finding, Severity
-from kernelproof.types.kernels import Kernels, Launch, Origin
-from kernelproof.types.measurement import Against, Interval, Measurement, Pace, Replayed
-from kernelproof.types.plan import Plan
+from kernelproof.types.build import Build, BuildRequest, BuildState, CacheSurvey, Removal, Route
+from kernelproof.types.checks import Check, CheckOutcome, Finding, Severity
+from kernelproof.types.environment import CoreShares, Diagnosis, Environment, GpuInfo, Quarantine
+from kernelproof.types.exchange import Candidate, Extraction, Plan, Prompt, Response, Usage
+from kernelproof.types.measurement import (
+    Against,
+    Ceilings,
+    Interval,
+    Kernels,
+    Launch,
+    Measurement,
+    Origin,
+    Pace,
+    Replayed,
+    Roofline,
+)
 from kernelproof.types.problem import Problem, Signature
+from kernelproof.types.record import FrozenRecord
 from kernelproof.types.reproduction import Reproduction, ReproductionFinding
-from kernelproof.types.roofline import Ceilings, Roofline
 from kernelproof.types.run import AttemptKey, RunSettings
-from kernelproof.types.setting import Setting
 from kernelproof.types.status import Stage, Status
 from kernelproof.types.verification import (
     Determinism,
     ErrorStatistics,
     SandboxReport,
+    Setting,
     Verification,
     VerifySettings,
 )

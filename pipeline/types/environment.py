@@ -1,9 +1,9 @@
-"""The environment of a verification: everything that decides whether two times may be compared."""
+"""The machine: software and devices, shares of cores, GPUs under quarantine, and diagnoses of `doctor`."""
 
 from __future__ import annotations
 
 from kernelproof.hashing import sha256_json
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
 
 
 class GpuInfo(FrozenRecord):
@@ -75,3 +75,37 @@ def _flat(environment: Environment) -> dict[str, object]:
         else:
             out[key] = value
     return out
+
+
+class CoreShares(FrozenRecord):
+    """The cores of one GPU's measurements, and those of everything else. Empty: all share all."""
+
+    measured: tuple[int, ...] = ()
+    """Cores of the process that is timed, and of the referee while it times. Nothing else starts on them."""
+    others: tuple[int, ...] = ()
+    """Cores of compilers, imports, and the processes that start for the next candidate."""
+
+
+class Quarantine(FrozenRecord):
+    """A GPU that must not be used: it failed its canary. Kept as a file until the canary passes again."""
+
+    uuid: str
+    """The GPU, as the driver names it: `GPU-...`."""
+    reason: str
+    """What the canary saw, and after what it was run."""
+    since: str
+    """UTC, ISO 8601."""
+    pid: int
+    """The process that found out."""
+
+
+class Diagnosis(FrozenRecord):
+    """What was looked at, what was seen, and what to do about it."""
+
+    name: str
+    ok: bool
+    seen: str
+    remedy: str = ""
+    """How to get it, when it is missing."""
+    essential: bool = False
+    """Without it nothing can be verified here."""

@@ -1,4 +1,4 @@
-"""What was asked of a model and everything its server said."""
+"""What is asked and answered: prompts, responses, the plans in them, and the candidate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from kernelproof.hashing import sha256_json
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
+from kernelproof.types.status import Status
 
 LIMITED = frozenset(
     {
@@ -98,3 +99,40 @@ class Response(FrozenRecord):
     """What the answer cost, in US dollars, where the server said so; None: it did not (never 0)."""
     raw: dict[str, Any] = Field(default_factory=dict)
     """The server's whole JSON body."""
+
+
+class Plan(FrozenRecord):
+    """One of the plans in a model's answer. Its words are the model's."""
+
+    title: str
+    """One line."""
+    text: str
+    """What it says beside its title; may be empty."""
+
+
+class Candidate(FrozenRecord):
+    """The source of one candidate."""
+
+    source: str
+    sha256: str
+    """SHA-256 of `source`."""
+
+
+class Extraction(FrozenRecord):
+    """The result of looking for a candidate in a response. Never a raised error: either code or a status."""
+
+    candidate: Candidate | None
+    """The program found, or None."""
+    status: Status | None = None
+    """Why there is none: refused, filtered, truncated, empty or no_code. None when a candidate was found."""
+    reason: str = ""
+    """The same in words, the server's own among them: its refusal, its finish reason. Empty when a candidate
+    was found, and in what earlier versions stored."""
+    method: str
+    """How it was found: `whole` (the text is the program), `fence`, `lenient_fence`, `bare` or `json`; `diff`
+    (changes of the program that the question showed); `none` when there is none.
+    Earlier versions said `file` for `whole`."""
+    warnings: tuple[str, ...] = ()
+    """What was odd about the response: `unclosed_fence` ...; docs/rationale/extraction.md lists them."""
+    span: tuple[int, int] | None = None
+    """Start and end character of the code in the response's text, before normalisation, where known."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
 
 
 def ratio(baseline_ms: float | None, runtime_ms: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""A verification: one judgement of one candidate on one environment. Append-only once stored."""
+"""A verification: the settings it ran by, the request to the referee, and the verdict with its evidence."""
 
 from __future__ import annotations
 
@@ -7,20 +7,42 @@ from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from kernelproof.backends import preferred
+from kernelproof.backends import backend, preferred
 from kernelproof.bounds import MEASURE_S, TRIALS
 from kernelproof.choices import Baseline, ErrorClass, Flag, Numerics, Purity, Rigor
-from kernelproof.types.backend_name import BackendName
-from kernelproof.types.base import FrozenRecord
 from kernelproof.types.build import Build
-from kernelproof.types.check import Check
+from kernelproof.types.checks import Check, Finding
 from kernelproof.types.environment import Environment
-from kernelproof.types.finding import Finding
-from kernelproof.types.kernels import Kernels
-from kernelproof.types.measurement import Measurement
-from kernelproof.types.setting import RULES, Setting
+from kernelproof.types.measurement import Kernels, Measurement
+from kernelproof.types.problem import Problem
+from kernelproof.types.record import BackendName, FrozenRecord
 from kernelproof.types.status import Status
 from kernelproof.wording import counted
+
+
+class Setting(FrozenRecord):
+    """The rules by which a candidate was judged, and the device on which it ran."""
+
+    backend: str = Field(description="The backend's name.")
+    size: str = Field(description="Size preset.")
+    device: str | None = Field(
+        default=None, description="The GPU's name, else the CPU's; NULL where no device was reached."
+    )
+    numerics: str = Field(description="`fp32` or `tf32`.")
+    purity: str = Field(description="`any` or `own-compute`.")
+    own_kernel: bool = Field(description="False when no kernel of the candidate's own was required.")
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """Its fields without the device, for columns of these names."""
+        return {name: getattr(self, name) for name in RULES}
+
+
+MEANINGS = {name: field.description or "" for name, field in Setting.model_fields.items()}
+"""What each field means, for columns of that name."""
+RULES = tuple(name for name in MEANINGS if name != "device")
+"""The fields that `VerifySettings`, and rows of runs and verifications, have too."""
+
 
 WHILE_HELD = "builds_while_held"
 """The stage whose seconds are those of compilers that ran while the device was held."""
@@ -243,3 +265,29 @@ class Verification(FrozenRecord):
         if self.measurement is not None and self.status not in (Status.CORRECT, Status.CHEATING):
             raise ValueError(f"a {self.status} verification cannot carry a measurement")
         return self
+
+
+class VerifyRequest(FrozenRecord):
+    """One candidate to judge."""
+
+    problem: Problem
+    source: str
+    """The candidate's source."""
+    settings: VerifySettings
+    device: str
+    """`cuda:0` or `cpu`."""
+    first_calls: str | None = None
+    """The file with what compilers left that run at a kernel's first call; None: there is none."""
+    compiled_ahead: bool = False
+    """Whether that is all that a first call compiles, as far as is known."""
+
+    @property
+    def long_first_call(self) -> bool:
+        """Whether a process's first call may be long: kernels are compiled in it, or tuned."""
+        first = backend(self.settings.backend).first_call
+        return first is not None and (not self.compiled_ahead or first.tunes(self.source))
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether its kernels are interpreted, for there is no GPU."""
+        return self.device == "cpu" and backend(self.settings.backend).on_gpu

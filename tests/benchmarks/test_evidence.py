@@ -22,7 +22,7 @@ from benchmarks.evidence import Book, Budget, Share, merged
 from benchmarks.fitness_server import FitnessServer
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.types import Problem, Status
-from kernelproof.types.fitness import Unfit
+from kernelproof.types.problem import Unfit
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 

@@ -11,7 +11,7 @@ import pytest
 
 from kernelproof.runs.bundles.reading import Bundle
 from kernelproof.runs.bundles.writing import write_bundle
-from kernelproof.types.bundle import Bundled
+from kernelproof.types.reproduction import Bundled
 from kernelproof.verifier.devices.discovery import gpus
 from tests.cli import material
 from tests.cli.conftest import working_in

@@ -17,7 +17,7 @@ import kernelproof.verifier.referee.__main__ as room
 from kernelproof.errors import DeviceUnfit
 from kernelproof.types import Status, Verification
 from kernelproof.verifier.devices import quarantine
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 
 def answer(message, *_):
     gpu = os.environ["CUDA_VISIBLE_DEVICES"]

@@ -10,7 +10,7 @@ import torch
 
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.problems import check_problem, read_problem
-from kernelproof.types.fitness import Unfit
+from kernelproof.types.problem import Unfit
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.fitness import examine

@@ -27,7 +27,7 @@ from typing import Any
 from kernelproof.backends import backend
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.types import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.engine.prebuild import prebuild
 from kernelproof.verifier.sandbox import Group

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from kernelproof.types import Verification
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.engine.referee_process import RefereeLost, RefereeProcess
 from kernelproof.verifier.engine.referees import Referees

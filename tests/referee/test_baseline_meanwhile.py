@@ -11,7 +11,7 @@ import pytest
 
 from kernelproof.problems import open_suite
 from kernelproof.types import VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.session import LONG_SECONDS, Session, Tools

@@ -6,7 +6,7 @@ import pytest
 
 from kernelproof.problems import open_suite
 from kernelproof.types import Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci

@@ -10,7 +10,7 @@ import pytest
 
 from kernelproof.problems import open_suite
 from kernelproof.types import Status, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from tests.referee.corpus import members
 from tests.referee.court import Court
 

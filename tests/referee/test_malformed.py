@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from kernelproof.problems import read_problem
 from kernelproof.types import Build, BuildRequest, BuildState, Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Builder, learn_toolchain
 from kernelproof.verifier.contestant import loop, wire
 from kernelproof.verifier.referee.checks.form import check_form

@@ -10,7 +10,7 @@ from torch import nn
 
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.types import Check, CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.referee.checks.weights import learned_constants, other_values
 from tests.referee.court import Court
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from kernelproof.problems import open_suite
 from kernelproof.report.verification import print_verification
 from kernelproof.types import Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.workers.client import OUTPUT_KEPT
 from tests.referee.court import Court
 

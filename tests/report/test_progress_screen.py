@@ -15,7 +15,7 @@ from kernelproof.report.progress import (
     tokens,
 )
 from kernelproof.types import Pace, Status
-from kernelproof.types.progress import (
+from kernelproof.types.run import (
     BatchProgress,
     FailureCount,
     FastAttempt,

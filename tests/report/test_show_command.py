@@ -28,7 +28,7 @@ from kernelproof.types import (
     Usage,
     VerifySettings,
 )
-from kernelproof.types.backend_name import STORED
+from kernelproof.types.record import STORED
 from tests.db import samples
 from tests.report.conftest import Command
 

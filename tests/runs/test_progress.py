@@ -13,7 +13,7 @@ from kernelproof.report.progress import progress_screen, summary_line
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.progress import Progress
 from kernelproof.types import AttemptKey, Response, Status, Usage
-from kernelproof.types.progress import BatchProgress
+from kernelproof.types.run import BatchProgress
 
 MODELS = ("openai:a", "openai:\x1b[2Jb\u202e" + "x" * 200)
 

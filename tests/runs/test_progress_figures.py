@@ -11,7 +11,7 @@ from kernelproof.report.progress import summary_line
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.progress import MOST, WINDOW_S, Progress, Reasons
 from kernelproof.types import AttemptKey, Response, Status, Usage
-from kernelproof.types.progress import ModelProgress
+from kernelproof.types.run import ModelProgress
 
 
 class Told:

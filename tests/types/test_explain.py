@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from kernelproof.choices import Baseline
 from kernelproof.types import FrozenRecord, RunSettings, VerifySettings
-from kernelproof.types.backend_name import BackendName
 from kernelproof.types.explain import explain
+from kernelproof.types.record import BackendName
 
 FOREIGN = (
     "Input should be",

@@ -25,8 +25,8 @@ from kernelproof.types import (
     Status,
     Verification,
 )
-from kernelproof.types.bundle import Bundled
 from kernelproof.types.exchange import prompt_sha256
+from kernelproof.types.reproduction import Bundled
 from kernelproof.version import POLICY, policy_of
 
 ROUNDING = 1e-6

@@ -31,9 +31,9 @@ from kernelproof.runs.bundles.layout import (
 )
 from kernelproof.runs.bundles.signing import Signers
 from kernelproof.types import FrozenRecord
-from kernelproof.types.backend_name import STORED
-from kernelproof.types.bundle import Bundled
 from kernelproof.types.explain import explain
+from kernelproof.types.record import STORED
+from kernelproof.types.reproduction import Bundled
 
 MOST_EXPLAINED = 100
 T = TypeVar("T")

@@ -29,7 +29,7 @@ from kernelproof.runs.bundles.layout import (
     member,
 )
 from kernelproof.runs.bundles.signing import sign, signature_of
-from kernelproof.types.bundle import Bundled
+from kernelproof.types.reproduction import Bundled
 from kernelproof.version import POLICY, __version__
 
 EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -24,8 +24,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from kernelproof.errors import MachineError
-from kernelproof.types.build import Build, BuildState
-from kernelproof.types.cache import Removal
+from kernelproof.types.build import Build, BuildState, Removal
 from kernelproof.verifier.build.entries import LOG, RECORD, Entry, entries, look_at, mark_used
 from kernelproof.verifier.build.ninja_file import LIBRARY
 from kernelproof.verifier.build.store_size import Count, StoreSize

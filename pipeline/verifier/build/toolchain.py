@@ -12,7 +12,7 @@ from typing import Any
 
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_json
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import machine
 from kernelproof.verifier.build.header_stubs import HEADER_STUBS
 from kernelproof.verifier.sandbox import Job, Limits

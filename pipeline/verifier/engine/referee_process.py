@@ -16,7 +16,7 @@ from typing import Any
 from kernelproof import version
 from kernelproof.errors import DeviceUnfit, KernelproofError, MachineError, UsageError
 from kernelproof.types import Build, BuildRequest, CoreShares, Environment, Verification
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.devices.discovery import Gpu, environment_for

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 from kernelproof.backends import backend
 from kernelproof.pysource import parse
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.sandbox import Group
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone

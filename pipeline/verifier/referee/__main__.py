@@ -24,8 +24,7 @@ import torch
 
 from kernelproof.errors import DeviceUnfit, KernelproofError
 from kernelproof.types import Build, CoreShares
-from kernelproof.types.verification import WHILE_HELD
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import WHILE_HELD, VerifyRequest
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.referee.environment import describe_environment

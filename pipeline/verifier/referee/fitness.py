@@ -27,7 +27,7 @@ import psutil
 import torch
 
 from kernelproof.types import Problem
-from kernelproof.types.fitness import NO_DEVICE, Fitness, FitnessFinding, Unfit
+from kernelproof.types.problem import NO_DEVICE, Fitness, FitnessFinding, Unfit
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.referee.environment import describe_environment

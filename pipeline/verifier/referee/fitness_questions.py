@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kernelproof.types.fitness import FitnessFinding, Unfit
+from kernelproof.types.problem import FitnessFinding, Unfit
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee.correctness.comparing import Yardstick, compare, compare_with
 from kernelproof.verifier.referee.correctness.noise import yardsticks

@@ -11,7 +11,7 @@ import torch
 
 from kernelproof.errors import KernelproofError
 from kernelproof.types import Status, Verification
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.devices import gpu_health
 from kernelproof.verifier.referee import plan
 from kernelproof.verifier.referee.environment import describe_environment

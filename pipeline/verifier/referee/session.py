@@ -15,7 +15,7 @@ import torch
 from kernelproof.errors import KernelproofError
 from kernelproof.types import Status
 from kernelproof.types.check_kinds import EXCLUSIVE
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.referee.checks.probes import Probes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelproof.pysource import compiles_itself
 from kernelproof.types import Origin, Status
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.referee.ledger import Ended, Ledger
 
 HOWEVER_IT_WENT = (

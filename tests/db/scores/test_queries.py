@@ -19,7 +19,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
-from kernelproof.types.roofline import Ceilings
+from kernelproof.types.measurement import Ceilings
 from kernelproof.version import POLICY
 from tests.db import samples
 

@@ -9,7 +9,7 @@ import pytest
 
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.types import Check, Flag, Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci

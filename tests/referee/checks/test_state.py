@@ -8,7 +8,7 @@ import pytest
 
 from kernelproof.problems import read_problem
 from kernelproof.types import Check, CheckOutcome, Flag, Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci

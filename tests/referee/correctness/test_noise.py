@@ -11,7 +11,7 @@ import torch
 
 from kernelproof.problems import read_problem
 from kernelproof.types import CheckOutcome, Flag, Status, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem

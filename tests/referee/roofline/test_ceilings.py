@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from kernelproof.types import Environment, GpuInfo
-from kernelproof.types.roofline import Ceilings
+from kernelproof.types.measurement import Ceilings
 from kernelproof.verifier.referee.roofline import ceilings
 
 CPU = torch.device("cpu")

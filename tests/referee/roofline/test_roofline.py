@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.problems import open_suite, read_problem
-from kernelproof.types.roofline import Ceilings
+from kernelproof.types.measurement import Ceilings
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.roofline import roofline
 from kernelproof.verifier.referee.roofline.roofline import Work

@@ -27,7 +27,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain, learn_toolchain
 from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness.oracle import Oracle

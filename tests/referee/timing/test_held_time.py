@@ -11,7 +11,7 @@ import torch
 
 from kernelproof.problems import read_problem
 from kernelproof.types import Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.referee.judge import judge
 from kernelproof.verifier.referee.session import Tools

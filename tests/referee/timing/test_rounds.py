@@ -8,7 +8,7 @@ import pytest
 
 from kernelproof.problems import read_problem
 from kernelproof.types import Measurement, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS
 from tests.referee.court import Court

@@ -26,7 +26,7 @@ from kernelproof.types import (
     Status,
     VerifySettings,
 )
-from kernelproof.types.bundle import Bundled
+from kernelproof.types.reproduction import Bundled
 from tests.cli import material
 from tests.db import samples
 

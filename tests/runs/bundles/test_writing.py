@@ -10,7 +10,7 @@ from kernelproof.extraction import extract
 from kernelproof.runs.bundles.reading import Bundle
 from kernelproof.runs.bundles.writing import bundled, write_bundle
 from kernelproof.types import ErrorStatistics, Response
-from kernelproof.types.bundle import Bundled
+from kernelproof.types.reproduction import Bundled
 from tests.cli import material
 from tests.db import samples
 from tests.runs.bundles import forging

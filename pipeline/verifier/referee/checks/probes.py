@@ -18,7 +18,7 @@ import torch
 
 from kernelproof.types import Flag, Rigor, Status
 from kernelproof.types.check_kinds import PROBE, PROBES, CheckKind
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.referee.checks.trials import Trials
 from kernelproof.verifier.referee.checks.weights import OtherWeights, other_inputs

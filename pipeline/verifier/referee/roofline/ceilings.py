@@ -23,7 +23,7 @@ import torch
 
 from kernelproof.hashing import sha256_json
 from kernelproof.types import Environment
-from kernelproof.types.roofline import Ceilings
+from kernelproof.types.measurement import Ceilings
 
 METHOD = 2
 """Counted up when ceilings are measured in another way: kept ceilings are then measured again."""

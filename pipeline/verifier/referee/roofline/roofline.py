@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from kernelproof.types.roofline import Ceilings, Roofline
+from kernelproof.types.measurement import Ceilings, Roofline
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee.correctness.geometry import Geometry
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError

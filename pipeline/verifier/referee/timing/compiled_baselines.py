@@ -24,7 +24,7 @@ import torch
 from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json
 from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ended, clean

@@ -13,7 +13,7 @@ import pytest
 from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store, open_store
 from kernelproof.types import Status
-from kernelproof.types.progress import BatchProgress, ModelProgress
+from kernelproof.types.run import BatchProgress, ModelProgress
 from tests.db import samples
 from tests.report import hostile_attempts
 from tests.report.web import axe, browser
