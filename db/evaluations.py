@@ -106,7 +106,7 @@ class StoredEvaluation(FrozenRecord):
 
 
 @dataclass(frozen=True)
-class Taken:
+class LeasedJob:
     """An evaluation in a worker's hands."""
 
     id: str
@@ -122,7 +122,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WorkerCapabilities:
     """Which evaluations a daemon takes."""
 
     role: Role

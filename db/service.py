@@ -12,7 +12,7 @@ from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import LEASE_S, Evaluations
 from kernelproof.db.gpus import Gpus
 from kernelproof.db.service_tables import Caller, Worker
-from kernelproof.db.takings import Takings
+from kernelproof.db.queue import JobQueue
 from kernelproof.db.types import clock, utc_now
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
@@ -184,7 +184,7 @@ class ServiceData:
 
     def __init__(self, database: Database) -> None:
         self.evaluations = Evaluations(database)
-        self.takings = Takings(database)
+        self.queue = JobQueue(database)
         self.callers = Callers(database)
         self.workers = Workers(database)
         self.gpus = Gpus(database)

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernelproof.db.evaluations import LEASE_S, Taken, Wanted
+from kernelproof.db.evaluations import LEASE_S, LeasedJob, WorkerCapabilities
 from kernelproof.db.store import Store
 from kernelproof.verifier.engine.stop import Stop
 
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("kernelproof.service")
 class Work(Protocol):
     """The work on evaluations that a daemon takes. `do` is called from several threads."""
 
-    wanted: Wanted
+    wanted: WorkerCapabilities
     device: str
     """The devices that it measures on, for people."""
 
@@ -48,7 +48,7 @@ class Work(Protocol):
         """Whether it still has what it needs; else the daemon ends. Asked often. `begun`: whether it has ever
         taken an evaluation."""
 
-    def do(self, taken: Taken, stop: Stop) -> bool | None:
+    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
         """Works on one until it is over; whether the queue accepted the end.
 
         None where it was stopped before: the evaluation goes back. `stop` is asked when the evaluation is
@@ -61,7 +61,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True)
 class _Held:
-    taken: Taken
+    taken: LeasedJob
     stop: Stop
     future: Future[bool | None]
 
@@ -92,7 +92,7 @@ class Daemon:
     def run(self) -> None:
         """Works until `stop` is set, or its work cannot go on; then what it has goes back into the queue.
         Raises StoreError."""
-        takings, workers = self.store.service.takings, self.store.service.workers
+        takings, workers = self.store.service.queue, self.store.service.workers
         listener = takings.listener()
         try:
             while not self.stop.is_set() and self.work.goes_on(begun=self._begun):
@@ -119,7 +119,7 @@ class Daemon:
 
     def _take(self) -> bool:
         """Whether there was anything for it to take."""
-        takings, free = self.store.service.takings, self.places - len(self._held)
+        takings, free = self.store.service.queue, self.places - len(self._held)
         taken = takings.take(self.owner, free, self.work.wanted, self.lease_s, busy=bool(self._held))
         for each in taken:
             self._begun = True
@@ -138,7 +138,7 @@ class Daemon:
             taken, accepted = held.taken, held.future.result()
             self.done += bool(accepted)
             if accepted is None:
-                self.store.service.takings.hand_back(taken.id, taken.token)
+                self.store.service.queue.hand_back(taken.id, taken.token)
             elif not accepted:
                 _LOG.warning("kernelproof: the work on %s came too late and is not stored", taken.id)
 
@@ -150,7 +150,7 @@ class Daemon:
         self._told = waits
         self._next_renewal = now + self.lease_s / 6
         held = {number: each.taken.token for number, each in self._held.items()}
-        lost = self.store.service.takings.renew(self.owner, held, self.lease_s)
+        lost = self.store.service.queue.renew(self.owner, held, self.lease_s)
         for number in lost:
             each = self._held[number]
             if not each.future.done() and not each.stop.asked:
@@ -172,4 +172,4 @@ class Daemon:
         now = time.monotonic()
         if now >= self._next_recovery:
             self._next_recovery = now + LOOK_S
-            self.store.service.takings.recover()
+            self.store.service.queue.recover()

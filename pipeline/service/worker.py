@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kernelproof import backends
 from kernelproof.choices import Role
 from kernelproof.db.attempts import Finished
-from kernelproof.db.evaluations import NoResult, Taken, Wanted, split
+from kernelproof.db.evaluations import NoResult, LeasedJob, WorkerCapabilities, split
 from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store
 from kernelproof.errors import MachineError, UsageError
@@ -55,7 +55,7 @@ class Building:
     stop: threading.Event
 
     def __post_init__(self) -> None:
-        self.wanted = Wanted(Role.BUILD, self.backends)
+        self.wanted = WorkerCapabilities(Role.BUILD, self.backends)
         self.device, self.bad_gpu = "", False
         self.gpu: str | None = None
         self.owner = new_owner()
@@ -74,7 +74,7 @@ class Building:
         """Ends the compilers."""
         self.engine.close()
 
-    def do(self, taken: Taken, stop: Stop) -> bool | None:
+    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
         """Builds one and publishes it, unless `stop` is asked, the daemon stops or its machine fails."""
         try:
             artefact = self._artefact(taken, stop)
@@ -94,9 +94,9 @@ class Building:
         self._pause = PAUSE_S
         if self.stop.is_set():  # the engine may have been closed under it
             return None
-        return self.store.service.takings.built(taken.id, taken.token, artefact)
+        return self.store.service.queue.built(taken.id, taken.token, artefact)
 
-    def _artefact(self, taken: Taken, stop: Stop) -> str | None:
+    def _artefact(self, taken: LeasedJob, stop: Stop) -> str | None:
         """The key of the judge's artefact; None where there is none. Raises as `made_for_others` does."""
         candidate = candidate_from_text(taken.id, taken.text, taken.problem).extraction.candidate
         if candidate is None:
@@ -110,7 +110,7 @@ class Building:
             return None
         return key
 
-    def _prebuilt(self, source: str, taken: Taken, stop: Stop) -> Prebuilt | None:
+    def _prebuilt(self, source: str, taken: LeasedJob, stop: Stop) -> Prebuilt | None:
         """The build stage, again where our side failed."""
         for _ in range(RETRIES + 1):
             result = self.engine.builds.made_for_others(source, taken.problem, taken.settings, stop)
@@ -149,7 +149,7 @@ class Judging:
     role: Role = Role.ALL
 
     def __post_init__(self) -> None:
-        self.wanted = Wanted(self.role, self.backends)
+        self.wanted = WorkerCapabilities(self.role, self.backends)
         self.device = ", ".join(sorted({device_for(name) or "" for name in self.backends}))
         self.owner = self.held_gpu.owner if self.held_gpu is not None else new_owner()
         self._over = threading.Event()
@@ -178,9 +178,9 @@ class Judging:
         self._over.set()
         self.engine.close()
 
-    def do(self, taken: Taken, stop: Stop) -> bool | None:
+    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
         """Verifies one, and stores how it ended, unless it is stopped or the GPU is lost."""
-        takings, began = self.store.service.takings, time.monotonic()
+        takings, began = self.store.service.queue, time.monotonic()
         try:
             prebuilt = self._prebuilt(taken)
         except MachineError as error:
@@ -213,7 +213,7 @@ class Judging:
             or (self.held_gpu is not None and not self.held_gpu.is_fit)
         )
 
-    def _prebuilt(self, taken: Taken) -> Prebuilt | None:
+    def _prebuilt(self, taken: LeasedJob) -> Prebuilt | None:
         """The published build; None where there is none of use, so that it is built here. Raises
         MachineError."""
         if taken.artefact is None or self.artefacts is None:
@@ -231,7 +231,7 @@ class Judging:
             _LOG.warning("kernelproof: evaluation %s is built here: %s", taken.id, why)
             return None
 
-    def _result(self, taken: Taken, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
+    def _result(self, taken: LeasedJob, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
         """None where it was stopped, or the GPU was lost, before there was a verdict."""
         given = candidate_from_text(taken.id, taken.text, taken.problem)
         job = Job(given.problem, given.extraction, taken.settings)

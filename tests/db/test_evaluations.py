@@ -29,12 +29,12 @@ from kernelproof.db.evaluations import (
     KeyTaken,
     NoResult,
     Submitted,
-    Taken,
-    Wanted,
+    LeasedJob,
+    WorkerCapabilities,
 )
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.store import Store
-from kernelproof.db.takings import Takings
+from kernelproof.db.queue import JobQueue
 from kernelproof.types import VerifySettings
 from tests.db import samples
 from tests.db.conftest import BOTH
@@ -54,17 +54,17 @@ def item(**more: object) -> Submitted:
     )
 
 
-WORKER = Wanted(Role.ALL, ("cpp",))
-BUILDER = Wanted(Role.BUILD, ("cpp",))
-JUDGE = Wanted(Role.JUDGE, ("cpp",))
+WORKER = WorkerCapabilities(Role.ALL, ("cpp",))
+BUILDER = WorkerCapabilities(Role.BUILD, ("cpp",))
+JUDGE = WorkerCapabilities(Role.JUDGE, ("cpp",))
 
 
-def no_result(queue: Takings, number: str, token: int) -> bool:
+def no_result(queue: JobQueue, number: str, token: int) -> bool:
     return queue.finish(number, token, NoResult("nothing", infrastructure=True))
 
 
 def test_a_lost_lease_passes_on_and_the_late_verdict_is_refused_and_counted(store: Store) -> None:
-    sent_to, queue = store.service.evaluations, store.service.takings
+    sent_to, queue = store.service.evaluations, store.service.queue
     [sent] = sent_to.submit("c", [item()], most=MOST)
     [first] = queue.take("a", 5, WORKER, lease_s=-1)
     assert queue.recover() == 1
@@ -80,7 +80,7 @@ def test_a_lost_lease_passes_on_and_the_late_verdict_is_refused_and_counted(stor
 
 
 def test_a_judge_gets_what_a_builder_published_and_a_late_build_is_refused_and_counted(store: Store) -> None:
-    sent_to, queue = store.service.evaluations, store.service.takings
+    sent_to, queue = store.service.evaluations, store.service.queue
     [sent] = sent_to.submit("c", [item()], most=MOST)
     assert not queue.has_work(JUDGE) and queue.take("j", 5, JUDGE) == []
     [first] = queue.take("a", 5, BUILDER, lease_s=-1)
@@ -96,7 +96,7 @@ def test_a_judge_gets_what_a_builder_published_and_a_late_build_is_refused_and_c
 
 
 def test_what_a_judge_loses_stays_built(store: Store) -> None:
-    sent_to, queue = store.service.evaluations, store.service.takings
+    sent_to, queue = store.service.evaluations, store.service.queue
     sent_to.submit("c", [item()], most=MOST)
     [taken] = queue.take("b", 1, BUILDER)
     assert queue.built(taken.id, taken.token, "a" * 64)
@@ -111,12 +111,12 @@ def test_what_compiles_at_its_first_call_needs_no_builder(store: Store) -> None:
     one = replace(item(), settings=VerifySettings(backend=late))
     store.service.evaluations.submit("c", [one], most=MOST)
     names = ("cpp", late)
-    assert not store.service.takings.has_work(Wanted(Role.BUILD, names))
-    assert len(store.service.takings.take("j", 1, Wanted(Role.JUDGE, names))) == 1
+    assert not store.service.queue.has_work(WorkerCapabilities(Role.BUILD, names))
+    assert len(store.service.queue.take("j", 1, WorkerCapabilities(Role.JUDGE, names))) == 1
 
 
 def test_an_evaluation_past_its_deadline_is_not_begun_and_expires(store: Store) -> None:
-    sent_to, queue = store.service.evaluations, store.service.takings
+    sent_to, queue = store.service.evaluations, store.service.queue
     [sent] = sent_to.submit("c", [item(deadline_s=-1)], most=MOST)
     assert queue.take("w", 1, WORKER) == [] and queue.recover() == 1 and queue.recover() == 0
     found = sent_to.get(sent.id)
@@ -134,7 +134,7 @@ def test_a_key_that_comes_twice_in_a_batch_is_one_evaluation_or_a_mistake(store:
 
 
 def test_the_greatest_priority_goes_first_then_the_oldest(store: Store) -> None:
-    queue = store.service.takings
+    queue = store.service.queue
     sent = store.service.evaluations.submit(
         "c", [item(priority=number) for number in (0, 5, 0, 5)], most=MOST
     )
@@ -146,13 +146,13 @@ def test_the_greatest_priority_goes_first_then_the_oldest(store: Store) -> None:
 
 def test_a_worker_takes_only_what_it_can_run(store: Store) -> None:
     store.service.evaluations.submit("c", [item()], most=MOST)
-    queue, other = store.service.takings, Wanted(Role.ALL, ("cuda",))
+    queue, other = store.service.queue, WorkerCapabilities(Role.ALL, ("cuda",))
     assert not queue.has_work(other) and queue.take("w", 1, other) == []
     assert queue.has_work(WORKER)
 
 
 def test_a_worker_that_ends_gives_back_what_it_has(store: Store) -> None:
-    queue = store.service.takings
+    queue = store.service.queue
     store.service.evaluations.submit("c", [item(), item()], most=MOST)
     queue.take("w", 2, WORKER)
     assert queue.give_back("w") == 2
@@ -160,7 +160,7 @@ def test_a_worker_that_ends_gives_back_what_it_has(store: Store) -> None:
 
 
 def test_what_ends_its_daemons_ends_itself_and_what_they_had_beside_it_does_not(store: Store) -> None:
-    sent_to, queue = store.service.evaluations, store.service.takings
+    sent_to, queue = store.service.evaluations, store.service.queue
     sent = [each.id for each in sent_to.submit("c", [item(), item()], most=MOST)]
     for number in range(TOGETHER):
         taken = queue.take(str(number), 5, WORKER, lease_s=-1)
@@ -182,7 +182,7 @@ def test_what_ends_its_daemons_ends_itself_and_what_they_had_beside_it_does_not(
 
 
 def test_what_is_given_back_in_order_is_no_loss(store: Store) -> None:
-    sent_to, queue = store.service.evaluations, store.service.takings
+    sent_to, queue = store.service.evaluations, store.service.queue
     [sent] = sent_to.submit("c", [item()], most=MOST, most_losses=3)
     for _ in range(5):
         [taken] = queue.take("w", 1, WORKER)
@@ -205,7 +205,7 @@ class Queue(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = next(self.stores)
-        self.sent_to, self.queue = self.store.service.evaluations, self.store.service.takings
+        self.sent_to, self.queue = self.store.service.evaluations, self.store.service.queue
         self.newest, self.ends = dict[str, int](), Counter[str]()
         self.late, self.losses = Counter[str](), Counter[str]()
 
@@ -224,7 +224,7 @@ class Queue(RuleBasedStateMachine):
         most=st.integers(1, 3),
         busy=st.booleans(),
     )
-    def take(self, wanted: Wanted, most: int, busy: bool) -> MultipleResults[Taken]:
+    def take(self, wanted: WorkerCapabilities, most: int, busy: bool) -> MultipleResults[LeasedJob]:
         taken = self.queue.take(str(wanted.role), most, wanted, lease_s=3600, busy=busy)
         for each in taken:
             assert each.alone == (self.losses[each.id] >= TOGETHER)
@@ -234,7 +234,7 @@ class Queue(RuleBasedStateMachine):
         return multiple(*taken)
 
     @rule(lease=leases, role=st.sampled_from(Role))
-    def lose(self, lease: Taken, role: Role) -> None:
+    def lose(self, lease: LeasedJob, role: Role) -> None:
         lost = self.queue.renew(str(role), {lease.id: lease.token}, lease_s=-1) == set()
         assert self.queue.recover() == lost
         self.losses[lease.id] += lost
@@ -246,7 +246,7 @@ class Queue(RuleBasedStateMachine):
         self.queue.give_back(str(role))
 
     @rule(lease=leases)
-    def finish(self, lease: Taken) -> None:
+    def finish(self, lease: LeasedJob) -> None:
         state = self.state(lease.id)
         accepted = no_result(self.queue, lease.id, lease.token)
         assert accepted == (state == "running" and lease.token == self.newest[lease.id])
@@ -254,7 +254,7 @@ class Queue(RuleBasedStateMachine):
         self.late["verdicts"] += not accepted
 
     @rule(lease=leases)
-    def publish(self, lease: Taken) -> None:
+    def publish(self, lease: LeasedJob) -> None:
         state = self.state(lease.id)
         accepted = self.queue.built(lease.id, lease.token, "a" * 64)
         assert accepted == (state == "building" and lease.token == self.newest[lease.id])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import Wanted
+from kernelproof.db.evaluations import WorkerCapabilities
 from kernelproof.db.store import Store
 from tests.db.conftest import BOTH
 from tests.db.samples import new_store
@@ -31,8 +31,8 @@ def lives(
     store.service.workers.report(owner, **facts, backend=backend, done=0, gpu=None, waits=waits)
 
 
-def took(store: Store, owner: str, most: int = PLACES, wanted: Wanted = WORKER) -> int:
-    return len(store.service.takings.take(owner, most, wanted))
+def took(store: Store, owner: str, most: int = PLACES, wanted: WorkerCapabilities = WORKER) -> int:
+    return len(store.service.queue.take(owner, most, wanted))
 
 
 def test_two_daemons_have_half_each(store: Store) -> None:
@@ -85,8 +85,8 @@ def test_all_is_taken_in_the_end_whoever_goes_on(
         for owner in owners:
             lives(store, owner)
         for owner, most in zip(owners[:-1], places, strict=False):
-            store.service.takings.take(owner, most, WORKER)
-        owner, most, queue = owners[-1], places[-1], store.service.takings
+            store.service.queue.take(owner, most, WORKER)
+        owner, most, queue = owners[-1], places[-1], store.service.queue
         for other in owners[:-1]:
             queue.give_back(other)
         done = 0

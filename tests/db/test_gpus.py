@@ -9,7 +9,7 @@ import pytest
 from kernelproof.db.evaluations import NoResult
 from kernelproof.db.gpus import GpuLease, Gpus, StoredGpu
 from kernelproof.db.store import Store
-from kernelproof.db.takings import MOST_BAD_GPUS
+from kernelproof.db.queue import MOST_BAD_GPUS
 from tests.db.conftest import BOTH
 from tests.db.test_evaluations import MOST, WORKER, item
 from tests.devices.fake_gpus import UUIDS
@@ -82,7 +82,7 @@ def test_a_gpu_that_is_set_aside_is_given_to_none_until_it_is_put_back(store: St
 
 @pytest.mark.parametrize("lost", ["taken", "set aside"])
 def test_a_verdict_from_a_gpu_that_was_lost_is_refused_and_counted(store: Store, lost: str) -> None:
-    queue, gpus = store.service.takings, store.service.gpus
+    queue, gpus = store.service.queue, store.service.gpus
     [sent] = store.service.evaluations.submit("c", [item()], most=MOST)
     lease = held(gpus, "a", lease_s=-1.0)
     [taken] = queue.take("a", 1, WORKER)
@@ -100,7 +100,7 @@ def test_a_verdict_from_a_gpu_that_was_lost_is_refused_and_counted(store: Store,
 
 
 def test_an_evaluation_takes_no_more_than_a_few_gpus_away(store: Store) -> None:
-    queue = store.service.takings
+    queue = store.service.queue
     [sent] = store.service.evaluations.submit("c", [item()], most=MOST)
     for _ in range(MOST_BAD_GPUS):
         assert len(queue.take("a", 1, WORKER)) == 1
@@ -112,7 +112,7 @@ def test_an_evaluation_takes_no_more_than_a_few_gpus_away(store: Store) -> None:
 
 
 def test_one_evaluation_is_handed_back_by_the_worker_that_has_it(store: Store) -> None:
-    queue = store.service.takings
+    queue = store.service.queue
     store.service.evaluations.submit("c", [item(), item()], most=MOST)
     first, second = queue.take("a", 2, WORKER)
     queue.hand_back(first.id, first.token)

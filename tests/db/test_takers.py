@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kernelproof.db.evaluations import Taken
+from kernelproof.db.evaluations import LeasedJob
 from kernelproof.db.server import LOCK
 from kernelproof.db.store import Store
 from kernelproof.workspace import ServerDatabase
@@ -36,10 +36,10 @@ def sent(store: Store, number: int) -> list[str]:
 
 
 def test_takers_at_once_get_each_evaluation_once(store: Store) -> None:
-    ids, queue = sent(store, 60), store.service.takings
+    ids, queue = sent(store, 60), store.service.queue
 
-    def all_that_come(owner: str) -> list[Taken]:
-        found = list[Taken]()
+    def all_that_come(owner: str) -> list[LeasedJob]:
+        found = list[LeasedJob]()
         while taken := queue.take(owner, 2, BUILDER):
             found += taken
             for each in taken:
@@ -55,7 +55,7 @@ def test_takers_at_once_get_each_evaluation_once(store: Store) -> None:
 def test_a_taker_passes_over_what_another_is_taking(store: Store) -> None:
     """A taker that waited would not come back: the other transaction ends after it."""
     first, second, third = sorted(sent(store, 3))  # they were submitted at the same moment
-    queue = store.service.takings
+    queue = store.service.queue
     with another(store) as other:
         other.execute("SELECT id FROM evaluations WHERE id = %s FOR UPDATE", (first,))
         assert [each.id for each in queue.take("b", 1, WORKER)] == [second]
@@ -67,7 +67,7 @@ def test_a_taker_passes_over_what_another_is_taking(store: Store) -> None:
 def test_daemons_take_and_renew_while_another_stores_attempts(store: Store) -> None:
     """A process that stores attempts holds the lock of writers; a caller that waited for it would hang."""
     [number] = sent(store, 1)
-    queue = store.service.takings
+    queue = store.service.queue
     with another(store) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         [taken] = queue.take("b", 1, BUILDER)
@@ -81,7 +81,7 @@ def test_a_daemon_whose_clock_is_wrong_neither_steals_a_lease_nor_loses_its_own(
     store: Store, monkeypatch: pytest.MonkeyPatch, ahead_s: float
 ) -> None:
     first, second = sorted(sent(store, 2))
-    queue, right = store.service.takings, time.time
+    queue, right = store.service.queue, time.time
 
     def wrong() -> float:
         return right() + ahead_s

@@ -12,7 +12,7 @@ import pytest
 
 from kernelproof import backends
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import Taken, Wanted
+from kernelproof.db.evaluations import LeasedJob, WorkerCapabilities
 from kernelproof.db.store import Store
 from kernelproof.service.daemon import Daemon
 from kernelproof.verifier.engine.stop import Stop
@@ -27,7 +27,7 @@ LIMIT_S = 60.0
 class UntilStopped:
     """Work on an evaluation that ends only when it is asked to."""
 
-    wanted: Wanted = field(default_factory=lambda: Wanted(Role.ALL, tuple(backends.names())))
+    wanted: WorkerCapabilities = field(default_factory=lambda: WorkerCapabilities(Role.ALL, tuple(backends.names())))
     device: str = "cpu"
     owner: str = "a daemon"
     gpu: str | None = None
@@ -40,7 +40,7 @@ class UntilStopped:
     def goes_on(self, *, begun: bool) -> bool:
         return True
 
-    def do(self, taken: Taken, stop: Stop) -> bool | None:
+    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
         with stop.by(self.stopped[taken.id].set):
             self.begun[taken.id].set()
             self.stopped[taken.id].wait()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import Submitted, Wanted
+from kernelproof.db.evaluations import Submitted, WorkerCapabilities
 from kernelproof.service.artefact_store import open_artefacts
 from kernelproof.service.worker import Judging
 from kernelproof.verifier.engine.engine import Engine
@@ -61,9 +61,9 @@ def test_it_is_built_here(
     )
     backends = (samples.CPP_SMALL.backend,)
     with samples.new_store(tmp_path, empty_database) as store, Engine(cache=tmp_path / "cache") as engine:
-        evaluations, takings = store.service.evaluations, store.service.takings
+        evaluations, takings = store.service.evaluations, store.service.queue
         [stored] = evaluations.submit("c", [sent], most=1)
-        [taken] = takings.take("b", 1, Wanted(Role.BUILD, backends))
+        [taken] = takings.take("b", 1, WorkerCapabilities(Role.BUILD, backends))
         assert takings.built(taken.id, taken.token, KEY)
         judging = Judging(store, engine, backends, None, artefacts, threading.Event(), Role.JUDGE)
         [taken] = takings.take(judging.owner, 1, judging.wanted)

@@ -48,8 +48,8 @@ from kernelproof.db.evaluations import (
     WORK,
     NoResult,
     State,
-    Taken,
-    Wanted,
+    LeasedJob,
+    WorkerCapabilities,
 )
 from kernelproof.db.gpus import GpuLease, is_held
 from kernelproof.db.home import Listener
@@ -62,7 +62,7 @@ from kernelproof.db.types import clock
 from kernelproof.types import VerifySettings
 
 
-def fair_share(session: Session, owner: str, most: int, wanted: Wanted, now: float) -> int:
+def fair_share(session: Session, owner: str, most: int, wanted: WorkerCapabilities, now: float) -> int:
     """How many of the waiting evaluations a daemon may take now; `most` where no other takes the same work.
 
     All that wait and all that are taken are divided by the daemons that take such work. The daemon's own
@@ -90,7 +90,7 @@ _OTHERS = select(Worker.role, Worker.backend).where(
 )
 
 
-def _takers(session: Session, owner: str, wanted: Wanted, now: float) -> int:
+def _takers(session: Session, owner: str, wanted: WorkerCapabilities, now: float) -> int:
     """Daemons that take such work now, this one among them, whether or not it has given a sign of life."""
     builds = wanted.role is Role.BUILD
     roles = {str(Role.ALL), str(Role.BUILD if builds else Role.JUDGE)}
@@ -110,7 +110,7 @@ Found = tuple[Evaluation, ProblemRow]
 
 
 @cache
-def any_waits(wanted: Wanted) -> Select[Any] | None:
+def any_waits(wanted: WorkerCapabilities) -> Select[Any] | None:
     """Whether anything waits for such a daemon; None where it takes nothing."""
     e = Evaluation
     there = [exists().where(e.state == state, e.backend == name) for state, name in wanted.waiting]
@@ -170,7 +170,7 @@ def together(rows: Sequence[Found], busy: bool) -> Sequence[Found]:
 
 def give(
     session: Session, chosen: Sequence[Found], state: State, owner: str, now: float, lease_s: float
-) -> list[Taken]:
+) -> list[LeasedJob]:
     """Gives evaluations to a daemon, in this state."""
     if not chosen:
         return []
@@ -181,7 +181,7 @@ def give(
     texts = Library(session)
     texts.read_ahead(key for row, problem in chosen for key in (problem.sha256, row.text_sha256))
     return [
-        Taken(
+        LeasedJob(
             id=row.id,
             token=row.token + 1,
             problem=loading.problem_of(problem, texts),
@@ -199,7 +199,7 @@ MOST_BAD_GPUS = 3
 """An evaluation during which so many GPUs were set aside is not judged again."""
 
 
-class Takings:
+class JobQueue:
     """The operations of daemons on the evaluations of a database. Every method is one transaction."""
 
     def __init__(self, database: Database) -> None:
@@ -209,7 +209,7 @@ class Takings:
         """Wakes a daemon when there may be something to take."""
         return self._database.listener(WORK)
 
-    def has_work(self, wanted: Wanted) -> bool:
+    def has_work(self, wanted: WorkerCapabilities) -> bool:
         """Whether `take` would find something. Writes nothing, so that idle daemons may ask often."""
         asked = any_waits(wanted)
         if asked is None:
@@ -217,8 +217,8 @@ class Takings:
         return bool(self._database.read(lambda session: session.connection().execute(asked).scalar()))
 
     def take(
-        self, owner: str, most: int, wanted: Wanted, lease_s: float = LEASE_S, *, busy: bool = False
-    ) -> list[Taken]:
+        self, owner: str, most: int, wanted: WorkerCapabilities, lease_s: float = LEASE_S, *, busy: bool = False
+    ) -> list[LeasedJob]:
         """Gives a daemon as many evaluations as it has places, but no more than its fair share: the greatest
         priority first, then the oldest.
 
@@ -228,7 +228,7 @@ class Takings:
         """
         state = wanted.taken
 
-        def take(session: Session) -> list[Taken]:
+        def take(session: Session) -> list[LeasedJob]:
             now = clock(session)
             few = fair_share(session, owner, most, wanted, now)
             rows = [row for place in wanted.waiting for row in waiting(session, *place, few, now)]
