@@ -1,7 +1,6 @@
-"""The queue of the evaluation service as callers see it: what they sent, and how it ended. `takings` is the
-side of those that build and judge.
+"""The evaluations that callers of the service submit, follow and cancel. `queue` is the workers' side.
 
-All times are of the database's clock, so that machines whose clocks differ agree.
+All times are by the database's clock, so that machines whose clocks differ agree.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from typing import Any, Literal
 from sqlalchemy import JSON, Select, String, and_, bindparam, cast, func, or_, select
 from sqlalchemy.orm import Session
 
-from kernelproof.backends import backend
-from kernelproof.choices import Role
 from kernelproof.db import records
 from kernelproof.db.connection import Database
 from kernelproof.db.home import Listener
@@ -29,19 +26,17 @@ from kernelproof.types import FrozenRecord, Problem, VerifySettings
 
 State = Literal["queued", "building", "built", "running", "done", "failed", "expired", "cancelled"]
 WAITING: tuple[State, ...] = ("queued", "built")
-"""Nobody has it."""
-TAKEN: tuple[State, ...] = ("building", "running")
-"""A builder or a worker has it, under a lease."""
-OPEN: tuple[State, ...] = (*WAITING, *TAKEN)
+"""No daemon holds it."""
+LEASED: tuple[State, ...] = ("building", "running")
+"""A builder or a worker holds it under a lease."""
+OPEN: tuple[State, ...] = (*WAITING, *LEASED)
 WORK, ENDED = "work", "ended"
-"""Channels of notifications: there is something to take; something ended."""
+"""Channels of notifications: a job waits; a job ended."""
 LEASE_S = 30.0
-"""A worker that did not renew its lease for so many seconds loses it."""
-TOGETHER = 2
-"""An evaluation that was lost so often is taken alone: so it is clear which one ends its daemons."""
+"""Seconds after which a lease expires unless it is renewed."""
 MOST_LOSSES = 5
-"""An evaluation that was lost so often ends without a result. The first TOGETHER losses may be another's
-doing. The others are its own, or machines failed: that they do so three times within one is not likely."""
+"""After so many lost leases an evaluation ends without a result. Another job may have caused the first
+`queue.TOGETHER` of them, but not the others, which came while it ran alone."""
 
 
 class QueueFull(Exception):
@@ -53,7 +48,7 @@ class QueueFull(Exception):
         self.new, self.waiting, self.most, self.quota = new, waiting, most, quota
 
 
-class KeyTaken(Exception):
+class KeyConflict(Exception):
     """An idempotency key came with another request than before."""
 
 
@@ -105,61 +100,6 @@ class StoredEvaluation(FrozenRecord):
         return None if self.started is None else max(0.0, self.started - self.submitted)
 
 
-@dataclass(frozen=True)
-class LeasedJob:
-    """An evaluation in a worker's hands."""
-
-    id: str
-    token: int
-    problem: Problem
-    text: str
-    settings: VerifySettings
-    label: str | None
-    artefact: str | None = None
-    """Key of what a builder published for it."""
-    alone: bool = False
-    """Whether its daemon takes no other one meanwhile."""
-
-
-@dataclass(frozen=True)
-class WorkerCapabilities:
-    """Which evaluations a daemon takes."""
-
-    role: Role
-    backends: tuple[str, ...]
-    """Those whose candidates it can build or judge."""
-
-    @property
-    def taken(self) -> State:
-        """The state in which it has them."""
-        return "building" if self.role is Role.BUILD else "running"
-
-    @property
-    def waiting(self) -> tuple[tuple[State, str], ...]:
-        """The states in which it takes them, each with the backend."""
-        builds, rest = split(self.backends)
-        if self.role is Role.BUILD:
-            return tuple(("queued", name) for name in builds)
-        queued = rest if self.role is Role.JUDGE else self.backends
-        built = tuple[tuple[State, str], ...](("built", name) for name in self.backends)
-        return built + tuple(("queued", name) for name in queued)
-
-
-def split(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Backends whose candidates are built before they run, and those that compile at the first call."""
-    builds = [name for name in names if backend(name).first_call is None]
-    return builds, [name for name in names if name not in builds]
-
-
-@dataclass(frozen=True)
-class NoResult:
-    """Why an evaluation ended without a result."""
-
-    why: str
-    infrastructure: bool
-    """A failure of ours, and no fault of the request."""
-
-
 class Evaluations:
     """The evaluations of a database. Every method is one transaction."""
 
@@ -175,10 +115,10 @@ class Evaluations:
         quota: int | None = None,
         most_losses: int = MOST_LOSSES,
     ) -> list[StoredEvaluation]:
-        """Stores all, or none. The same caller's idempotency key gets what it got before.
+        """Stores all or none. A repeated idempotency key of the caller gets the same evaluation again.
 
-        `most`: evaluations that may be open in all. `most_losses`: an evaluation whose daemons were lost so
-        often ends without a result. Raises QueueFull, KeyTaken.
+        `most`: evaluations that may be open in all. `most_losses`: lost leases after which one ends without
+        a result. Raises QueueFull, KeyConflict.
         """
 
         def add(session: Session) -> list[StoredEvaluation]:
@@ -198,49 +138,49 @@ class Evaluations:
     def get(self, number: str, caller: str | None = None) -> StoredEvaluation | None:
         """The evaluation; None where there is none, or where another caller sent it."""
 
-        def found(session: Session) -> StoredEvaluation | None:
+        def read(session: Session) -> StoredEvaluation | None:
             view = _stored(session, number)
             return None if view is None or (caller is not None and view.caller != caller) else view
 
-        return self._database.read(found)
+        return self._database.read(read)
 
     def with_key(self, caller: str, key: str) -> StoredEvaluation | None:
         """The caller's evaluation with this idempotency key."""
         e = Evaluation
-        wanted = select(e).where(e.caller == caller, e.idempotency_key == key)
+        query = select(e).where(e.caller == caller, e.idempotency_key == key)
 
-        def found(session: Session) -> StoredEvaluation | None:
-            row = session.scalar(wanted)
+        def read(session: Session) -> StoredEvaluation | None:
+            row = session.scalar(query)
             return None if row is None else _view(session, row)
 
-        return self._database.read(found)
+        return self._database.read(read)
 
     def needs_no_work(self, caller: str, item: Submitted) -> bool:
         """Whether `submit` would answer from what is stored: under the same key, or by equal work."""
 
-        def found(session: Session) -> bool:
+        def read(session: Session) -> bool:
             if _known(session, caller, item) is not None:
                 return True
             return item.reuse and _equal(session, item.request_sha256) is not None
 
-        return self._database.read(found)
+        return self._database.read(read)
 
     def ended(self, numbers: Sequence[str]) -> set[str]:
-        """Which of these are open no more. One statement, however many are asked for."""
+        """Which of these have ended, in one statement however many they are."""
         values = {"numbers": json.dumps(list(numbers))}
 
-        def found(session: Session) -> set[str]:
+        def read(session: Session) -> set[str]:
             dialect = session.get_bind().dialect.name
             return set(session.connection().execute(_ended(dialect), values).scalars())
 
-        return self._database.read(found)
+        return self._database.read(read)
 
     def listener(self) -> Listener:
-        """Wakes whoever waits for an end."""
+        """Wakes whoever waits for an evaluation to end."""
         return self._database.listener(ENDED)
 
     def cancel(self, number: str) -> StoredEvaluation | None:
-        """Cancels an evaluation that is open. A worker that has it will be told, and its verdict refused."""
+        """Cancels an open evaluation. Its worker learns of it at the next renewal; its verdict is refused."""
 
         def cancel(session: Session) -> StoredEvaluation | None:
             row = session.get(Evaluation, number, with_for_update=True)
@@ -250,9 +190,9 @@ class Evaluations:
                 row.state, row.finished, row.leased = "cancelled", clock(session), None
             return _view(session, row)
 
-        found = self._database.change(cancel)
+        cancelled = self._database.change(cancel)
         self._database.notify(ENDED)
-        return found
+        return cancelled
 
     def counts(self) -> dict[str, int]:
         """Evaluations by state."""
@@ -271,10 +211,10 @@ class Evaluations:
         return self._late(Evaluation.late_builds)
 
     def rate(self, seconds: float = 600.0) -> float | None:
-        """Evaluations a second that ended by a verdict lately; None where fewer than three did."""
+        """Verdicts a second over the last `seconds`; None for fewer than three."""
         e = Evaluation
 
-        def found(session: Session) -> float | None:
+        def read(session: Session) -> float | None:
             now = clock(session)
             recent = and_(e.state == "done", e.reused.is_(False), e.finished > now - seconds)
             number, first = session.execute(select(func.count(), func.min(e.started)).where(recent)).one()
@@ -282,42 +222,42 @@ class Evaluations:
                 return None
             return float(number) / max(1e-3, now - max(float(first), now - seconds))
 
-        return self._database.read(found)
+        return self._database.read(read)
 
     def ahead(self, priority: int) -> int:
         """Open evaluations that a new one of this priority has to wait for."""
         e = Evaluation
-        before = or_(e.state.in_(TAKEN), and_(e.state.in_(WAITING), e.priority >= priority))
-        wanted = select(func.count()).where(before)
-        return int(self._database.read(lambda session: session.scalar(wanted)) or 0)
+        before = or_(e.state.in_(LEASED), and_(e.state.in_(WAITING), e.priority >= priority))
+        query = select(func.count()).where(before)
+        return int(self._database.read(lambda session: session.scalar(query)) or 0)
 
     def _late(self, column: Any) -> int:
         e = Evaluation
-        # These words are those of a small index.
+        # Phrased as the partial index is.
         total = select(func.sum(column)).where(or_(e.late_verdicts > 0, e.late_builds > 0))
         return int(self._database.read(lambda session: session.scalar(total)) or 0)
 
 
 @cache
 def _ended(dialect: str) -> Select[Any]:
-    """Which evaluations of a list, the JSON text `numbers`, are open no more. Made once for a dialect."""
+    """The ended ones of a list, which is the JSON text `numbers`."""
     numbers = bindparam("numbers", type_=String)
     if dialect == "sqlite":
-        asked = select(func.json_each(numbers).table_valued("value").c.value)
+        listed = select(func.json_each(numbers).table_valued("value").c.value)
     else:
-        asked = select(func.json_array_elements_text(cast(numbers, JSON)).column_valued("number"))
+        listed = select(func.json_array_elements_text(cast(numbers, JSON)).column_valued("number"))
     e = Evaluation
-    return select(e.id).where(e.id.in_(asked), e.state.not_in(OPEN))
+    return select(e.id).where(e.id.in_(listed), e.state.not_in(OPEN))
 
 
 def _known(session: Session, caller: str, item: Submitted) -> Evaluation | None:
-    """The evaluation that has this key. Raises KeyTaken where it is of another request."""
+    """The evaluation that has this key. Raises KeyConflict where it is of another request."""
     if item.idempotency_key is None:
         return None
     e = Evaluation
     row = session.scalar(select(e).where(e.caller == caller, e.idempotency_key == item.idempotency_key))
     if row is not None and row.request_sha256 != item.request_sha256:
-        raise KeyTaken(item.idempotency_key)
+        raise KeyConflict(item.idempotency_key)
     return row
 
 
@@ -384,13 +324,12 @@ _STORED = (
 
 
 def _stored(session: Session, number: str) -> StoredEvaluation | None:
-    found = session.connection().execute(_STORED, {"number": number}).mappings().first()
-    return None if found is None else StoredEvaluation.model_validate(dict(found))
+    row = session.connection().execute(_STORED, {"number": number}).mappings().first()
+    return None if row is None else StoredEvaluation.model_validate(dict(row))
 
 
-def _view(session: Session, row: Evaluation, problem_id: str | None = None) -> StoredEvaluation:
-    """`problem_id`: of its problem, where the caller has it in hand."""
-    problem_id = problem_id or session.get_one(ProblemRow, row.problem).problem_id
+def _view(session: Session, row: Evaluation) -> StoredEvaluation:
+    problem_id = session.get_one(ProblemRow, row.problem).problem_id
     return StoredEvaluation.model_validate(
         {name: getattr(row, name) for name in _NAMES} | {"problem_id": problem_id}
     )

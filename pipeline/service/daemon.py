@@ -12,7 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernelproof.db.evaluations import LEASE_S, LeasedJob, WorkerCapabilities
+from kernelproof.db.evaluations import LEASE_S
+from kernelproof.db.queue import LeasedJob, WorkerCapabilities
 from kernelproof.db.store import Store
 from kernelproof.verifier.engine.stop import Stop
 
@@ -26,7 +27,7 @@ _LOG = logging.getLogger("kernelproof.service")
 class Work(Protocol):
     """The work on evaluations that a daemon takes. `do` is called from several threads."""
 
-    wanted: WorkerCapabilities
+    capabilities: WorkerCapabilities
     device: str
     """The devices that it measures on, for people."""
 
@@ -48,7 +49,7 @@ class Work(Protocol):
         """Whether it still has what it needs; else the daemon ends. Asked often. `begun`: whether it has ever
         taken an evaluation."""
 
-    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
+    def do(self, job: LeasedJob, stop: Stop) -> bool | None:
         """Works on one until it is over; whether the queue accepted the end.
 
         None where it was stopped before: the evaluation goes back. `stop` is asked when the evaluation is
@@ -60,8 +61,8 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True)
-class _Held:
-    taken: LeasedJob
+class _Running:
+    job: LeasedJob
     stop: Stop
     future: Future[bool | None]
 
@@ -83,7 +84,7 @@ class Daemon:
         self._begun = False
         self._told: str | None = None
         """Of `Work.waits`, what its last sign of life said."""
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _Running] = {}
         self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="evaluation")
         self._moved = threading.Event()
         """One of those that it has is over."""
@@ -92,8 +93,8 @@ class Daemon:
     def run(self) -> None:
         """Works until `stop` is set, or its work cannot go on; then what it has goes back into the queue.
         Raises StoreError."""
-        takings, workers = self.store.service.queue, self.store.service.workers
-        listener = takings.listener()
+        queue, workers = self.store.service.queue, self.store.service.workers
+        listener = queue.listener()
         try:
             while not self.stop.is_set() and self.work.goes_on(begun=self._begun):
                 self._moved.clear()
@@ -102,7 +103,7 @@ class Daemon:
                 self._recover()
                 if self._is_full or self.work.waits is not None:
                     self._moved.wait(STOP_S)
-                elif not takings.has_work(self.work.wanted):
+                elif not queue.has_work(self.work.capabilities):
                     listener.wait(min(LOOK_S, self.lease_s / 6), self.stop)
                 elif not self._take():  # the rest is the part of others
                     self._moved.wait(STOP_S)
@@ -110,24 +111,24 @@ class Daemon:
             listener.close()
             self.work.close()
             self._threads.shutdown(wait=True, cancel_futures=True)
-            takings.give_back(self.owner, bad_gpu=self.work.bad_gpu)
+            queue.release_all(self.owner, bad_gpu=self.work.bad_gpu)
             workers.end(self.owner)
 
     @property
     def _is_full(self) -> bool:
-        return len(self._held) >= self.places or any(each.taken.alone for each in self._held.values())
+        return len(self._held) >= self.places or any(each.job.alone for each in self._held.values())
 
     def _take(self) -> bool:
         """Whether there was anything for it to take."""
-        takings, free = self.store.service.queue, self.places - len(self._held)
-        taken = takings.take(self.owner, free, self.work.wanted, self.lease_s, busy=bool(self._held))
-        for each in taken:
+        queue, free = self.store.service.queue, self.places - len(self._held)
+        jobs = queue.take(self.owner, free, self.work.capabilities, self.lease_s, busy=bool(self._held))
+        for each in jobs:
             self._begun = True
             stop = Stop()
             future = self._threads.submit(self.work.do, each, stop)
-            self._held[each.id] = _Held(each, stop, future)
+            self._held[each.id] = _Running(each, stop, future)
             future.add_done_callback(lambda _: self._moved.set())
-        return bool(taken)
+        return bool(jobs)
 
     def _collect(self) -> None:
         """Forgets what is over. Raises what a thread raised: a mistake of ours, or a lost database."""
@@ -135,12 +136,12 @@ class Daemon:
             if not held.future.done():
                 continue
             del self._held[number]
-            taken, accepted = held.taken, held.future.result()
+            job, accepted = held.job, held.future.result()
             self.done += bool(accepted)
             if accepted is None:
-                self.store.service.queue.hand_back(taken.id, taken.token)
+                self.store.service.queue.release(job.id, job.token)
             elif not accepted:
-                _LOG.warning("kernelproof: the work on %s came too late and is not stored", taken.id)
+                _LOG.warning("kernelproof: the work on %s came too late and is not stored", job.id)
 
     def _renew(self) -> None:
         now = time.monotonic()
@@ -149,7 +150,7 @@ class Daemon:
             return
         self._told = waits
         self._next_renewal = now + self.lease_s / 6
-        held = {number: each.taken.token for number, each in self._held.items()}
+        held = {number: each.job.token for number, each in self._held.items()}
         lost = self.store.service.queue.renew(self.owner, held, self.lease_s)
         for number in lost:
             each = self._held[number]
@@ -158,8 +159,8 @@ class Daemon:
                 each.stop.ask()
         self.store.service.workers.report(
             self.owner,
-            role=str(self.work.wanted.role),
-            backend=",".join(self.work.wanted.backends),
+            role=str(self.work.capabilities.role),
+            backend=",".join(self.work.capabilities.backends),
             device=self.work.device,
             places=self.places,
             running=len(held),

@@ -133,11 +133,11 @@ def work(command: WorkerCommand, *, role: Role = Role.ALL, until_input_ends: boo
 
 
 def _daemon(task: Work, store: Store, places: int, stop: threading.Event, held_gpu: HeldGpu | None) -> Daemon:
-    role = task.wanted.role
+    role = task.capabilities.role
     daemon = Daemon(store, task, places or _places(role), stop=stop)
     who = {Role.ALL: "worker", Role.BUILD: "builder", Role.JUDGE: "judge"}[role]
     on = f" on {held_gpu.gpu}" if held_gpu is not None else ""
-    backends = ", ".join(task.wanted.backends)
+    backends = ", ".join(task.capabilities.backends)
     say(f"{who} for {backends} with {counted(daemon.places, 'place')}{on}; Ctrl-C ends it")
     return daemon
 

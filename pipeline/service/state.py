@@ -14,7 +14,7 @@ from kernelproof.client import Evaluated
 from kernelproof.db.evaluations import (
     MOST_LOSSES,
     OPEN,
-    KeyTaken,
+    KeyConflict,
     QueueFull,
     StoredEvaluation,
     Submitted,
@@ -82,7 +82,7 @@ class Service:
                 raise Refused(413, "too_many", f"{message}; send at most {error.most} at once") from None
             message = f"{whose} has {error.waiting} of {error.most} places taken; send these again later"
             raise Refused(429, "queue_full", message, Retry_After=str(self._wait_for(error))) from None
-        except KeyTaken as error:
+        except KeyConflict as error:
             message = (
                 f"the idempotency key {error.args[0]!r} came with another request before; choose another"
             )
@@ -117,7 +117,7 @@ class Service:
         return items
 
     def _require_deadlines(self, caller: Known, items: list[Submitted]) -> None:
-        """Raises Refused where a deadline would pass at the rate of the last minutes; and KeyTaken."""
+        """Raises Refused where a deadline would pass at the rate of the last minutes; and KeyConflict."""
         evaluations = self.store.service.evaluations
         rate = evaluations.rate() if any(item.deadline_s for item in items) else None
         if rate is None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from kernelproof import backends
 from kernelproof.choices import Role
 from kernelproof.db.attempts import Finished
-from kernelproof.db.evaluations import NoResult, LeasedJob, WorkerCapabilities, split
 from kernelproof.db.leases import new_owner
+from kernelproof.db.queue import LeasedJob, NoResult, WorkerCapabilities, split_by_build
 from kernelproof.db.store import Store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge
@@ -40,7 +40,7 @@ second."""
 
 def buildable(toolchain: Toolchain) -> tuple[str, ...]:
     """The backends whose candidates are built before they run, and for which there is a compiler here."""
-    builds, _ = split(backends.names())
+    builds, _ = split_by_build(backends.names())
     return tuple(name for name in builds if toolchain.lacks(cuda=backends.backend(name).needs_nvcc) is None)
 
 
@@ -55,7 +55,7 @@ class Building:
     stop: threading.Event
 
     def __post_init__(self) -> None:
-        self.wanted = WorkerCapabilities(Role.BUILD, self.backends)
+        self.capabilities = WorkerCapabilities(Role.BUILD, self.backends)
         self.device, self.bad_gpu = "", False
         self.gpu: str | None = None
         self.owner = new_owner()
@@ -74,13 +74,13 @@ class Building:
         """Ends the compilers."""
         self.engine.close()
 
-    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
+    def do(self, job: LeasedJob, stop: Stop) -> bool | None:
         """Builds one and publishes it, unless `stop` is asked, the daemon stops or its machine fails."""
         try:
-            artefact = self._artefact(taken, stop)
+            artefact = self._artefact(job, stop)
         except (MachineError, NoArtefact) as error:
             if not self.stop.is_set():
-                _LOG.warning("kernelproof: %s goes back into the queue: %s", taken.id, error)
+                _LOG.warning("kernelproof: %s goes back into the queue: %s", job.id, error)
                 self._trouble = str(error)
                 self._paused_until = time.monotonic() + self._pause
                 self._pause = min(PAUSES_S, 2 * self._pause)
@@ -94,26 +94,26 @@ class Building:
         self._pause = PAUSE_S
         if self.stop.is_set():  # the engine may have been closed under it
             return None
-        return self.store.service.queue.built(taken.id, taken.token, artefact)
+        return self.store.service.queue.finish_build(job.id, job.token, artefact)
 
-    def _artefact(self, taken: LeasedJob, stop: Stop) -> str | None:
+    def _artefact(self, job: LeasedJob, stop: Stop) -> str | None:
         """The key of the judge's artefact; None where there is none. Raises as `made_for_others` does."""
-        candidate = candidate_from_text(taken.id, taken.text, taken.problem).extraction.candidate
+        candidate = candidate_from_text(job.id, job.text, job.problem).extraction.candidate
         if candidate is None:
             return None
         toolchain = self.engine.builds.toolchain
-        key = build_key(candidate.source, taken.problem, taken.settings, toolchain)
+        key = build_key(candidate.source, job.problem, job.settings, toolchain)
         if is_published(key, self.artefacts):
             return key
-        prebuilt = self._prebuilt(candidate.source, taken, stop)
+        prebuilt = self._prebuilt(candidate.source, job, stop)
         if prebuilt is None or not publish(prebuilt, key, toolchain, self.artefacts):
             return None
         return key
 
-    def _prebuilt(self, source: str, taken: LeasedJob, stop: Stop) -> Prebuilt | None:
+    def _prebuilt(self, source: str, job: LeasedJob, stop: Stop) -> Prebuilt | None:
         """The build stage, again where our side failed."""
         for _ in range(RETRIES + 1):
-            result = self.engine.builds.made_for_others(source, taken.problem, taken.settings, stop)
+            result = self.engine.builds.made_for_others(source, job.problem, job.settings, stop)
             if result is None or self.stop.is_set():
                 break
             builds = (*result.builds, *result.contents.values())
@@ -149,7 +149,7 @@ class Judging:
     role: Role = Role.ALL
 
     def __post_init__(self) -> None:
-        self.wanted = WorkerCapabilities(self.role, self.backends)
+        self.capabilities = WorkerCapabilities(self.role, self.backends)
         self.device = ", ".join(sorted({device_for(name) or "" for name in self.backends}))
         self.owner = self.held_gpu.owner if self.held_gpu is not None else new_owner()
         self._over = threading.Event()
@@ -178,24 +178,24 @@ class Judging:
         self._over.set()
         self.engine.close()
 
-    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
+    def do(self, job: LeasedJob, stop: Stop) -> bool | None:
         """Verifies one, and stores how it ended, unless it is stopped or the GPU is lost."""
-        takings, began = self.store.service.queue, time.monotonic()
+        queue, began = self.store.service.queue, time.monotonic()
         try:
-            prebuilt = self._prebuilt(taken)
+            prebuilt = self._prebuilt(job)
         except MachineError as error:
             result: Finished | NoResult | None = self._trouble(error)
         else:
-            result = self._result(taken, prebuilt, stop)
+            result = self._result(job, prebuilt, stop)
         if result is None:
             return None
         if self._disturbed(result, began):
-            _LOG.warning("kernelproof: %s was timed beside a foreign process; it is judged again", taken.id)
+            _LOG.warning("kernelproof: %s was timed beside a foreign process; it is judged again", job.id)
             return None
         gpu = None if self.held_gpu is None else self.held_gpu.lease
         if self.held_gpu is not None and gpu is None:
             return None
-        return takings.finish(taken.id, taken.token, result, gpu)
+        return queue.finish(job.id, job.token, result, gpu)
 
     def _disturbed(self, result: Finished | NoResult, began: float) -> bool:
         """Whether it was timed on a GPU on which a foreign process computed meanwhile."""
@@ -213,30 +213,30 @@ class Judging:
             or (self.held_gpu is not None and not self.held_gpu.is_fit)
         )
 
-    def _prebuilt(self, taken: LeasedJob) -> Prebuilt | None:
+    def _prebuilt(self, job: LeasedJob) -> Prebuilt | None:
         """The published build; None where there is none of use, so that it is built here. Raises
         MachineError."""
-        if taken.artefact is None or self.artefacts is None:
+        if job.artefact is None or self.artefacts is None:
             return None
         ends = time.monotonic() + STORE_PATIENCE_S
         while True:
             try:
-                return fetch(taken.artefact, taken.settings.backend, self.engine.builds, self.artefacts)
+                return fetch(job.artefact, job.settings.backend, self.engine.builds, self.artefacts)
             except StoreAway as error:
                 why: Exception = error
                 if time.monotonic() < ends and not self._over.wait(AGAIN_S):
                     continue
             except NoArtefact as error:
                 why = error
-            _LOG.warning("kernelproof: evaluation %s is built here: %s", taken.id, why)
+            _LOG.warning("kernelproof: evaluation %s is built here: %s", job.id, why)
             return None
 
-    def _result(self, taken: LeasedJob, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
+    def _result(self, job: LeasedJob, prebuilt: Prebuilt | None, stop: Stop) -> Finished | NoResult | None:
         """None where it was stopped, or the GPU was lost, before there was a verdict."""
-        given = candidate_from_text(taken.id, taken.text, taken.problem)
-        job = Job(given.problem, given.extraction, taken.settings)
+        given = candidate_from_text(job.id, job.text, job.problem)
+        judged = Job(given.problem, given.extraction, job.settings)
         try:
-            done = Judge(self.engine).judge(job, stop=stop, prebuilt=prebuilt)
+            done = Judge(self.engine).judge(judged, stop=stop, prebuilt=prebuilt)
         except UsageError as error:
             return NoResult(str(error), infrastructure=False)
         except MachineError as error:
@@ -249,7 +249,7 @@ class Judging:
             raise
         if done.status is Status.INFRASTRUCTURE_ERROR and self._is_over:
             return None
-        run = files_run(taken.settings, taken.label)
+        run = files_run(job.settings, job.label)
         return Finished(run, given.problem, given.response, done.extraction, done.verification, done.status)
 
     def _trouble(self, error: MachineError) -> NoResult | None:

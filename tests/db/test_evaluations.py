@@ -22,19 +22,10 @@ from sqlalchemy import delete
 
 from kernelproof import backends
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import (
-    MOST_LOSSES,
-    OPEN,
-    TOGETHER,
-    KeyTaken,
-    NoResult,
-    Submitted,
-    LeasedJob,
-    WorkerCapabilities,
-)
+from kernelproof.db.evaluations import MOST_LOSSES, OPEN, KeyConflict, Submitted
+from kernelproof.db.queue import TOGETHER, JobQueue, LeasedJob, NoResult, WorkerCapabilities
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.store import Store
-from kernelproof.db.queue import JobQueue
 from kernelproof.types import VerifySettings
 from tests.db import samples
 from tests.db.conftest import BOTH
@@ -86,12 +77,12 @@ def test_a_judge_gets_what_a_builder_published_and_a_late_build_is_refused_and_c
     [first] = queue.take("a", 5, BUILDER, lease_s=-1)
     assert sent_to.counts() == {"building": 1} and queue.recover() == 1
     [second] = queue.take("b", 5, BUILDER)
-    assert not queue.built(first.id, first.token, "a" * 64)
-    assert queue.built(second.id, second.token, "b" * 64)
-    assert not queue.built(second.id, second.token, "c" * 64)
+    assert not queue.finish_build(first.id, first.token, "a" * 64)
+    assert queue.finish_build(second.id, second.token, "b" * 64)
+    assert not queue.finish_build(second.id, second.token, "c" * 64)
     [judged] = queue.take("j", 5, JUDGE)
     assert (judged.id, judged.token, judged.artefact) == (sent.id, 3, "b" * 64)
-    assert not queue.built(judged.id, judged.token, "d" * 64) and sent_to.late_builds() == 3
+    assert not queue.finish_build(judged.id, judged.token, "d" * 64) and sent_to.late_builds() == 3
     assert no_result(queue, judged.id, judged.token)
 
 
@@ -99,11 +90,11 @@ def test_what_a_judge_loses_stays_built(store: Store) -> None:
     sent_to, queue = store.service.evaluations, store.service.queue
     sent_to.submit("c", [item()], most=MOST)
     [taken] = queue.take("b", 1, BUILDER)
-    assert queue.built(taken.id, taken.token, "a" * 64)
+    assert queue.finish_build(taken.id, taken.token, "a" * 64)
     for _ in range(3):
         [taken] = queue.take("j", 1, JUDGE)
         assert taken.artefact == "a" * 64
-        assert queue.give_back("j") == 1 and sent_to.counts() == {"built": 1}
+        assert queue.release_all("j") == 1 and sent_to.counts() == {"built": 1}
 
 
 def test_what_compiles_at_its_first_call_needs_no_builder(store: Store) -> None:
@@ -128,7 +119,7 @@ def test_a_key_that_comes_twice_in_a_batch_is_one_evaluation_or_a_mistake(store:
     first, second = queue.submit("c", [item(idempotency_key="k")] * 2, most=MOST)
     assert first.id == second.id
     other = replace(item(idempotency_key="new"), request_sha256="1" * 64)
-    with pytest.raises(KeyTaken):
+    with pytest.raises(KeyConflict):
         queue.submit("c", [item(idempotency_key="new"), other], most=MOST)
     assert queue.counts() == {"queued": 1}
 
@@ -155,7 +146,7 @@ def test_a_worker_that_ends_gives_back_what_it_has(store: Store) -> None:
     queue = store.service.queue
     store.service.evaluations.submit("c", [item(), item()], most=MOST)
     queue.take("w", 2, WORKER)
-    assert queue.give_back("w") == 2
+    assert queue.release_all("w") == 2
     assert [each.token for each in queue.take("v", 2, WORKER)] == [2, 2]
 
 
@@ -186,9 +177,9 @@ def test_what_is_given_back_in_order_is_no_loss(store: Store) -> None:
     [sent] = sent_to.submit("c", [item()], most=MOST, most_losses=3)
     for _ in range(5):
         [taken] = queue.take("w", 1, WORKER)
-        assert queue.give_back("w") == 1
+        assert queue.release_all("w") == 1
         [taken] = queue.take("w", 1, WORKER)
-        queue.hand_back(taken.id, taken.token)
+        queue.release(taken.id, taken.token)
     found = sent_to.get(sent.id)
     assert found is not None and (found.state, found.losses) == ("queued", 0)
 
@@ -243,7 +234,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(role=st.sampled_from(Role))
     def give_back(self, role: Role) -> None:
-        self.queue.give_back(str(role))
+        self.queue.release_all(str(role))
 
     @rule(lease=leases)
     def finish(self, lease: LeasedJob) -> None:
@@ -256,7 +247,7 @@ class Queue(RuleBasedStateMachine):
     @rule(lease=leases)
     def publish(self, lease: LeasedJob) -> None:
         state = self.state(lease.id)
-        accepted = self.queue.built(lease.id, lease.token, "a" * 64)
+        accepted = self.queue.finish_build(lease.id, lease.token, "a" * 64)
         assert accepted == (state == "building" and lease.token == self.newest[lease.id])
         self.late["builds"] += not accepted
 
@@ -271,10 +262,10 @@ class Queue(RuleBasedStateMachine):
         assert self.sent_to.late_verdicts() == self.late["verdicts"]
         assert self.sent_to.late_builds() == self.late["builds"]
         for role in Role:
-            self.queue.give_back(str(role))
+            self.queue.release_all(str(role))
         while taken := self.queue.take("b", MOST, BUILDER):
             for each in taken:
-                assert self.queue.built(each.id, each.token, None)
+                assert self.queue.finish_build(each.id, each.token, None)
         while taken := self.queue.take("j", MOST, JUDGE):
             for each in taken:
                 self.ends[each.id] += no_result(self.queue, each.id, each.token)

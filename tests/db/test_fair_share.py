@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import WorkerCapabilities
+from kernelproof.db.queue import WorkerCapabilities
 from kernelproof.db.store import Store
 from tests.db.conftest import BOTH
 from tests.db.samples import new_store
@@ -88,7 +88,7 @@ def test_all_is_taken_in_the_end_whoever_goes_on(
             store.service.queue.take(owner, most, WORKER)
         owner, most, queue = owners[-1], places[-1], store.service.queue
         for other in owners[:-1]:
-            queue.give_back(other)
+            queue.release_all(other)
         done = 0
         while taken := queue.take(owner, most, WORKER):
             done += sum(no_result(queue, each.id, each.token) for each in taken)

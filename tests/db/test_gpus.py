@@ -6,10 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernelproof.db.evaluations import NoResult
 from kernelproof.db.gpus import GpuLease, Gpus, StoredGpu
+from kernelproof.db.queue import MOST_BAD_GPUS, NoResult
 from kernelproof.db.store import Store
-from kernelproof.db.queue import MOST_BAD_GPUS
 from tests.db.conftest import BOTH
 from tests.db.test_evaluations import MOST, WORKER, item
 from tests.devices.fake_gpus import UUIDS
@@ -94,7 +93,7 @@ def test_a_verdict_from_a_gpu_that_was_lost_is_refused_and_counted(store: Store,
     assert not queue.finish(taken.id, taken.token, result, lease)
     found = store.service.evaluations.get(sent.id)
     assert found is not None and (found.state, found.late_verdicts) == ("running", 1)
-    assert queue.give_back("a", bad_gpu=True) == 1
+    assert queue.release_all("a", bad_gpu=True) == 1
     [again] = queue.take("b", 1, WORKER)
     assert queue.finish(again.id, again.token, result, held(gpus, "b", OTHER))
 
@@ -104,7 +103,7 @@ def test_an_evaluation_takes_no_more_than_a_few_gpus_away(store: Store) -> None:
     [sent] = store.service.evaluations.submit("c", [item()], most=MOST)
     for _ in range(MOST_BAD_GPUS):
         assert len(queue.take("a", 1, WORKER)) == 1
-        assert queue.give_back("a", bad_gpu=True) == 1
+        assert queue.release_all("a", bad_gpu=True) == 1
     assert queue.take("a", 1, WORKER) == []
     found = store.service.evaluations.get(sent.id)
     assert found is not None and found.state == "failed" and found.infrastructure
@@ -115,7 +114,7 @@ def test_one_evaluation_is_handed_back_by_the_worker_that_has_it(store: Store) -
     queue = store.service.queue
     store.service.evaluations.submit("c", [item(), item()], most=MOST)
     first, second = queue.take("a", 2, WORKER)
-    queue.hand_back(first.id, first.token)
-    queue.hand_back(second.id, second.token - 1)  # of an earlier taking
+    queue.release(first.id, first.token)
+    queue.release(second.id, second.token - 1)  # of an earlier taking
     [again] = queue.take("b", 2, WORKER)
     assert (again.id, again.token) == (first.id, 2)

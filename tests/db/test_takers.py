@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kernelproof.db.evaluations import LeasedJob
+from kernelproof.db.queue import LeasedJob
 from kernelproof.db.server import LOCK
 from kernelproof.db.store import Store
 from kernelproof.workspace import ServerDatabase
@@ -43,7 +43,7 @@ def test_takers_at_once_get_each_evaluation_once(store: Store) -> None:
         while taken := queue.take(owner, 2, BUILDER):
             found += taken
             for each in taken:
-                assert queue.built(each.id, each.token, None)
+                assert queue.finish_build(each.id, each.token, None)
         return found
 
     with ThreadPoolExecutor(5) as threads:
@@ -72,7 +72,7 @@ def test_daemons_take_and_renew_while_another_stores_attempts(store: Store) -> N
         other.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         [taken] = queue.take("b", 1, BUILDER)
         assert queue.renew("b", {number: taken.token}) == set()
-        assert queue.built(number, taken.token, None)
+        assert queue.finish_build(number, taken.token, None)
         assert queue.recover() == 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import NoResult, WorkerCapabilities
+from kernelproof.db.queue import NoResult, WorkerCapabilities
 from kernelproof.db.store import Store
 from kernelproof.problems import open_suite
 from kernelproof.service.app import make_app
@@ -49,9 +49,9 @@ def serving_here(store: Store, suite: Path, *, open_to_all: bool = True, most: i
 
 def _end_all(store: Store, over: threading.Event) -> None:
     """A worker: every second evaluation is a failure of the service."""
-    takings, wanted, ended = store.service.queue, WorkerCapabilities(Role.ALL, BACKENDS), 0
+    queue, wanted, ended = store.service.queue, WorkerCapabilities(Role.ALL, BACKENDS), 0
     while not over.wait(0.01):
-        for each in takings.take("a worker", 100, wanted):
+        for each in queue.take("a worker", 100, wanted):
             ended += 1
             result = NoResult("nothing is judged here", infrastructure=ended % 2 == 0)
-            takings.finish(each.id, each.token, result)
+            queue.finish(each.id, each.token, result)

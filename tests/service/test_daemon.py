@@ -12,7 +12,7 @@ import pytest
 
 from kernelproof import backends
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import LeasedJob, WorkerCapabilities
+from kernelproof.db.queue import LeasedJob, WorkerCapabilities
 from kernelproof.db.store import Store
 from kernelproof.service.daemon import Daemon
 from kernelproof.verifier.engine.stop import Stop
@@ -27,7 +27,9 @@ LIMIT_S = 60.0
 class UntilStopped:
     """Work on an evaluation that ends only when it is asked to."""
 
-    wanted: WorkerCapabilities = field(default_factory=lambda: WorkerCapabilities(Role.ALL, tuple(backends.names())))
+    capabilities: WorkerCapabilities = field(
+        default_factory=lambda: WorkerCapabilities(Role.ALL, tuple(backends.names()))
+    )
     device: str = "cpu"
     owner: str = "a daemon"
     gpu: str | None = None
@@ -40,10 +42,10 @@ class UntilStopped:
     def goes_on(self, *, begun: bool) -> bool:
         return True
 
-    def do(self, taken: LeasedJob, stop: Stop) -> bool | None:
-        with stop.by(self.stopped[taken.id].set):
-            self.begun[taken.id].set()
-            self.stopped[taken.id].wait()
+    def do(self, job: LeasedJob, stop: Stop) -> bool | None:
+        with stop.by(self.stopped[job.id].set):
+            self.begun[job.id].set()
+            self.stopped[job.id].wait()
         return None
 
     def close(self) -> None:

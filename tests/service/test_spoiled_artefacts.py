@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kernelproof.choices import Role
-from kernelproof.db.evaluations import Submitted, WorkerCapabilities
+from kernelproof.db.evaluations import Submitted
+from kernelproof.db.queue import WorkerCapabilities
 from kernelproof.service.artefact_store import open_artefacts
 from kernelproof.service.worker import Judging
 from kernelproof.verifier.engine.engine import Engine
@@ -61,14 +62,14 @@ def test_it_is_built_here(
     )
     backends = (samples.CPP_SMALL.backend,)
     with samples.new_store(tmp_path, empty_database) as store, Engine(cache=tmp_path / "cache") as engine:
-        evaluations, takings = store.service.evaluations, store.service.queue
+        evaluations, queue = store.service.evaluations, store.service.queue
         [stored] = evaluations.submit("c", [sent], most=1)
-        [taken] = takings.take("b", 1, WorkerCapabilities(Role.BUILD, backends))
-        assert takings.built(taken.id, taken.token, KEY)
+        [job] = queue.take("b", 1, WorkerCapabilities(Role.BUILD, backends))
+        assert queue.finish_build(job.id, job.token, KEY)
         judging = Judging(store, engine, backends, None, artefacts, threading.Event(), Role.JUDGE)
-        [taken] = takings.take(judging.owner, 1, judging.wanted)
+        [job] = queue.take(judging.owner, 1, judging.capabilities)
         with caplog.at_level(logging.WARNING, "kernelproof.service"):
-            assert judging.do(taken, Stop()) is True
+            assert judging.do(job, Stop()) is True
         result = evaluations.get(stored.id)
         assert result is not None and result.state == "done"
     [line] = [each.getMessage() for each in caplog.records]
