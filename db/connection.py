@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from kernelproof.db.backend import (
+    ACCESS,
+    PATIENCE_S,
+    WARN_S,
+    Access,
+    DatabaseBackend,
+    Listener,
+    NotFree,
+    warn_waiting,
+)
 from kernelproof.db.counting import follow_policy, is_policy_followed
-from kernelproof.db.home import ACCESS, PATIENCE_S, SAY_S, Access, Home, Listener, NotFree, say_waiting
 from kernelproof.db.sql_views import drop_views, make_views
 from kernelproof.errors import NothingStored, StoreError
 from kernelproof.workspace import DatabasePlace
@@ -34,36 +43,36 @@ T = TypeVar("T")
 class Database:
     """One open database. Threads may share it; writes queue here instead of in the database."""
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._writer = home.engine.execution_options(**{ACCESS: Access.WRITE})
-        self._changer = home.engine.execution_options(**{ACCESS: Access.CHANGE})
+    def __init__(self, backend: DatabaseBackend) -> None:
+        self._backend = backend
+        self._writer = backend.engine.execution_options(**{ACCESS: Access.WRITE})
+        self._changer = backend.engine.execution_options(**{ACCESS: Access.CHANGE})
         self._turn = threading.Lock()
 
     @property
     def place(self) -> DatabasePlace:
         """The file, or the database on a server."""
-        return self._home.place
+        return self._backend.place
 
     def read(self, work: Callable[[Session], T]) -> T:
         """`work` within one read transaction: it sees one state of the database."""
         from sqlalchemy.orm import Session
 
         def once() -> T:
-            with Session(self._home.engine) as session:
+            with Session(self._backend.engine) as session:
                 return work(session)
 
-        with self._home.explained():
+        with self._backend.explained():
             return self._patiently(once)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """As `read`, for a `work` that needs no session."""
 
         def once() -> T:
-            with self._home.engine.connect() as connection:
+            with self._backend.engine.connect() as connection:
                 return work(connection)
 
-        with self._home.explained():
+        with self._backend.explained():
             return self._patiently(once)
 
     def write(self, work: Callable[[Session], T]) -> T:
@@ -78,7 +87,7 @@ class Database:
             with Session(self._writer, expire_on_commit=False) as session, session.begin():
                 return work(session)
 
-        with self._home.explained(), self._turn:
+        with self._backend.explained(), self._turn:
             try:
                 done = self._patiently(once)
             except (DBAPIError, sqlite3.Error):
@@ -101,29 +110,29 @@ class Database:
 
         if isinstance(self.place, Path):
             return self.write(work)
-        with self._home.explained():
+        with self._backend.explained():
             return self._patiently(once)
 
     def take_turn(self, session: Session) -> None:
         """Within `change`: nobody else writes until the transaction ends."""
-        self._home.take_turn(session.connection())
+        self._backend.take_turn(session.connection())
 
     def notify(self, channel: str) -> None:
         """Wakes all listeners of a channel, in whichever process. Call it after the commit. Never fails."""
-        self._home.notify(channel)
+        self._backend.notify(channel)
 
     def listener(self, channel: str) -> Listener:
         """A listener of a channel, for one thread. On a file each commit notifies every channel."""
-        return self._home.listener(channel)
+        return self._backend.listener(channel)
 
     def write_if_free(self, work: Callable[[Connection], bool]) -> bool:
         """The answer of `work`, within one transaction. For caches.
 
         False, and nothing is stored, where the database cannot be written now: locked, or read-only.
         """
-        if self._home.fixed or not self._turn.acquire(blocking=False):
+        if self._backend.fixed or not self._turn.acquire(blocking=False):
             return False
-        engine = self._home.engine.execution_options(**{ACCESS: Access.WRITE_IF_FREE})
+        engine = self._backend.engine.execution_options(**{ACCESS: Access.WRITE_IF_FREE})
         try:
             with engine.begin() as connection:
                 return work(connection)
@@ -133,8 +142,8 @@ class Database:
             self._turn.release()
 
     def schema(self) -> str | None:
-        """The migration that the database is at; None for an empty one. Raises as `Home.version`."""
-        return self.ask(self._home.version)
+        """The database's migration; None for an empty one. Raises StoreError for another program's."""
+        return self.ask(self._backend.version)
 
     def prepare(self, *, create: bool = True) -> None:
         """Brings the database to the newest schema; two processes may do so at once.
@@ -142,15 +151,15 @@ class Database:
         Raises NothingStored for an empty one that is not to be filled; StoreError for another program's
         database and for a schema newer than this program knows; of a fixed one for each other schema.
         """
-        with self._home.explained():
+        with self._backend.explained():
             self._patiently(lambda: self._prepare_once(create))
-            self._home.opened()
+            self._backend.opened()
         if not self.ask(is_policy_followed):
             self.write_if_free(follow_policy)
 
     def _prepare_once(self, create: bool) -> None:
-        with self._home.engine.connect() as connection:
-            found = self._home.version(connection)
+        with self._backend.engine.connect() as connection:
+            found = self._backend.version(connection)
         if found == HEAD:
             return
         if found is None and not create:
@@ -159,20 +168,20 @@ class Database:
                 "kernelproof verify FILE --problem P (or choose the right --db)"
             )
         steps_from(found, self.place)  # of a newer schema nothing else is to be said
-        if self._home.fixed:
+        if self._backend.fixed:
             raise StoreError(
                 f"database {self.place} has schema {found or 'none'} and this kernelproof reads {HEAD}: in a "
                 "read-only directory it cannot be brought up; copy it to a writable --workspace"
             )
-        self._home.before_migrating()
+        self._backend.before_migrating()
         with _MIGRATING, self._writer.connect() as connection, connection.begin():
             # The lock is held: a process that waited for it finds the work done.
-            if self._home.version(connection) != HEAD:
-                _migrate(connection, self._home)
+            if self._backend.version(connection) != HEAD:
+                _migrate(connection, self._backend)
 
     def require(self) -> None:
         """Raises StoreError where the file that was opened is no longer at its path."""
-        self._home.require()
+        self._backend.require()
 
     def _patiently(self, work: Callable[[], T]) -> T:
         """`work`, again while something is in the way that may pass, as long as PATIENCE_S."""
@@ -181,16 +190,16 @@ class Database:
             try:
                 return work()
             except (DBAPIError, sqlite3.OperationalError) as error:
-                now, obstacle = time.monotonic(), self._home.obstacle(error)
+                now, obstacle = time.monotonic(), self._backend.obstacle(error)
                 if obstacle is None or now - began > PATIENCE_S:
                     raise
-            if now - began >= SAY_S:
-                say_waiting(self.place, obstacle)
+            if now - began >= WARN_S:
+                warn_waiting(self.place, obstacle)
             time.sleep(random.uniform(0.01, 0.1))
 
     def close(self) -> None:
         """Closes the connections; the last one to close folds SQLite's write-ahead log into the file."""
-        self._home.engine.dispose()
+        self._backend.engine.dispose()
 
 
 def open_database(place: DatabasePlace, *, create: bool, only_read: bool = False) -> Database:
@@ -198,7 +207,7 @@ def open_database(place: DatabasePlace, *, create: bool, only_read: bool = False
 
     Raises NothingStored when it is missing and `create` is false, StoreError when it cannot be used.
     """
-    database = Database(_home(place, create, only_read))
+    database = Database(_backend_at(place, create, only_read))
     try:
         database.prepare(create=create or isinstance(place, Path))
     except BaseException:
@@ -212,15 +221,17 @@ def open_as_it_is(place: DatabasePlace, *, any_text: bool = False) -> Database:
 
     `any_text`: texts that are not UTF-8, as an edited SQLite file may hold them, are read with surrogates.
     """
-    return Database(_home(place, False, True, any_text))
+    return Database(_backend_at(place, False, True, any_text))
 
 
-def _home(place: DatabasePlace, create: bool, only_read: bool, any_text: bool = False) -> Home:
+def _backend_at(
+    place: DatabasePlace, create: bool, only_read: bool, any_text: bool = False
+) -> DatabaseBackend:
     if isinstance(place, Path):
-        from kernelproof.db.sqlite_file import sqlite_file
+        from kernelproof.db.sqlite import sqlite_file
 
         return sqlite_file(place, create=create, only_read=only_read, any_text=any_text)
-    from kernelproof.db.server import Server
+    from kernelproof.db.postgresql import Server
 
     return Server(place)
 
@@ -253,14 +264,14 @@ def _alembic() -> Config:
     return config
 
 
-def _migrate(connection: Connection, home: Home) -> None:
+def _migrate(connection: Connection, backend: DatabaseBackend) -> None:
     """All missing migrations, in the transaction that `connection` is in."""
     from alembic import command
 
-    steps_from(home.version(connection), home.place)
+    steps_from(backend.version(connection), backend.place)
     config = _alembic()
     config.attributes["connection"] = connection
-    home.mark(connection)
+    backend.mark(connection)
     drop_views(connection)
     command.upgrade(config, "head")
     make_views(connection)

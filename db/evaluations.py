@@ -16,8 +16,8 @@ from sqlalchemy import JSON, Select, String, and_, bindparam, cast, func, or_, s
 from sqlalchemy.orm import Session
 
 from kernelproof.db import records
+from kernelproof.db.backend import Listener
 from kernelproof.db.connection import Database
-from kernelproof.db.home import Listener
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.service_tables import Evaluation
 from kernelproof.db.texts import keep

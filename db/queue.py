@@ -40,10 +40,10 @@ from kernelproof.backends import backend
 from kernelproof.choices import Role
 from kernelproof.db import loading
 from kernelproof.db.attempts import Finished, add_finished
+from kernelproof.db.backend import Listener
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
 from kernelproof.db.gpus import GpuLease, is_held
-from kernelproof.db.home import Listener
 from kernelproof.db.leases import is_gone
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.rows import Reading, whole

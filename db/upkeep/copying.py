@@ -7,9 +7,8 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from kernelproof.db.failures import explained
 from kernelproof.db.leases import is_gone, new_owner
-from kernelproof.db.sqlite_file import require_file
+from kernelproof.db.sqlite import explained, require_file
 from kernelproof.errors import UsageError
 
 _PARTIAL = ".partial"

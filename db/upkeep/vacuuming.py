@@ -6,9 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from kernelproof.db.failures import explained, is_busy
 from kernelproof.db.leases import is_free
-from kernelproof.db.sqlite_file import require_file
+from kernelproof.db.sqlite import explained, is_busy, require_file
 from kernelproof.errors import StoreError
 from kernelproof.types import FrozenRecord
 

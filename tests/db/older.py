@@ -14,7 +14,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 import kernelproof.db
-from kernelproof.db.server import Server
+from kernelproof.db.postgresql import Server
 from kernelproof.types import Interval, Pace
 from kernelproof.types.measurement import Against
 from kernelproof.workspace import ServerDatabase

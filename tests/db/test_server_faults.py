@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
-from kernelproof.db import connection, home, server_connections
+from kernelproof.db import backend, connection, postgresql_connection
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.models import Run
 from kernelproof.db.store import Store, open_store
@@ -40,9 +40,9 @@ def later(seconds: float, deed: Callable[[], None]) -> Iterator[None]:
 
 @pytest.fixture
 def way(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
-    monkeypatch.setattr(server_connections, "ANSWER_S", 1.0)
-    monkeypatch.setattr(connection, "SAY_S", 1.0)
-    monkeypatch.setattr(home, "_said", {})
+    monkeypatch.setattr(postgresql_connection, "ANSWER_S", 1.0)
+    monkeypatch.setattr(connection, "WARN_S", 1.0)
+    monkeypatch.setattr(backend, "_last_warned", {})
     with gateway(postgres.port) as made:
         yield made
 
@@ -117,7 +117,7 @@ def test_a_server_that_falls_silent_within_a_transaction_loses_nothing(
 def test_a_server_that_stays_silent_is_waited_for_two_minutes(
     way: Gateway, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert home.PATIENCE_S == 120
+    assert backend.PATIENCE_S == 120
     monkeypatch.setattr(connection, "PATIENCE_S", 4.0)
     with open_store(through(way, postgres, postgres.made())) as store:
         judge(store, 0)

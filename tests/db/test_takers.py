@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from kernelproof.db.postgresql import LOCK
 from kernelproof.db.queue import LeasedJob
-from kernelproof.db.server import LOCK
 from kernelproof.db.store import Store
 from kernelproof.workspace import ServerDatabase
 from tests.db.test_evaluations import BUILDER, MOST, WORKER, item, no_result

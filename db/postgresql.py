@@ -1,11 +1,9 @@
-"""A PostgreSQL database as a database's home: connections, transactions, another program's database, failures
-in words (never a password), and notifications: NOTIFY wakes whoever waits in LISTEN, on whichever machine.
+"""A PostgreSQL database as a backend: connections, transactions, another program's database, errors as
+messages (never with a password), and notifications: NOTIFY wakes all who LISTEN, on whichever machine.
 
 A transaction that notifies takes a lock of the whole server while it commits. So a notification is a
-transaction of its own, sent by a thread of its own after the commit that it tells of. Those that come
-meanwhile are one.
-It may be lost with its process or its connection: a listener's caller looks now and then without one.
-"""
+transaction of its own, which a thread sends after the commit that it reports; several may be combined. It may
+be lost with its process or connection, so the caller of a listener also looks now and then without one."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from kernelproof.db.failures import LOCKED, original
-from kernelproof.db.home import BUSY, BUSY_MS, PATIENCE_S, Access, Listener, NotFree
+from kernelproof.db.backend import BUSY, BUSY_MS, PATIENCE_S, Access, Listener, NotFree
+from kernelproof.db.sqlite import LOCKED, original
 from kernelproof.errors import MachineError, StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
 
@@ -333,7 +331,7 @@ def _engine(place: ServerDatabase) -> Engine:
         raise UsageError(f"the port of {place} is not a number") from None
     usual = {"connect_timeout": CONNECT_S, "application_name": "kernelproof"}
     try:
-        from kernelproof.db.server_connections import TCP, watch
+        from kernelproof.db.postgresql_connection import TCP, watch
 
         arguments: dict[str, Any] = {"client_encoding": "utf8"}
         arguments |= {name: value for name, value in (usual | TCP).items() if name not in url.query}

@@ -10,8 +10,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, ExceptionContext, event
 
-from kernelproof.db import home
-from kernelproof.db.server import AWAY, UNDONE, is_full, is_lost
+from kernelproof.db import backend
+from kernelproof.db.postgresql import AWAY, UNDONE, is_full, is_lost
 from kernelproof.workspace import ServerDatabase
 
 ANSWER_S = 10.0
@@ -64,8 +64,8 @@ class _Watchful(psycopg.Connection[Any]):
             except psycopg.OperationalError as error:
                 if is_full(error):
                     return
-        if self._committing and time.monotonic() - began < home.PATIENCE_S:
-            home.say_waiting(self.place, AWAY)
+        if self._committing and time.monotonic() - began < backend.PATIENCE_S:
+            backend.warn_waiting(self.place, AWAY)
             return
         self.pgconn.finish()
         raise psycopg.OperationalError(f"the server did not answer within {ANSWER_S:g} s")

@@ -1,4 +1,4 @@
-"""A database's home: what differs between a SQLite file and a database on a server."""
+"""What differs between databases: protocol `DatabaseBackend`, which `sqlite` and `postgresql` implement."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ PATIENCE_S = 120.0
 BUSY = "is locked by another process"
 
 
-SAY_S = 3.0
+WARN_S = 3.0
 """After so long a wait it is said what is waited for."""
 _LOG = logging.getLogger("kernelproof.db")
-_said: dict[str, float] = {}
+_last_warned: dict[str, float] = {}
 """When it was last said of a database that it is waited for."""
 
 
-def say_waiting(place: DatabasePlace, obstacle: str) -> None:
+def warn_waiting(place: DatabasePlace, obstacle: str) -> None:
     """Says that a database is waited for, once in PATIENCE_S. `obstacle`: what is in the way, as BUSY is."""
     now = time.monotonic()
-    if now - _said.get(str(place), -PATIENCE_S) >= PATIENCE_S:
-        _said[str(place)] = now
+    if now - _last_warned.get(str(place), -PATIENCE_S) >= PATIENCE_S:
+        _last_warned[str(place)] = now
         _LOG.warning("kernelproof: database %s %s; waiting for it, %d s at most", place, obstacle, PATIENCE_S)
 
 
@@ -68,7 +68,7 @@ class NotFree(Exception):
     """Another process writes now: no transaction of WRITE_IF_FREE began."""
 
 
-class Home(Protocol):
+class DatabaseBackend(Protocol):
     """Where a database lives. Its engine begins transactions as `Access` says."""
 
     engine: Engine

@@ -1,4 +1,5 @@
-"""A SQLite file as a database's home: pragmas, transactions, another program's file, a file that is gone."""
+"""A SQLite file as a backend: pragmas, transactions, another program's file, a file that is gone. And
+SQLite's errors as messages that say what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -6,15 +7,75 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
 
-from kernelproof.db.failures import explained, is_busy
-from kernelproof.db.home import BUSY, BUSY_MS, Access, Listener
+from kernelproof.db.backend import BUSY, BUSY_MS, Access, Listener
 from kernelproof.errors import NothingStored, StoreError
+
+ROOM_BYTES = 64 << 10
+"""Less than this is a full disk: the files beside a database in use take as much."""
+LOCKED = "is locked by another process; wait for it (or end it), then run the same command again"
+_ADVICE = {
+    "SQLITE_NOTADB": "is not a SQLite database; move it away, or choose another --workspace",
+    "SQLITE_CORRUPT": "is damaged; keep it, restore a backup or try `sqlite3 FILE .recover | sqlite3 NEW`",
+    "SQLITE_FULL": "could not grow: the disk is full or a quota is reached; free space and run the same "
+    "command again, finished attempts are kept",
+    "SQLITE_IOERR": "could not be read or written (disk error, quota or file size limit); check the disk, "
+    "then run the same command again",
+    "SQLITE_READONLY": "or its directory is read-only; make both writable (a database in use needs "
+    "files beside it), or copy it to a writable --workspace",
+    "SQLITE_CANTOPEN": "cannot be opened; check that you may read and write it and its directory, or copy "
+    "that directory to a writable --workspace",
+    "SQLITE_PERM": "cannot be opened; check that you may read and write it",
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+}
+
+
+def is_busy(error: BaseException) -> bool:
+    """True when another process held a lock: trying again may help."""
+    return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns SQLite's and the file system's errors about `path` into StoreError; lets others pass."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        name = _name(error)
+        if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _is_full(path):
+            name = "SQLITE_FULL"  # for the files beside it there is no room
+        advice = next((text for prefix, text in _ADVICE.items() if name.startswith(prefix)), None)
+        if advice is None:
+            raise
+        raise StoreError(f"database {path} {advice} ({original(error)})") from error
+    except OSError as error:
+        raise StoreError(f"database {path} cannot be used: {error.strerror or error}") from error
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        found = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < ROOM_BYTES
+
+
+def original(error: BaseException) -> BaseException | None:
+    """The driver's error that SQLAlchemy wrapped, else the error itself."""
+    return error.orig if isinstance(error, DBAPIError) else error
+
+
+def _name(error: BaseException) -> str:
+    return str(getattr(original(error), "sqlite_errorname", ""))
+
 
 APPLICATION_ID = 0x6B707266
 """Marks the file as ours (`kprf`), so that another program's database is never migrated."""
