@@ -9,9 +9,9 @@ from sqlalchemy import Connection, ForeignKey, bindparam, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
-from kernelproof.db.columns import count, created_at, row_id, symbol, words
+from kernelproof.db.columns import any_text, count, created_at, keyword, row_id
 from kernelproof.db.connection import Database
-from kernelproof.db.rows import portions
+from kernelproof.db.rows import batched
 from kernelproof.db.types import UtcTime, utc_now
 from kernelproof.types import Reproduction
 from kernelproof.types import ReproductionFinding as Finding
@@ -34,11 +34,11 @@ class Audit(Base):
     reproduction_id: Mapped[int | None] = mapped_column(
         ForeignKey("verifications.id"), comment="The new verification; NULL where nothing was run."
     )
-    finding: Mapped[str] = symbol(
+    finding: Mapped[str] = keyword(
         "`same` or `faster`: the result held. `ambiguous` or `not_comparable`: undecided. Any "
         "other: it did not hold."
     )
-    reason: Mapped[str] = words("The finding in words.")
+    reason: Mapped[str] = any_text("The finding in words.")
     created: Mapped[str] = created_at()
 
 
@@ -78,7 +78,7 @@ def newest_audits(connection: Connection, verifications: Collection[int]) -> dic
     these = Audit.verification_id.in_(bindparam("these", expanding=True))
     query = select(Audit.verification_id, Audit.finding, Audit.created).where(these).order_by(Audit.id)
     found: dict[int, Found] = {}
-    for some in portions(sorted(verifications)):
+    for some in batched(sorted(verifications)):
         for row in connection.execute(query, {"these": some}):
             found[row.verification_id] = Found(Finding(row.finding), row.created)
     return found

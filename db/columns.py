@@ -7,15 +7,15 @@ from typing import Any
 from sqlalchemy import Boolean, Float, ForeignKey, String
 from sqlalchemy.orm import MappedColumn, mapped_column
 
-from kernelproof.db.types import SHA256, Json, UtcTime, Whole, Words
+from kernelproof.db.types import SHA256, AnyText, Int64, Json, UtcTime
 
 
-def words(comment: str) -> MappedColumn[Any]:
+def any_text(comment: str) -> MappedColumn[Any]:
     """Any string."""
-    return mapped_column(Words, comment=comment)
+    return mapped_column(AnyText, comment=comment)
 
 
-def symbol(comment: str) -> MappedColumn[Any]:
+def keyword(comment: str) -> MappedColumn[Any]:
     """A word of a closed vocabulary of ours, plain ASCII."""
     return mapped_column(String, comment=comment)
 
@@ -32,10 +32,10 @@ def number(comment: str) -> MappedColumn[Any]:
 
 def count(comment: str) -> MappedColumn[Any]:
     """An integer."""
-    return mapped_column(Whole, comment=comment)
+    return mapped_column(Int64, comment=comment)
 
 
-def truth(comment: str) -> MappedColumn[Any]:
+def boolean(comment: str) -> MappedColumn[Any]:
     """True or false."""
     return mapped_column(Boolean, comment=comment)
 
@@ -47,7 +47,7 @@ def text_key(comment: str) -> MappedColumn[Any]:
 
 def row_id() -> MappedColumn[int]:
     """The number of a row."""
-    return mapped_column(Whole, primary_key=True, comment="Row number.")
+    return mapped_column(Int64, primary_key=True, comment="Row number.")
 
 
 def created_at(comment: str = "When the row was written (UTC, ISO 8601).") -> MappedColumn[Any]:
@@ -57,9 +57,9 @@ def created_at(comment: str = "When the row was written (UTC, ISO 8601).") -> Ma
 
 def verification_key(comment: str = "The verification it belongs to.") -> MappedColumn[int]:
     """The verification whose evidence a row is."""
-    return mapped_column(Whole, ForeignKey("verifications.id"), primary_key=True, comment=comment)
+    return mapped_column(Int64, ForeignKey("verifications.id"), primary_key=True, comment=comment)
 
 
 def position_key(comment: str) -> MappedColumn[int]:
     """A row's place among those of its verification."""
-    return mapped_column(Whole, primary_key=True, comment=comment)
+    return mapped_column(Int64, primary_key=True, comment=comment)

@@ -105,7 +105,7 @@ _TYPES = {
     "Json": "JSON",
     "LargeBinary": "bytes",
     "String": "text",
-    "Words": "text",
+    "AnyText": "text",
 }
 
 

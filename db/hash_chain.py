@@ -6,7 +6,7 @@ from sqlalchemy import LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
-from kernelproof.db.columns import count, created_at, row_id, symbol
+from kernelproof.db.columns import count, created_at, keyword, row_id
 
 
 class Link(Base):
@@ -16,7 +16,7 @@ class Link(Base):
     __tablename__ = "hash_chain"
 
     id: Mapped[int] = row_id()
-    record: Mapped[str] = symbol("The table of the row, or `migration`.")
+    record: Mapped[str] = keyword("The table of the row, or `migration`.")
     number: Mapped[int] = count("The row's `id` in that table, or the number of links before a `migration`.")
     content: Mapped[bytes] = mapped_column(LargeBinary, comment="SHA-256 of the row and of its evidence.")
     sha256: Mapped[bytes] = mapped_column(LargeBinary, comment="SHA-256 of this link and the one before.")

@@ -13,17 +13,17 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
 from kernelproof.db.columns import (
+    any_text,
+    boolean,
     count,
     created_at,
     json,
+    keyword,
     number,
     position_key,
     row_id,
-    symbol,
     text_key,
-    truth,
     verification_key,
-    words,
 )
 from kernelproof.db.types import SHA256
 
@@ -46,7 +46,7 @@ class Text(Base):
     sha256: Mapped[str] = mapped_column(
         SHA256, primary_key=True, comment="SHA-256 of the body's UTF-8 bytes."
     )
-    body: Mapped[str] = words("The text; a BLOB where it is not valid Unicode.")
+    body: Mapped[str] = any_text("The text; a BLOB where it is not valid Unicode.")
     bytes: Mapped[int] = count("Length of the body in UTF-8 bytes.")
 
 
@@ -57,14 +57,14 @@ class Problem(Base):
     __table_args__ = (UniqueConstraint("problem_id", "sha256"),)
 
     id: Mapped[int] = row_id()
-    problem_id: Mapped[str] = words("The problem's id, such as `level1/23`.")
-    suite: Mapped[str] = words("`kernelproof`, the suite folder's name, or `file`.")
+    problem_id: Mapped[str] = any_text("The problem's id, such as `level1/23`.")
+    suite: Mapped[str] = any_text("`kernelproof`, the suite folder's name, or `file`.")
     level: Mapped[int | None] = count("N of a folder named `levelN`; NULL elsewhere.")
-    name: Mapped[str] = words("The file's name without number and ending.")
+    name: Mapped[str] = any_text("The file's name without number and ending.")
     sha256: Mapped[str] = text_key("SHA-256 of the reference's source.")
     sizes: Mapped[dict[str, Any]] = json("Named size presets.")
     signature: Mapped[dict[str, Any]] = json("Parameter names of the constructor and of forward.")
-    summary: Mapped[str] = words("First line of the reference's docstring.")
+    summary: Mapped[str] = any_text("First line of the reference's docstring.")
 
 
 class Environment(Base):
@@ -76,18 +76,18 @@ class Environment(Base):
     fingerprint: Mapped[str] = mapped_column(
         SHA256, unique=True, comment="SHA-256 of `facts` in canonical form."
     )
-    device_name: Mapped[str] = words("The GPU's name, else the CPU's: what the leaderboard groups by.")
-    gpu_name: Mapped[str | None] = words("GPU model; NULL on a CPU.")
-    gpu_uuid: Mapped[str | None] = words("UUID of the GPU; NULL on a CPU.")
-    driver: Mapped[str | None] = words("NVIDIA driver version.")
-    cuda: Mapped[str | None] = words("CUDA version that torch was built with.")
-    torch: Mapped[str] = words("torch version.")
-    python: Mapped[str] = words("Python version.")
-    nvcc: Mapped[str | None] = words("nvcc version.")
-    cxx: Mapped[str | None] = words("First line of `c++ --version`.")
-    cpu: Mapped[str] = words("Processor model.")
-    host_sha256: Mapped[str] = words("A hash that tells machines apart without naming them.")
-    kernelproof: Mapped[str] = words("kernelproof's version.")
+    device_name: Mapped[str] = any_text("The GPU's name, else the CPU's: what the leaderboard groups by.")
+    gpu_name: Mapped[str | None] = any_text("GPU model; NULL on a CPU.")
+    gpu_uuid: Mapped[str | None] = any_text("UUID of the GPU; NULL on a CPU.")
+    driver: Mapped[str | None] = any_text("NVIDIA driver version.")
+    cuda: Mapped[str | None] = any_text("CUDA version that torch was built with.")
+    torch: Mapped[str] = any_text("torch version.")
+    python: Mapped[str] = any_text("Python version.")
+    nvcc: Mapped[str | None] = any_text("nvcc version.")
+    cxx: Mapped[str | None] = any_text("First line of `c++ --version`.")
+    cpu: Mapped[str] = any_text("Processor model.")
+    host_sha256: Mapped[str] = any_text("A hash that tells machines apart without naming them.")
+    kernelproof: Mapped[str] = any_text("kernelproof's version.")
     facts: Mapped[dict[str, Any]] = json("All known facts, with VBIOS, ECC, MIG, power limit and clocks.")
 
 
@@ -98,22 +98,22 @@ class Run(Base):
 
     id: Mapped[int] = row_id()
     key: Mapped[str] = mapped_column(SHA256, unique=True, comment="SHA-256 of `settings` in canonical form.")
-    name: Mapped[str | None] = words("The user's label.")
-    kind: Mapped[str] = symbol(
+    name: Mapped[str | None] = any_text("The user's label.")
+    kind: Mapped[str] = keyword(
         "`generate`, `verify` for candidates given as files, `import` for published ones, or `tune` for what "
         "a tuner tried."
     )
-    model: Mapped[str] = words("`openai:MODEL`, `replay:FILE`, `file`, `tune`, or the label of an import.")
-    base_url: Mapped[str | None] = words("The model server's address, when one was set.")
-    template: Mapped[str | None] = words("Prompt template with its version.")
+    model: Mapped[str] = any_text("`openai:MODEL`, `replay:FILE`, `file`, `tune`, or the label of an import.")
+    base_url: Mapped[str | None] = any_text("The model server's address, when one was set.")
+    template: Mapped[str | None] = any_text("Prompt template with its version.")
     template_sha256: Mapped[str | None] = mapped_column(SHA256, comment="Hash of the template's files.")
-    backend: Mapped[str] = symbol("The backend's name: `cuda`, `cpp` or another.")
-    size: Mapped[str] = words("Size preset.")
-    numerics: Mapped[str] = symbol(NUMERICS)
-    purity: Mapped[str] = symbol(PURITY)
-    own_kernel: Mapped[bool] = truth(OWN_KERNEL)
+    backend: Mapped[str] = keyword("The backend's name: `cuda`, `cpp` or another.")
+    size: Mapped[str] = any_text("Size preset.")
+    numerics: Mapped[str] = keyword(NUMERICS)
+    purity: Mapped[str] = keyword(PURITY)
+    own_kernel: Mapped[bool] = boolean(OWN_KERNEL)
     turns: Mapped[int] = count("The most turns that a sample may have.")
-    strategy: Mapped[str | None] = words("The search strategy of a sample; NULL where no model was asked.")
+    strategy: Mapped[str | None] = any_text("The search strategy of a sample; NULL where no model was asked.")
     settings: Mapped[dict[str, Any]] = json("All settings, the sampling settings included.")
     created: Mapped[str] = created_at()
 
@@ -133,7 +133,7 @@ class Prompt(Base):
     sha256: Mapped[str] = mapped_column(
         SHA256, comment="The prompt's own hash over system, history and user text."
     )
-    template: Mapped[str] = words("Template folder's name, with its version.")
+    template: Mapped[str] = any_text("Template folder's name, with its version.")
     template_sha256: Mapped[str] = mapped_column(SHA256, comment="Hash of the template's files.")
     system_sha256: Mapped[str] = text_key("System text.")
     user_sha256: Mapped[str] = text_key("User text.")
@@ -169,7 +169,7 @@ class Attempt(Base):
         comment="SHA-256 of all that decides an answer: model, parameters, prompt, sample, turn. Attempts "
         "with the same key share one answer. NULL for candidates given as files.",
     )
-    status: Mapped[str | None] = symbol("How the attempt ended; NULL while it is in progress.")
+    status: Mapped[str | None] = keyword("How the attempt ended; NULL while it is in progress.")
     created: Mapped[str] = created_at()
     finished: Mapped[str | None] = created_at("When `status` was set.")
 
@@ -183,15 +183,15 @@ class Response(Base):
     id: Mapped[int] = row_id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt that asked.")
     ordinal: Mapped[int] = count("1 for the first answer or error of the attempt, and so on.")
-    error: Mapped[str | None] = words("The provider's error message; NULL when there was an answer.")
+    error: Mapped[str | None] = any_text("The provider's error message; NULL when there was an answer.")
     raw_sha256: Mapped[str | None] = text_key("The whole JSON body.")
     text_sha256: Mapped[str | None] = text_key("The answer's content, raw.")
     reasoning_sha256: Mapped[str | None] = text_key("The separate reasoning field.")
-    refusal: Mapped[str | None] = words("The refusal field.")
-    finish_reason: Mapped[str | None] = words("The server's word for why the answer ended.")
-    request_id: Mapped[str | None] = words("The server's id of the request.")
-    served_model: Mapped[str | None] = words("The model name in the answer.")
-    system_fingerprint: Mapped[str | None] = words("The server's fingerprint of its configuration.")
+    refusal: Mapped[str | None] = any_text("The refusal field.")
+    finish_reason: Mapped[str | None] = any_text("The server's word for why the answer ended.")
+    request_id: Mapped[str | None] = any_text("The server's id of the request.")
+    served_model: Mapped[str | None] = any_text("The model name in the answer.")
+    system_fingerprint: Mapped[str | None] = any_text("The server's fingerprint of its configuration.")
     prompt_tokens: Mapped[int | None] = count("Tokens of the prompt, as reported; NULL: unknown.")
     completion_tokens: Mapped[int | None] = count("Tokens of the answer, with reasoning; NULL: unknown.")
     reasoning_tokens: Mapped[int | None] = count("Tokens of the reasoning; NULL: unknown.")
@@ -200,7 +200,7 @@ class Response(Base):
     cost_usd: Mapped[float | None] = number(
         "US dollars, as the server said, else by the prices that the user gave; NULL: unknown."
     )
-    retriable: Mapped[bool | None] = truth(
+    retriable: Mapped[bool | None] = boolean(
         "For an error: whether it can help to ask again. NULL where that is unknown, and for an answer."
     )
     reused_from: Mapped[int | None] = mapped_column(
@@ -219,9 +219,9 @@ class Candidate(Base):
     id: Mapped[int] = row_id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), index=True, comment="The attempt.")
     source_sha256: Mapped[str | None] = text_key("The program; NULL when none was found.")
-    status: Mapped[str | None] = symbol("The status where no program was found; NULL when one was.")
-    reason: Mapped[str] = words("The same in words; empty in rows of old versions.")
-    method: Mapped[str] = words("How the program was found: `fence`, `bare` ...")
+    status: Mapped[str | None] = keyword("The status where no program was found; NULL when one was.")
+    reason: Mapped[str] = any_text("The same in words; empty in rows of old versions.")
+    method: Mapped[str] = any_text("How the program was found: `fence`, `bare` ...")
     warnings: Mapped[list[str]] = json("Oddities of the response, by name.")
     span_start: Mapped[int | None] = count("First character of the code in the response's text.")
     span_end: Mapped[int | None] = count("One past the last character of the code.")
@@ -245,29 +245,29 @@ class Verification(Base):
 
     id: Mapped[int] = row_id()
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt judged.")
-    kind: Mapped[str] = symbol(
+    kind: Mapped[str] = keyword(
         "`first`, `again` (judged again) or `reproduce` (never counts for the leaderboard)."
     )
-    status: Mapped[str] = symbol("The verdict.")
-    backend: Mapped[str] = symbol("The backend's name: `cuda`, `cpp` or another.")
-    size: Mapped[str] = words("Size preset.")
-    numerics: Mapped[str] = symbol(NUMERICS)
-    purity: Mapped[str] = symbol(PURITY)
-    own_kernel: Mapped[bool] = truth(OWN_KERNEL)
+    status: Mapped[str] = keyword("The verdict.")
+    backend: Mapped[str] = keyword("The backend's name: `cuda`, `cpp` or another.")
+    size: Mapped[str] = any_text("Size preset.")
+    numerics: Mapped[str] = keyword(NUMERICS)
+    purity: Mapped[str] = keyword(PURITY)
+    own_kernel: Mapped[bool] = boolean(OWN_KERNEL)
     environment_id: Mapped[int | None] = mapped_column(
         ForeignKey("environments.id"), comment="The machine that it ran on; NULL when no process was started."
     )
-    reason: Mapped[str] = words("One sentence: why this status.")
+    reason: Mapped[str] = any_text("One sentence: why this status.")
     reused_from: Mapped[int | None] = mapped_column(
         ForeignKey("verifications.id"),
         index=True,
         comment="The row that this one repeats: an earlier verification of the same program in the sample. "
         "Nothing was run. NULL where the program was run.",
     )
-    problem_id: Mapped[str] = words("The problem, as the verifier named it.")
+    problem_id: Mapped[str] = any_text("The problem, as the verifier named it.")
     problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference's source.")
     candidate_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the source that was judged.")
-    sandbox_tier: Mapped[str | None] = words(
+    sandbox_tier: Mapped[str | None] = any_text(
         "The tier that confined the candidate: docs/rationale/sandbox.md."
     )
     sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, why no stronger one.")
@@ -281,22 +281,22 @@ class Verification(Base):
     details_sha256: Mapped[str | None] = text_key(
         "Traceback of a failed candidate, else its processes' output."
     )
-    exit: Mapped[str | None] = words("How the candidate's process ended by itself: `exit 0` ...")
+    exit: Mapped[str | None] = any_text("How the candidate's process ended by itself: `exit 0` ...")
     stage_seconds: Mapped[dict[str, float]] = json("Wall seconds by stage.")
-    error_class: Mapped[str | None] = symbol(
+    error_class: Mapped[str | None] = keyword(
         "The arithmetic that the results could come from, the worst of all trials; NULL where unknown."
     )
-    determinism: Mapped[str | None] = symbol(
+    determinism: Mapped[str | None] = keyword(
         "The result of a second call with the same inputs: `bit-equal` or `within error`; NULL where unknown."
     )
     flags: Mapped[list[str]] = json("The flags of a correct candidate.")
     kernels: Mapped[dict[str, Any] | None] = json("Kernels of one traced call; NULL where none was traced.")
-    verifier: Mapped[str] = words("Version of kernelproof, policy, and hash of the tolerances.")
-    rigor: Mapped[str | None] = symbol("`quick`, `standard` or `publish`: how exact its speedup had to be.")
-    screening: Mapped[bool] = truth(
+    verifier: Mapped[str] = any_text("Version of kernelproof, policy, and hash of the tolerances.")
+    rigor: Mapped[str | None] = keyword("`quick`, `standard` or `publish`: how exact its speedup had to be.")
+    screening: Mapped[bool] = boolean(
         "True for a screening in a search, with a `bar` in `settings`: its times do not count."
     )
-    policy: Mapped[str | None] = words(
+    policy: Mapped[str | None] = any_text(
         "The policy by which it was judged, as in `verifier`; NULL in rows of versions without policies."
     )
     created: Mapped[str] = created_at("When it was made (UTC, ISO 8601), as the verifier wrote it.")
@@ -309,16 +309,18 @@ class Build(Base):
 
     verification_id: Mapped[int] = verification_key()
     position: Mapped[int] = position_key("Place in the order of the candidate's requests, from 0.")
-    key: Mapped[str] = words("SHA-256 over sources, flags, compilers, torch and architecture.")
-    state: Mapped[str] = symbol("`ok`, `error`, `timeout`, `unavailable` or `infrastructure`.")
-    name: Mapped[str] = words("The module's name.")
-    library: Mapped[str | None] = words("Path of the library in the cache of the machine that built it.")
-    library_sha256: Mapped[str | None] = words("SHA-256 of the library.")
-    cached: Mapped[bool] = truth("True when the build was taken from the cache.")
+    key: Mapped[str] = any_text("SHA-256 over sources, flags, compilers, torch and architecture.")
+    state: Mapped[str] = keyword("`ok`, `error`, `timeout`, `unavailable` or `infrastructure`.")
+    name: Mapped[str] = any_text("The module's name.")
+    library: Mapped[str | None] = any_text("Path of the library in the cache of the machine that built it.")
+    library_sha256: Mapped[str | None] = any_text("SHA-256 of the library.")
+    cached: Mapped[bool] = boolean("True when the build was taken from the cache.")
     duration_s: Mapped[float] = number("Wall seconds of the compilation.")
     cpu_s: Mapped[float] = number("Processor seconds of the compilation.")
-    route: Mapped[str] = symbol("`full`, or `slim`: only with those of torch's headers that the sources use.")
-    fallback: Mapped[str] = words("The reason why the slim route failed, where it was tried; else empty.")
+    route: Mapped[str] = keyword(
+        "`full`, or `slim`: only with those of torch's headers that the sources use."
+    )
+    fallback: Mapped[str] = any_text("The reason why the slim route failed, where it was tried; else empty.")
     commands: Mapped[list[str]] = json("Compiler and linker command lines.")
     log_sha256: Mapped[str | None] = text_key("The compilers' output; NULL when there was none.")
 
@@ -330,12 +332,12 @@ class Finding(Base):
 
     verification_id: Mapped[int] = verification_key()
     position: Mapped[int] = position_key("Order, from 0.")
-    rule: Mapped[str] = words("The rule's name.")
-    severity: Mapped[str] = symbol("`note`, `warning` or `error`.")
-    status: Mapped[str | None] = symbol("For an error: the status it leads to.")
+    rule: Mapped[str] = any_text("The rule's name.")
+    severity: Mapped[str] = keyword("`note`, `warning` or `error`.")
+    status: Mapped[str | None] = keyword("For an error: the status it leads to.")
     line: Mapped[int | None] = count("1-based line in the source.")
-    message: Mapped[str] = words("The fault, and the remedy.")
-    evidence: Mapped[str] = words("The source text that matched.")
+    message: Mapped[str] = any_text("The fault, and the remedy.")
+    evidence: Mapped[str] = any_text("The source text that matched.")
 
 
 class Check(Base):
@@ -345,10 +347,10 @@ class Check(Base):
 
     verification_id: Mapped[int] = verification_key()
     position: Mapped[int] = position_key("Order, from 0.")
-    name: Mapped[str] = words("The check's stable name.")
-    outcome: Mapped[str] = symbol("`pass`, `fail` or `not_applicable`.")
-    asked: Mapped[str] = words("The question that the check asks.")
-    seen: Mapped[str] = words("The answer with its figures.")
+    name: Mapped[str] = any_text("The check's stable name.")
+    outcome: Mapped[str] = keyword("`pass`, `fail` or `not_applicable`.")
+    asked: Mapped[str] = any_text("The question that the check asks.")
+    seen: Mapped[str] = any_text("The answer with its figures.")
     figures: Mapped[dict[str, Any]] = json("The figures of the answer, for programs.")
 
 
@@ -357,14 +359,14 @@ class Measurement(Base):
 
     __tablename__ = "measurements"
     verification_id: Mapped[int] = verification_key()
-    baseline: Mapped[str] = words("The baseline that it was measured against: `eager`.")
+    baseline: Mapped[str] = any_text("The baseline that it was measured against: `eager`.")
     candidate_ms: Mapped[float] = number("Time of one candidate call, as it is claimed.")
     baseline_ms: Mapped[float] = number("Median time of one call of the baseline.")
     speedup: Mapped[float] = number("Baseline over candidate, as far as both clocks agree.")
     speedup_low: Mapped[float] = number("Lower end of the speedup's 95 % interval, which ranks.")
     speedup_high: Mapped[float] = number("Upper end of the speedup's 95 % interval.")
-    pace: Mapped[str] = symbol("`faster`, `same`, `slower` or `unresolved`.")
-    unresolved_because: Mapped[str | None] = words(
+    pace: Mapped[str] = keyword("`faster`, `same`, `slower` or `unresolved`.")
+    unresolved_because: Mapped[str | None] = any_text(
         "Why the pace is unresolved; NULL where it is not, and in rows of policy 2 and before."
     )
     resolution: Mapped[float] = number("Smallest relative difference that the measurement claims.")
@@ -388,7 +390,7 @@ class Measurement(Base):
     sessions: Mapped[list[int]] = json("For each block the number of its pair of processes; [] for one pair.")
     calls: Mapped[list[int]] = json("For each block its number of calls, which was secret.")
     disturbed: Mapped[list[str]] = json("The reasons why blocks were repeated, one for each of these blocks.")
-    launch_bound: Mapped[bool] = truth("True when launching takes longer than computing.")
+    launch_bound: Mapped[bool] = boolean("True when launching takes longer than computing.")
     replayed: Mapped[dict[str, Any] | None] = json("Times of one call replayed as a CUDA graph.")
     against: Mapped[list[dict[str, Any]]] = json("Further baselines, with the speedup against each.")
     roofline: Mapped[dict[str, Any] | None] = json("Bytes, operations, ceilings and the fraction reached.")

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from kernelproof.db import attempts, models, records
 from kernelproof.db.base import Base
-from kernelproof.db.columns import created_at, number, row_id, text_key, truth, words
+from kernelproof.db.columns import any_text, boolean, created_at, number, row_id, text_key
 from kernelproof.db.rows import Reading, whole
 from kernelproof.db.texts import Library, keep_optional
 from kernelproof.db.types import utc_now
@@ -29,18 +29,18 @@ class Reported(Base):
     attempt_id: Mapped[int] = mapped_column(
         ForeignKey("attempts.id"), index=True, comment="The attempt that holds the program."
     )
-    source: Mapped[str] = words("The file below the folder that was imported, or the line of a file.")
-    said_in: Mapped[str | None] = words("The file that makes the claim; NULL where nothing is claimed.")
-    compiled: Mapped[bool | None] = truth(
+    source: Mapped[str] = any_text("The file below the folder that was imported, or the line of a file.")
+    said_in: Mapped[str | None] = any_text("The file that makes the claim; NULL where nothing is claimed.")
+    compiled: Mapped[bool | None] = boolean(
         "Whether the program compiled, as claimed; NULL: nothing is claimed."
     )
-    correct: Mapped[bool | None] = truth(
+    correct: Mapped[bool | None] = boolean(
         "Whether the program was correct, as claimed; NULL: nothing is claimed."
     )
     runtime_ms: Mapped[float | None] = number("Time of one call of the candidate, as claimed.")
     baseline_ms: Mapped[float | None] = number("Time of one call of the reference, as claimed.")
     speedup: Mapped[float | None] = number("The speedup as claimed, else `baseline_ms` over `runtime_ms`.")
-    device: Mapped[str | None] = words(
+    device: Mapped[str | None] = any_text(
         "The device that the program was measured on, in the words of the claim."
     )
     raw_sha256: Mapped[str | None] = text_key("The claim as it was written, as JSON.")

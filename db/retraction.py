@@ -6,7 +6,7 @@ from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
-from kernelproof.db.columns import created_at, row_id, truth, words
+from kernelproof.db.columns import any_text, boolean, created_at, row_id
 
 
 class Retraction(Base):
@@ -19,6 +19,6 @@ class Retraction(Base):
     verification_id: Mapped[int] = mapped_column(
         ForeignKey("verifications.id"), index=True, comment="The verification."
     )
-    counts: Mapped[bool] = truth("False: retracted. True: the retraction was taken back.")
-    reason: Mapped[str] = words("The reason, in the words of the person who gave it.")
+    counts: Mapped[bool] = boolean("False: retracted. True: the retraction was taken back.")
+    reason: Mapped[str] = any_text("The reason, in the words of the person who gave it.")
     created: Mapped[str] = created_at()

@@ -1,5 +1,6 @@
-"""Rows read as plain objects, since a session's objects cost more than twice the time; lists in portions,
-since a database takes only so many values in one statement; rows added on SQLite and PostgreSQL alike."""
+"""Fast reading and adding of rows: plain objects, since a session's objects take more than twice the time;
+lists in batches, since a statement takes only so many values; inserts that SQLite and PostgreSQL both know.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +64,11 @@ def _cuts(tables: Tables) -> list[tuple[tuple[str, ...], int, int, int]]:
 
 T = TypeVar("T")
 
-PORTION = 500
+BATCH_SIZE = 500
 """Values in one statement, or rows that are read at once."""
 
 
-def portions(items: Iterable[T], size: int = PORTION) -> Iterator[list[T]]:
+def batched(items: Iterable[T], size: int = BATCH_SIZE) -> Iterator[list[T]]:
     """The items in their order, `size` at a time; the last portion may be smaller."""
     rest = iter(items)
     return iter(lambda: list(islice(rest, size)), [])

@@ -8,8 +8,8 @@ from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
-from kernelproof.db.columns import count, created_at, json, number, symbol, text_key, truth, words
-from kernelproof.db.types import SHA256, Whole, Words
+from kernelproof.db.columns import any_text, boolean, count, created_at, json, keyword, number, text_key
+from kernelproof.db.types import SHA256, AnyText, Int64
 
 
 class Caller(Base):
@@ -17,8 +17,8 @@ class Caller(Base):
 
     __tablename__ = "callers"
 
-    name: Mapped[str] = mapped_column(Words, primary_key=True, comment="The name given by the operator.")
-    token_sha256: Mapped[str] = symbol("SHA-256 of the token, which was shown once.")
+    name: Mapped[str] = mapped_column(AnyText, primary_key=True, comment="The name given by the operator.")
+    token_sha256: Mapped[str] = keyword("SHA-256 of the token, which was shown once.")
     quota: Mapped[int | None] = count("Most evaluations of the caller that may wait or run; NULL: no limit.")
     created: Mapped[str] = created_at()
     revoked: Mapped[str | None] = created_at("When the token was revoked; NULL: it is accepted.")
@@ -46,17 +46,17 @@ class Evaluation(Base):
         Index("ix_evaluations_request", "request_sha256", "state"),
     )
 
-    id: Mapped[str] = mapped_column(Words, primary_key=True, comment="The id that the caller knows.")
-    caller: Mapped[str] = words("Name of the caller; `local` where no token is asked for.")
-    idempotency_key: Mapped[str | None] = words(
+    id: Mapped[str] = mapped_column(AnyText, primary_key=True, comment="The id that the caller knows.")
+    caller: Mapped[str] = any_text("Name of the caller; `local` where no token is asked for.")
+    idempotency_key: Mapped[str | None] = any_text(
         "The caller's key: a request with the same key gets the same evaluation."
     )
-    request_sha256: Mapped[str] = symbol("SHA-256 of problem, text, settings, and the verifier's version.")
-    label: Mapped[str | None] = words("Name of the run that the attempt is stored under.")
-    problem: Mapped[int] = mapped_column(Whole, ForeignKey("problems.id"), comment="The problem.")
+    request_sha256: Mapped[str] = keyword("SHA-256 of problem, text, settings, and the verifier's version.")
+    label: Mapped[str | None] = any_text("Name of the run that the attempt is stored under.")
+    problem: Mapped[int] = mapped_column(Int64, ForeignKey("problems.id"), comment="The problem.")
     text_sha256: Mapped[str] = text_key("The text that was sent: a program, or an answer that holds one.")
     settings: Mapped[dict[str, Any]] = json("The `VerifySettings`, resolved.")
-    backend: Mapped[str] = symbol(
+    backend: Mapped[str] = keyword(
         "The backend in `settings`: a worker takes evaluations that its machine can run."
     )
     priority: Mapped[int] = count("Evaluations of greater priority are taken first.")
@@ -64,24 +64,24 @@ class Evaluation(Base):
     deadline: Mapped[float | None] = number(
         "Unix time after which it is not begun any more; NULL: it may begin at any time."
     )
-    state: Mapped[str] = symbol(
+    state: Mapped[str] = keyword(
         "`queued`, `building`, `built`, `running`, `done`, `failed`, `expired` or `cancelled`."
     )
     token: Mapped[int] = count(
         "Fencing token: how often it was taken. A build or verdict with an older token is refused."
     )
-    owner: Mapped[str | None] = words("Machine and process of the worker or builder that has it.")
+    owner: Mapped[str | None] = any_text("Machine and process of the worker or builder that has it.")
     leased: Mapped[float | None] = number(
         "Unix time at which the owner's lease ends, unless the owner renews it."
     )
     started: Mapped[float | None] = number("Unix time when the last worker took it.")
     finished: Mapped[float | None] = number("Unix time when it ended.")
-    attempt_id: Mapped[int | None] = mapped_column(Whole, ForeignKey("attempts.id"), comment="The result.")
-    reused: Mapped[bool] = truth("True when it got the result of an equal evaluation, and nothing was run.")
-    error: Mapped[str | None] = words(
+    attempt_id: Mapped[int | None] = mapped_column(Int64, ForeignKey("attempts.id"), comment="The result.")
+    reused: Mapped[bool] = boolean("True when it got the result of an equal evaluation, and nothing was run.")
+    error: Mapped[str | None] = any_text(
         "The reason why there is no result, for a failed or expired evaluation."
     )
-    infrastructure: Mapped[bool] = truth(
+    infrastructure: Mapped[bool] = boolean(
         "True where `error` is a failure of the service, and no fault of the request."
     )
     late_verdicts: Mapped[int] = count(
@@ -104,10 +104,10 @@ class Worker(Base):
 
     __tablename__ = "workers"
 
-    owner: Mapped[str] = mapped_column(Words, primary_key=True, comment="Machine and process.")
-    role: Mapped[str] = symbol("`all`, `build` or `judge`.")
-    backend: Mapped[str] = words("Backends that it takes, separated by commas.")
-    device: Mapped[str] = words("The device that it measures on; empty for a builder.")
+    owner: Mapped[str] = mapped_column(AnyText, primary_key=True, comment="Machine and process.")
+    role: Mapped[str] = keyword("`all`, `build` or `judge`.")
+    backend: Mapped[str] = any_text("Backends that it takes, separated by commas.")
+    device: Mapped[str] = any_text("The device that it measures on; empty for a builder.")
     places: Mapped[int] = count("The most evaluations that it has at once.")
     running: Mapped[int] = count("Number of evaluations that it has now.")
     done: Mapped[int] = count("Number of evaluations that it has ended.")
@@ -116,8 +116,8 @@ class Worker(Base):
     ended: Mapped[str | None] = created_at(
         "When it ended in order; NULL while it works, and after it was killed."
     )
-    gpu: Mapped[str | None] = words("UUID of the one GPU that it measures on.")
-    waits: Mapped[str | None] = words("The reason why it takes no evaluations now; NULL: it takes them.")
+    gpu: Mapped[str | None] = any_text("UUID of the one GPU that it measures on.")
+    waits: Mapped[str | None] = any_text("The reason why it takes no evaluations now; NULL: it takes them.")
 
 
 class Gpu(Base):
@@ -126,10 +126,12 @@ class Gpu(Base):
 
     __tablename__ = "gpus"
 
-    uuid: Mapped[str] = mapped_column(Words, primary_key=True, comment="`GPU-...`, as the driver names it.")
-    name: Mapped[str] = words("The GPU's product name.")
-    host: Mapped[str] = words("Name of the machine on which a judge saw it last.")
-    owner: Mapped[str | None] = words("Machine and process of the judge that holds it; NULL: no judge does.")
+    uuid: Mapped[str] = mapped_column(AnyText, primary_key=True, comment="`GPU-...`, as the driver names it.")
+    name: Mapped[str] = any_text("The GPU's product name.")
+    host: Mapped[str] = any_text("Name of the machine on which a judge saw it last.")
+    owner: Mapped[str | None] = any_text(
+        "Machine and process of the judge that holds it; NULL: no judge does."
+    )
     token: Mapped[int] = count(
         "Fencing token: how often the GPU was taken. A verdict of a judge with an older token is refused."
     )
@@ -137,8 +139,8 @@ class Gpu(Base):
         "Unix time at which the judge's lease ends, unless the judge renews it."
     )
     renewed: Mapped[float] = number("Unix time of its judge's last sign of life, by the database's clock.")
-    set_aside: Mapped[str | None] = words("The reason why no judge takes the GPU; NULL: any judge may.")
-    unproven: Mapped[bool] = truth(
+    set_aside: Mapped[str | None] = any_text("The reason why no judge takes the GPU; NULL: any judge may.")
+    unproven: Mapped[bool] = boolean(
         "True after an operator has put the GPU back, until it has passed the canary."
     )
     created: Mapped[str] = created_at()

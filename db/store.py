@@ -22,7 +22,7 @@ from kernelproof.db.leases import Leases
 from kernelproof.db.newest import Newest
 from kernelproof.db.reported import Imported, Kept
 from kernelproof.db.retraction import Retraction
-from kernelproof.db.rows import portions
+from kernelproof.db.rows import batched
 from kernelproof.db.scores.queries import ScoreQueries
 from kernelproof.db.server_batches import ServerBatchJournal
 from kernelproof.db.service import ServiceData
@@ -138,7 +138,7 @@ class Store:
 
     @property
     def tags(self) -> Tags:
-        """Words that people put on runs."""
+        """AnyText that people put on runs."""
         return Tags(self._database)
 
     def begin_run(self, settings: RunSettings) -> int:
@@ -330,7 +330,7 @@ class Store:
 
     def load_attempts(self, numbers: Iterable[int]) -> Iterator[StoredAttempt]:
         """The same of many, in their order; few of them are in memory."""
-        for some in portions(numbers, 50):
+        for some in batched(numbers, 50):
             yield from self._database.read(partial(loading.load_attempts, numbers=some))
 
     def load_sample(self, run_id: int, key: AttemptKey) -> list[StoredAttempt]:

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Text
-from kernelproof.db.rows import add_missing, portions
+from kernelproof.db.rows import add_missing, batched
 from kernelproof.hashing import sha256_text
 
 _KEPT = "kernelproof_kept_texts"
@@ -47,7 +47,7 @@ class Library:
 
     def read_ahead(self, keys: Iterable[str | None]) -> None:
         """Reads the texts under these keys at once, so that `get` does not ask for each."""
-        for some in portions(dict.fromkeys(key for key in keys if key is not None)):
+        for some in batched(dict.fromkeys(key for key in keys if key is not None)):
             rows = self._session.connection().execute(_TEXTS, {"keys": some})
             self._read.update((key, body) for key, body in rows)
 

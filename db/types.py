@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 SHA256 = String(64)
 """A hex SHA-256."""
 
-Whole = BigInteger().with_variant(Integer(), "sqlite")
+Int64 = BigInteger().with_variant(Integer(), "sqlite")
 """An integer of 64 bits. SQLite numbers rows by itself only where the type is called INTEGER."""
 
 UtcTime = String(32)
@@ -31,7 +31,7 @@ ESCAPED = "\ufdd0json:"
 character, so no text begins like this by accident; one that does is escaped itself."""
 
 
-class Words(TypeDecorator[str]):
+class AnyText(TypeDecorator[str]):
     """Any Python string. Models and compilers print what they like; a result must not be lost because it is
     not valid Unicode.
 

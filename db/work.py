@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
-from kernelproof.db.columns import created_at, json, number, row_id, truth, words
-from kernelproof.db.types import Words
+from kernelproof.db.columns import any_text, boolean, created_at, json, number, row_id
+from kernelproof.db.types import AnyText
 
 
 class Lease(Base):
@@ -17,11 +17,11 @@ class Lease(Base):
     __tablename__ = "leases"
 
     key: Mapped[str] = mapped_column(
-        Words,
+        AnyText,
         primary_key=True,
         comment="The attempt's question key, `attempt:N` where there is none, or `tune:...` for a tuning.",
     )
-    owner: Mapped[str] = words("Machine, process and batch that hold it.")
+    owner: Mapped[str] = any_text("Machine, process and batch that hold it.")
     renewed: Mapped[float] = number("Unix time of the last renewal, in seconds.")
 
 
@@ -31,13 +31,15 @@ class Batch(Base):
     __tablename__ = "batches"
 
     id: Mapped[int] = row_id()
-    owner: Mapped[str] = words("Machine and process of the command.")
-    name: Mapped[str | None] = words("The name of its runs.")
+    owner: Mapped[str] = any_text("Machine and process of the command.")
+    name: Mapped[str | None] = any_text("The name of its runs.")
     runs: Mapped[list[int]] = json("Numbers of the runs that it adds to, one for each model.")
     config: Mapped[dict[str, Any]] = json("The whole configuration, resolved: `--like` starts from it.")
     progress: Mapped[dict[str, Any]] = json("The progress that `kernelproof status` shows, as of `renewed`.")
     renewed: Mapped[float] = number("Unix time of the last sign of life, in seconds.")
-    ended: Mapped[str | None] = words("How the command ended; NULL while it works, and after it was killed.")
+    ended: Mapped[str | None] = any_text(
+        "How the command ended; NULL while it works, and after it was killed."
+    )
     created: Mapped[str] = created_at()
     finished: Mapped[str | None] = created_at("When the command ended.")
 
@@ -48,13 +50,13 @@ class ServerBatch(Base):
     __tablename__ = "server_batches"
 
     id: Mapped[int] = row_id()
-    server_id: Mapped[str] = words(
+    server_id: Mapped[str] = any_text(
         "The server's id of the batch. Until the server has given one: `?` and an id of kernelproof's."
     )
-    model: Mapped[str] = words("`openai:MODEL`.")
-    base_url: Mapped[str | None] = words("The server's address, when one was set.")
+    model: Mapped[str] = any_text("`openai:MODEL`.")
+    base_url: Mapped[str | None] = any_text("The server's address, when one was set.")
     keys: Mapped[list[str]] = json(
         "Keys of its questions, sent as custom ids. Questions that failed are left out."
     )
-    open: Mapped[bool] = truth("True as long as answers may come.")
+    open: Mapped[bool] = boolean("True as long as answers may come.")
     created: Mapped[str] = created_at()

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, text
 from kernelproof.db.scores.filters import Facts
 from kernelproof.db.scores.layout import CHUNK, ROW, Records
 from kernelproof.db.scores.packing import PackedRecords, pack
-from kernelproof.db.types import Words
+from kernelproof.db.types import AnyText
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
@@ -89,7 +89,7 @@ _MISSING = text(
     f"EXCEPT SELECT run_id, problem, chunk FROM score_cells EXCEPT {_CHANGED_CELLS}"
 )
 _RUNS = text("SELECT id, backend, size, numerics, purity, own_kernel, settings FROM runs")
-_DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=Words)
+_DEVICES = text("SELECT id, device_name FROM environments").columns(device_name=AnyText)
 _RETRACTIONS = text("SELECT verification_id, counts FROM retractions ORDER BY id")
 
 

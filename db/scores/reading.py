@@ -18,14 +18,14 @@ from kernelproof.db.scores.filters import (
 )
 from kernelproof.db.scores.layout import Rows
 from kernelproof.db.scores.packing import PackedRecords
-from kernelproof.db.types import Words
+from kernelproof.db.types import AnyText
 
 _RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id").columns(
-    name=Words, model=Words, template=Words, strategy=Words
+    name=AnyText, model=AnyText, template=AnyText, strategy=AnyText
 )
-_TAGS = text("SELECT run_id, tag FROM run_tags").columns(tag=Words)
+_TAGS = text("SELECT run_id, tag FROM run_tags").columns(tag=AnyText)
 _PROBLEMS = text("SELECT id, problem_id, name, sha256, suite, level FROM problems ORDER BY id").columns(
-    problem_id=Words, name=Words, suite=Words
+    problem_id=AnyText, name=AnyText, suite=AnyText
 )
 _PACKED = text("SELECT run_id, problem, chunk, packed FROM score_cells")
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Measurement
-from kernelproof.db.rows import portions
+from kernelproof.db.rows import batched
 from kernelproof.errors import StoreError
 from kernelproof.types import Roofline
 
@@ -20,7 +20,7 @@ def rooflines(session: Session, verifications: Collection[int]) -> dict[int, Roo
     Raises StoreError for one that makes no sense.
     """
     found = {}
-    for some in portions(sorted(set(verifications))):
+    for some in batched(sorted(set(verifications))):
         asked = select(Measurement.verification_id, Measurement.roofline).where(
             Measurement.verification_id.in_(some), Measurement.roofline.is_not(None)
         )

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from kernelproof.db.base import Base
 from kernelproof.db.columns import created_at, json, position_key, row_id
-from kernelproof.db.types import Words
+from kernelproof.db.types import AnyText
 
 
 class ScoreFacts(Base):
@@ -53,15 +53,15 @@ class CurrentPolicy(Base):
     __tablename__ = "current_policy"
 
     policy: Mapped[str] = mapped_column(
-        Words, primary_key=True, comment="The policy, as verifications have it."
+        AnyText, primary_key=True, comment="The policy, as verifications have it."
     )
 
 
 class RunTag(Base):
-    """Words that people put on runs, to find them together."""
+    """AnyText that people put on runs, to find them together."""
 
     __tablename__ = "run_tags"
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
-    tag: Mapped[str] = mapped_column(Words, primary_key=True, comment="The word.")
+    tag: Mapped[str] = mapped_column(AnyText, primary_key=True, comment="The word.")
     created: Mapped[str] = created_at()

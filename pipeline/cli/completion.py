@@ -31,21 +31,21 @@ def problems(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """The names of stored runs."""
-    from kernelproof.db.words import run_names
+    from kernelproof.db.completion_queries import run_names
 
     return _beginning(run_names(_database(ctx)), incomplete)
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
     """The models of stored runs, and how others are named."""
-    from kernelproof.db.words import model_names
+    from kernelproof.db.completion_queries import model_names
 
     return _beginning((*model_names(_database(ctx)), "openai:", "replay:demo", "replay:"), incomplete)
 
 
 def attempts(ctx: typer.Context, incomplete: str) -> list[str]:
     """The newest attempts by number."""
-    from kernelproof.db.words import attempt_numbers
+    from kernelproof.db.completion_queries import attempt_numbers
 
     return _beginning(("last", *attempt_numbers(_database(ctx))), incomplete)
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, SHA256, forbid, needed, optional
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0001_first_tables"
 down_revision = None
@@ -20,7 +20,7 @@ APPEND_ONLY = ("responses", "verifications", "builds", "findings", "checks", "me
 def upgrade() -> None:
     op.create_table(
         "environments",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(SHA256, "fingerprint"),
         *needed(sa.Text(), "device_name"),
         *optional(sa.Text(), "gpu_name", "gpu_uuid", "driver", "cuda"),
@@ -31,14 +31,14 @@ def upgrade() -> None:
     )
     op.create_table(
         "runs",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(SHA256, "key"),
         *optional(sa.Text(), "name"),
         *needed(sa.Text(), "kind", "model"),
         *optional(sa.Text(), "base_url", "template"),
         *optional(SHA256, "template_sha256"),
         *needed(sa.Text(), "backend", "size"),
-        *needed(Whole, "turns"),
+        *needed(Int64, "turns"),
         *needed(sa.Text(), "settings"),
         *needed(MOMENT, "created"),
         sa.UniqueConstraint("key", name="uq_runs_key"),
@@ -47,13 +47,13 @@ def upgrade() -> None:
         "texts",
         sa.Column("sha256", SHA256, primary_key=True),
         *needed(sa.Text(), "body"),
-        *needed(Whole, "bytes"),
+        *needed(Int64, "bytes"),
     )
     op.create_table(
         "problems",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(sa.Text(), "problem_id", "suite"),
-        *optional(Whole, "level"),
+        *optional(Int64, "level"),
         *needed(sa.Text(), "name"),
         *needed(SHA256, "sha256"),
         *needed(sa.Text(), "sizes", "signature", "summary"),
@@ -62,7 +62,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "prompts",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(SHA256, "sha256"),
         *needed(sa.Text(), "template"),
         *needed(SHA256, "template_sha256", "system_sha256", "user_sha256", "history_sha256"),
@@ -76,9 +76,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "attempts",
-        sa.Column("id", Whole, primary_key=True),
-        *needed(Whole, "run_id", "problem", "sample", "turn"),
-        *optional(Whole, "parent_id", "prompt"),
+        sa.Column("id", Int64, primary_key=True),
+        *needed(Int64, "run_id", "problem", "sample", "turn"),
+        *optional(Int64, "parent_id", "prompt"),
         *optional(sa.Text(), "status"),
         *needed(MOMENT, "created"),
         *optional(MOMENT, "finished"),
@@ -93,23 +93,23 @@ def upgrade() -> None:
     )
     op.create_table(
         "candidates",
-        sa.Column("id", Whole, primary_key=True),
-        sa.Column("attempt_id", Whole, sa.ForeignKey("attempts.id"), nullable=False),
+        sa.Column("id", Int64, primary_key=True),
+        sa.Column("attempt_id", Int64, sa.ForeignKey("attempts.id"), nullable=False),
         sa.Column("source_sha256", SHA256, sa.ForeignKey("texts.sha256")),
         *optional(sa.Text(), "status"),
         *needed(sa.Text(), "method", "warnings"),
-        *optional(Whole, "span_start", "span_end"),
+        *optional(Int64, "span_start", "span_end"),
         *needed(MOMENT, "created"),
     )
     op.create_index("ix_candidates_attempt_id", "candidates", ["attempt_id"], unique=False)
     op.create_table(
         "responses",
-        sa.Column("id", Whole, primary_key=True),
-        *needed(Whole, "attempt_id", "ordinal"),
+        sa.Column("id", Int64, primary_key=True),
+        *needed(Int64, "attempt_id", "ordinal"),
         *optional(sa.Text(), "error"),
         *optional(SHA256, "raw_sha256", "text_sha256", "reasoning_sha256"),
         *optional(sa.Text(), "refusal", "finish_reason", "request_id", "served_model", "system_fingerprint"),
-        *optional(Whole, "prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens"),
+        *optional(Int64, "prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens"),
         *optional(sa.Float(), "latency_s"),
         *needed(MOMENT, "created"),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"]),
@@ -120,10 +120,10 @@ def upgrade() -> None:
     )
     op.create_table(
         "verifications",
-        sa.Column("id", Whole, primary_key=True),
-        *needed(Whole, "attempt_id"),
+        sa.Column("id", Int64, primary_key=True),
+        *needed(Int64, "attempt_id"),
         *needed(sa.Text(), "kind", "status", "backend", "size"),
-        *optional(Whole, "environment_id"),
+        *optional(Int64, "environment_id"),
         *needed(sa.Text(), "reason", "problem_id"),
         *needed(SHA256, "problem_sha256", "candidate_sha256"),
         *optional(sa.Text(), "sandbox_tier", "sandbox"),
@@ -145,7 +145,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "builds",
-        *needed(Whole, "verification_id", "position"),
+        *needed(Int64, "verification_id", "position"),
         *needed(sa.Text(), "key", "state", "name"),
         *optional(sa.Text(), "library", "library_sha256"),
         *needed(sa.Boolean(), "cached"),
@@ -158,29 +158,29 @@ def upgrade() -> None:
     )
     op.create_table(
         "checks",
-        sa.Column("verification_id", Whole, sa.ForeignKey("verifications.id"), nullable=False),
-        *needed(Whole, "position"),
+        sa.Column("verification_id", Int64, sa.ForeignKey("verifications.id"), nullable=False),
+        *needed(Int64, "position"),
         *needed(sa.Text(), "name", "outcome", "asked", "seen", "figures"),
         sa.PrimaryKeyConstraint("verification_id", "position"),
     )
     op.create_table(
         "findings",
-        sa.Column("verification_id", Whole, sa.ForeignKey("verifications.id"), nullable=False),
-        *needed(Whole, "position"),
+        sa.Column("verification_id", Int64, sa.ForeignKey("verifications.id"), nullable=False),
+        *needed(Int64, "position"),
         *needed(sa.Text(), "rule", "severity"),
         *optional(sa.Text(), "status"),
-        *optional(Whole, "line"),
+        *optional(Int64, "line"),
         *needed(sa.Text(), "message", "evidence"),
         sa.PrimaryKeyConstraint("verification_id", "position"),
     )
     op.create_table(
         "measurements",
-        sa.Column("verification_id", Whole, sa.ForeignKey("verifications.id"), primary_key=True),
+        sa.Column("verification_id", Int64, sa.ForeignKey("verifications.id"), primary_key=True),
         *needed(sa.Text(), "baseline"),
         *needed(sa.Float(), "candidate_ms", "baseline_ms", "speedup", "speedup_low", "speedup_high"),
         *needed(sa.Text(), "pace"),
         *needed(sa.Float(), "resolution", "aa_spread", "host_ms", "overhead_ms"),
-        *needed(Whole, "flush_bytes", "slots"),
+        *needed(Int64, "flush_bytes", "slots"),
         *needed(
             sa.Text(), "order", "clocks_before", "clocks_after", "candidate_samples_ms", "baseline_samples_ms"
         ),
@@ -202,7 +202,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "retractions",
-        sa.Column("verification_id", Whole, sa.ForeignKey("verifications.id"), primary_key=True),
+        sa.Column("verification_id", Int64, sa.ForeignKey("verifications.id"), primary_key=True),
         *needed(sa.Text(), "reason"),
         *needed(MOMENT, "created"),
     )

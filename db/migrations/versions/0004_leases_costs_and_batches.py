@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, add_reference, forbid, needed, optional, permit
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0004_leases_costs_and_batches"
 down_revision = "0003_both_clocks_and_more_evidence"
@@ -30,7 +30,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "batches",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(sa.Text(), "owner"),
         *optional(sa.Text(), "name"),
         *needed(sa.Text(), "runs", "config", "progress"),
@@ -41,7 +41,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "server_batches",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(sa.Text(), "server_id", "model"),
         *optional(sa.Text(), "base_url"),
         *needed(sa.Text(), "keys"),
@@ -61,8 +61,8 @@ def _retractions_with_a_history() -> None:
     op.drop_table("retractions")
     op.create_table(
         "retractions",
-        sa.Column("id", Whole, primary_key=True),
-        sa.Column("verification_id", Whole, sa.ForeignKey("verifications.id"), nullable=False),
+        sa.Column("id", Int64, primary_key=True),
+        sa.Column("verification_id", Int64, sa.ForeignKey("verifications.id"), nullable=False),
         *needed(sa.Boolean(), "counts"),
         *needed(sa.Text(), "reason"),
         *needed(MOMENT, "created"),

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, SHA256, forbid, needed, optional
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0006_reported_results"
 down_revision = "0005_why_there_is_no_program"
@@ -15,8 +15,8 @@ down_revision = "0005_why_there_is_no_program"
 def upgrade() -> None:
     op.create_table(
         "reported_results",
-        sa.Column("id", Whole, primary_key=True),
-        sa.Column("attempt_id", Whole, sa.ForeignKey("attempts.id"), nullable=False),
+        sa.Column("id", Int64, primary_key=True),
+        sa.Column("attempt_id", Int64, sa.ForeignKey("attempts.id"), nullable=False),
         *needed(sa.Text(), "source"),
         *optional(sa.Text(), "said_in"),
         *optional(sa.Boolean(), "compiled", "correct"),

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, after, forbid, needed, optional, permit
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0007_scores"
 down_revision = "0006_reported_results"
@@ -117,21 +117,21 @@ def _indexes() -> None:
 def _tables() -> None:
     op.create_table(
         "run_tags",
-        sa.Column("run_id", Whole, sa.ForeignKey("runs.id"), nullable=False),
+        sa.Column("run_id", Int64, sa.ForeignKey("runs.id"), nullable=False),
         *needed(sa.Text(), "tag"),
         *needed(MOMENT, "created"),
         sa.PrimaryKeyConstraint("run_id", "tag"),
     )
     op.create_table(
         "score_facts",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(sa.Text(), "facts"),
     )
     op.create_table(
         "score_cells",
-        sa.Column("run_id", Whole, sa.ForeignKey("runs.id"), nullable=False),
-        sa.Column("problem", Whole, sa.ForeignKey("problems.id"), nullable=False),
-        *needed(Whole, "chunk"),
+        sa.Column("run_id", Int64, sa.ForeignKey("runs.id"), nullable=False),
+        sa.Column("problem", Int64, sa.ForeignKey("problems.id"), nullable=False),
+        *needed(Int64, "chunk"),
         *optional(sa.LargeBinary(), "packed"),
         sa.PrimaryKeyConstraint("run_id", "problem", "chunk"),
     )

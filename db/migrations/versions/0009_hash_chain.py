@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, forbid, needed, optional
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0009_hash_chain"
 down_revision = "0008_plans_and_repeats"
@@ -15,9 +15,9 @@ down_revision = "0008_plans_and_repeats"
 def upgrade() -> None:
     op.create_table(
         "hash_chain",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(sa.String(), "record"),
-        *needed(Whole, "number"),
+        *needed(Int64, "number"),
         *needed(sa.LargeBinary(), "content", "sha256"),
         *optional(MOMENT, "created"),
     )

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, forbid, needed, optional
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0010_audits"
 down_revision = "0009_hash_chain"
@@ -15,11 +15,11 @@ down_revision = "0009_hash_chain"
 def upgrade() -> None:
     op.create_table(
         "audits",
-        sa.Column("id", Whole, primary_key=True),
+        sa.Column("id", Int64, primary_key=True),
         *needed(MOMENT, "began"),
-        *optional(Whole, "seed"),
-        sa.Column("verification_id", Whole, sa.ForeignKey("verifications.id"), nullable=False),
-        sa.Column("reproduction_id", Whole, sa.ForeignKey("verifications.id")),
+        *optional(Int64, "seed"),
+        sa.Column("verification_id", Int64, sa.ForeignKey("verifications.id"), nullable=False),
+        sa.Column("reproduction_id", Int64, sa.ForeignKey("verifications.id")),
         *needed(sa.String(), "finding"),
         *needed(sa.Text(), "reason"),
         *needed(MOMENT, "created"),

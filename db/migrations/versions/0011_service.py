@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, SHA256, needed, optional
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0011_service"
 down_revision = "0010_audits"
@@ -17,7 +17,7 @@ def upgrade() -> None:
         "callers",
         sa.Column("name", sa.Text(), primary_key=True),
         *needed(sa.String(), "token_sha256"),
-        *optional(Whole, "quota"),
+        *optional(Int64, "quota"),
         *needed(MOMENT, "created"),
         *optional(MOMENT, "revoked"),
     )
@@ -25,7 +25,7 @@ def upgrade() -> None:
         "workers",
         sa.Column("owner", sa.Text(), primary_key=True),
         *needed(sa.Text(), "backend", "device"),
-        *needed(Whole, "places", "running", "done"),
+        *needed(Int64, "places", "running", "done"),
         *needed(sa.Float(), "renewed"),
         *needed(MOMENT, "created"),
         *optional(MOMENT, "ended"),
@@ -37,22 +37,22 @@ def upgrade() -> None:
         *optional(sa.Text(), "idempotency_key"),
         *needed(sa.String(), "request_sha256"),
         *optional(sa.Text(), "label"),
-        *needed(Whole, "problem"),
+        *needed(Int64, "problem"),
         *needed(SHA256, "text_sha256"),
         *needed(sa.Text(), "settings"),
         *needed(sa.String(), "backend"),
-        *needed(Whole, "priority"),
+        *needed(Int64, "priority"),
         *needed(sa.Float(), "submitted"),
         *optional(sa.Float(), "deadline"),
         *needed(sa.String(), "state"),
-        *needed(Whole, "token"),
+        *needed(Int64, "token"),
         *optional(sa.Text(), "owner"),
         *optional(sa.Float(), "leased", "started", "finished"),
-        *optional(Whole, "attempt_id"),
+        *optional(Int64, "attempt_id"),
         *needed(sa.Boolean(), "reused"),
         *optional(sa.Text(), "error"),
         *needed(sa.Boolean(), "infrastructure"),
-        *needed(Whole, "late_verdicts"),
+        *needed(Int64, "late_verdicts"),
         sa.ForeignKeyConstraint(["problem"], ["problems.id"], name="fk_evaluations_problem_problems"),
         sa.ForeignKeyConstraint(["text_sha256"], ["texts.sha256"], name="fk_evaluations_text_sha256_texts"),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name="fk_evaluations_attempt_id_attempts"),

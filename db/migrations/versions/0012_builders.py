@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import SHA256, needed
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0012_builders"
 down_revision = "0011_service"
@@ -16,8 +16,8 @@ def upgrade() -> None:
     for column in (
         sa.Column("artefact", sa.String(64)),
         sa.Column("built", sa.Float()),
-        sa.Column("rebuilds", Whole, nullable=False, server_default="0"),
-        sa.Column("late_builds", Whole, nullable=False, server_default="0"),
+        sa.Column("rebuilds", Int64, nullable=False, server_default="0"),
+        sa.Column("late_builds", Int64, nullable=False, server_default="0"),
     ):
         op.add_column("evaluations", column)
     op.add_column("workers", sa.Column("role", sa.String(), nullable=False, server_default="all"))

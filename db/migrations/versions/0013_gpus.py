@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import MOMENT, needed, optional
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0013_gpus"
 down_revision = "0012_builders"
@@ -18,7 +18,7 @@ def upgrade() -> None:
         sa.Column("uuid", sa.Text(), primary_key=True),
         *needed(sa.Text(), "name", "host"),
         *optional(sa.Text(), "owner"),
-        *needed(Whole, "token"),
+        *needed(Int64, "token"),
         *optional(sa.Float(), "leased"),
         *needed(sa.Float(), "renewed"),
         *optional(sa.Text(), "set_aside"),
@@ -27,4 +27,4 @@ def upgrade() -> None:
     )
     op.add_column("workers", sa.Column("gpu", sa.Text()))
     op.add_column("workers", sa.Column("waits", sa.Text()))
-    op.add_column("evaluations", sa.Column("bad_gpus", Whole, nullable=False, server_default="0"))
+    op.add_column("evaluations", sa.Column("bad_gpus", Int64, nullable=False, server_default="0"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0014_losses"
 down_revision = "0013_gpus"
@@ -13,4 +13,4 @@ down_revision = "0013_gpus"
 
 def upgrade() -> None:
     for name, value in (("losses", "0"), ("most_losses", "5")):
-        op.add_column("evaluations", sa.Column(name, Whole, nullable=False, server_default=value))
+        op.add_column("evaluations", sa.Column(name, Int64, nullable=False, server_default=value))

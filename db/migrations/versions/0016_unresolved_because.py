@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from kernelproof.db.types import Words
+from kernelproof.db.types import AnyText
 
 revision = "0016_unresolved_because"
 down_revision = "0015_held"
 
 
 def upgrade() -> None:
-    op.add_column("measurements", sa.Column("unresolved_because", Words))
+    op.add_column("measurements", sa.Column("unresolved_because", AnyText))

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from kernelproof.db.ddl import after, drop_trigger
-from kernelproof.db.types import Whole
+from kernelproof.db.types import Int64
 
 revision = "0019_changed_samples"
 down_revision = "0018_artefacts_by_key"
@@ -25,9 +25,9 @@ CHANGES = (
 def upgrade() -> None:
     op.create_table(
         "score_changes",
-        sa.Column("run_id", Whole, nullable=False),
-        sa.Column("problem", Whole, nullable=False),
-        sa.Column("sample", Whole, nullable=False),
+        sa.Column("run_id", Int64, nullable=False),
+        sa.Column("problem", Int64, nullable=False),
+        sa.Column("sample", Int64, nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_score_changes_run_id"),
         sa.ForeignKeyConstraint(["problem"], ["problems.id"], name="fk_score_changes_problem"),
         sa.PrimaryKeyConstraint("run_id", "problem", "sample", name="pk_score_changes"),

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from kernelproof.db.audits import Found
-from kernelproof.db.rows import portions
+from kernelproof.db.rows import batched
 from kernelproof.db.scores.choosing import Chosen
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.sql_views import VIEWS
@@ -44,7 +44,7 @@ class Export:
 
     def rows(self, *, deciding: bool = False) -> Iterator[Columns]:
         """The attempts, one after the other. `deciding`: only the one of each sample that counts for it."""
-        for some in portions(self.chosen.deciding() if deciding else self.chosen, TOGETHER):
+        for some in batched(self.chosen.deciding() if deciding else self.chosen, TOGETHER):
             audits = self.store.audits.newest([each.verification_id for each in some if each.verification_id])
             attempts = self.store.load_attempts([each.attempt_id for each in some])
             for each, attempt in zip(some, attempts, strict=True):

@@ -1,4 +1,4 @@
-"""Words of a database for completion in a shell: read at once, or not at all, and without SQLAlchemy."""
+"""Words for completion in a shell: read at once or not at all, and without SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ MOST = 100
 
 def run_names(path: Path | None) -> list[str]:
     """The names of runs, the newest first."""
-    return _words(path, "SELECT name FROM runs WHERE name IS NOT NULL GROUP BY name ORDER BY max(id) DESC")
+    return _first_column(
+        path, "SELECT name FROM runs WHERE name IS NOT NULL GROUP BY name ORDER BY max(id) DESC"
+    )
 
 
 def model_names(path: Path | None) -> list[str]:
     """The models of runs, as `openai:MODEL`, the newest first."""
-    return _words(path, "SELECT model FROM runs WHERE kind = 'generate' GROUP BY model ORDER BY max(id) DESC")
+    return _first_column(
+        path, "SELECT model FROM runs WHERE kind = 'generate' GROUP BY model ORDER BY max(id) DESC"
+    )
 
 
 def attempt_numbers(path: Path | None) -> list[str]:
     """The newest attempts."""
-    return _words(path, "SELECT id FROM attempts ORDER BY id DESC")
+    return _first_column(path, "SELECT id FROM attempts ORDER BY id DESC")
 
 
-def _words(path: Path | None, query: str) -> list[str]:
+def _first_column(path: Path | None, query: str) -> list[str]:
     """The first column of at most MOST rows; nothing where the database cannot be read so."""
     if path is None:
         return []
