@@ -138,7 +138,7 @@ class Store:
 
     @property
     def tags(self) -> Tags:
-        """AnyText that people put on runs."""
+        """Words that people put on runs."""
         return Tags(self._database)
 
     def begin_run(self, settings: RunSettings) -> int:

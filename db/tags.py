@@ -1,4 +1,4 @@
-"""AnyText that people put on runs, to find them together."""
+"""Words that people put on runs, to find them together."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class CurrentPolicy(Base):
 
 
 class RunTag(Base):
-    """AnyText that people put on runs, to find them together."""
+    """Words that people put on runs, to find them together."""
 
     __tablename__ = "run_tags"
 
