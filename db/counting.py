@@ -17,8 +17,8 @@ NO_JUDGEMENT = frozenset(status.value for status in Status if not status.counts_
 """Statuses that say nothing about the candidate."""
 
 
-class Standing(NamedTuple):
-    """How a verification stands beside others of its attempt: the greatest one counts."""
+class VerificationRank(NamedTuple):
+    """The rank of a verification among those of its attempt: the greatest one counts."""
 
     current: bool
     """It is of the current policy, and not stale."""
@@ -30,9 +30,9 @@ class Standing(NamedTuple):
     """The newest of equals counts."""
 
 
-def standing(policy: str | None, status: str, screening: bool, number: int = 0) -> Standing:
-    """The standing of verification `number` among those of its attempt."""
-    return Standing(policy == POLICY, status not in NO_JUDGEMENT, not screening, number)
+def rank_verification(policy: str | None, status: str, screening: bool, number: int = 0) -> VerificationRank:
+    """The rank of verification `number`."""
+    return VerificationRank(policy == POLICY, status not in NO_JUDGEMENT, not screening, number)
 
 
 def order_in_sql(table: str, current: str | None = None) -> str:

@@ -24,7 +24,7 @@ GpuState = Literal["free", "held", "set aside"]
 
 
 @dataclass(frozen=True)
-class GpuLease:
+class LeasedGpu:
     """A GPU in a judge's hands."""
 
     uuid: str
@@ -59,10 +59,10 @@ class Gpus:
 
     def take(
         self, uuid: str, owner: str, *, name: str, host: str, lease_s: float = LEASE_S
-    ) -> GpuLease | StoredGpu:
+    ) -> LeasedGpu | StoredGpu:
         """The lease on a GPU, or the GPU as it is, where another judge holds it or it is set aside."""
 
-        def take(session: Session) -> GpuLease | StoredGpu:
+        def take(session: Session) -> LeasedGpu | StoredGpu:
             now = clock(session)
             row = _row(session, uuid)
             if row is None:
@@ -74,11 +74,11 @@ class Gpus:
                 return seen
             row.name, row.host, row.owner = name, host, owner
             row.token, row.renewed, row.leased = row.token + 1, now, now + lease_s
-            return GpuLease(uuid, owner, row.token, row.unproven)
+            return LeasedGpu(uuid, owner, row.token, row.unproven)
 
         return self._database.write(take)
 
-    def renew(self, lease: GpuLease, lease_s: float = LEASE_S) -> bool:
+    def renew(self, lease: LeasedGpu, lease_s: float = LEASE_S) -> bool:
         """Renews a lease; False where it was lost, or the GPU was set aside."""
 
         def renew(session: Session) -> bool:
@@ -91,7 +91,7 @@ class Gpus:
 
         return self._database.write(renew)
 
-    def give_back(self, lease: GpuLease) -> None:
+    def give_back(self, lease: LeasedGpu) -> None:
         """Frees a GPU, if the lease on it is still held."""
 
         def free(session: Session) -> None:
@@ -101,7 +101,7 @@ class Gpus:
 
         self._database.write(free)
 
-    def prove(self, lease: GpuLease) -> None:
+    def prove(self, lease: LeasedGpu) -> None:
         """The GPU passed the canary."""
 
         def prove(session: Session) -> None:
@@ -149,13 +149,13 @@ class Gpus:
         return self._database.read(found)
 
 
-def is_held(session: Session, lease: GpuLease) -> bool:
+def is_held(session: Session, lease: LeasedGpu) -> bool:
     """Whether nobody took the GPU since, and it was not set aside. The row is locked until the transaction's
     end."""
     return _held(session, lease) is not None
 
 
-def _held(session: Session, lease: GpuLease) -> Gpu | None:
+def _held(session: Session, lease: LeasedGpu) -> Gpu | None:
     """The GPU's row, if the lease on it was neither lost to another judge nor ended by setting it aside.
 
     A lease whose time is over still holds as long as no other judge has taken the GPU.

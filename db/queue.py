@@ -43,7 +43,7 @@ from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.backend import Listener
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
-from kernelproof.db.gpus import GpuLease, is_held
+from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.rows import Reading, whole
@@ -173,7 +173,7 @@ class JobQueue:
         return self._database.change(renew) if held else set()
 
     def finish(
-        self, number: str, token: int, result: Finished | NoResult, gpu: GpuLease | None = None
+        self, number: str, token: int, result: Finished | NoResult, gpu: LeasedGpu | None = None
     ) -> bool:
         """Ends a job, and stores its result as an attempt in the same transaction. `gpu`: the judge's GPU.
 

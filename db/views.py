@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from kernelproof.db.counting import Standing, standing
+from kernelproof.db.counting import VerificationRank, rank_verification
 from kernelproof.types import (
     AttemptKey,
     Extraction,
@@ -221,9 +221,9 @@ class StoredAttempt(FrozenRecord):
 
 def _counting(verifications: Iterable[StoredVerification]) -> StoredVerification | None:
     counting = [v for v in verifications if v.kind != "reproduce" and v.retracted is None]
-    return max(counting, key=_standing, default=None)
+    return max(counting, key=_rank, default=None)
 
 
-def _standing(stored: StoredVerification) -> Standing:
+def _rank(stored: StoredVerification) -> VerificationRank:
     v = stored.verification
-    return standing(policy_of(v.verifier), v.status, v.settings.bar is not None, stored.id)
+    return rank_verification(policy_of(v.verifier), v.status, v.settings.bar is not None, stored.id)

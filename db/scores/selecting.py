@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelproof.db.counting import NO_JUDGEMENT, standing
+from kernelproof.db.counting import NO_JUDGEMENT, rank_verification
 from kernelproof.db.scores.cells import RETRACTED
 from kernelproof.db.scores.filters import (
     ERROR_CLASSES,
@@ -123,9 +123,11 @@ class _FactColumns:
         self.finished = column(lambda f: f.status is not None)
         self.plans = column(lambda f: f.status == Status.PLANS)
         self.judged = column(lambda f: f.status is not None and f.status not in NO_JUDGEMENT)
-        standings = [standing(None, f.status or "", f.screening) for f in facts]  # policies passed before
-        ordered = sorted(set(standings))
-        self.standing = np.array([ordered.index(each) for each in standings], np.int64)
+        ranks = [
+            rank_verification(None, f.status or "", f.screening) for f in facts
+        ]  # policies passed before
+        ordered = sorted(set(ranks))
+        self.rank = np.array([ordered.index(each) for each in ranks], np.int64)
         self.correct = column(lambda f: f.status == CORRECT)
         self.accepted = column(lambda f: f.status == CORRECT and _accepted(f, filters))
         self.unresolved = column(lambda f: f.pace == Pace.UNRESOLVED)
@@ -257,7 +259,7 @@ def _counting(rows: Rows, device: Ints, facts: _FactColumns) -> Truths:
     several = np.flatnonzero(np.bincount(attempt)[attempt] > 1)
     code = rows["facts"][several]
     keys = attempt[several], facts.base[code], device[several]
-    order = np.lexsort((rows["verification"][several], facts.standing[code], *reversed(keys)))
+    order = np.lexsort((rows["verification"][several], facts.rank[code], *reversed(keys)))
     place = steps(*(key[order] for key in keys))
     keep[several[order]] = np.append(place[1:] != place[:-1], True)[: len(order)]
     return keep

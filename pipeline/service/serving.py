@@ -19,7 +19,7 @@ from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
 from kernelproof.service.daemon import Daemon, Work
-from kernelproof.service.held_gpu import HeldGpu
+from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.service.keeping import Keeper, judged_gpus, keep_judges
 from kernelproof.service.launchers.model import WorkerCommand
 from kernelproof.service.worker import Building, Judging, backends_here, buildable
@@ -121,22 +121,24 @@ def work(command: WorkerCommand, *, role: Role = Role.ALL, until_input_ends: boo
         keep_judges(command, role, stop)
         return
     with open_store(place.database) as store:
-        held_gpu = HeldGpu(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
+        gpu_lease = GpuLease(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
         try:
-            while not stop.is_set() and (held_gpu is None or held_gpu.enter(stop, say)):
+            while not stop.is_set() and (gpu_lease is None or gpu_lease.enter(stop, say)):
                 with Engine(unsafe=command.unsafe, many=True) as engine:
-                    task = _task(role, store, engine, published, stop, held_gpu)
-                    _daemon(task, store, command.places, stop, held_gpu).run()
+                    task = _task(role, store, engine, published, stop, gpu_lease)
+                    _daemon(task, store, command.places, stop, gpu_lease).run()
         finally:
-            if held_gpu is not None:
-                held_gpu.leave()
+            if gpu_lease is not None:
+                gpu_lease.leave()
 
 
-def _daemon(task: Work, store: Store, places: int, stop: threading.Event, held_gpu: HeldGpu | None) -> Daemon:
+def _daemon(
+    task: Work, store: Store, places: int, stop: threading.Event, gpu_lease: GpuLease | None
+) -> Daemon:
     role = task.capabilities.role
     daemon = Daemon(store, task, places or _places(role), stop=stop)
     who = {Role.ALL: "worker", Role.BUILD: "builder", Role.JUDGE: "judge"}[role]
-    on = f" on {held_gpu.gpu}" if held_gpu is not None else ""
+    on = f" on {gpu_lease.gpu}" if gpu_lease is not None else ""
     backends = ", ".join(task.capabilities.backends)
     say(f"{who} for {backends} with {counted(daemon.places, 'place')}{on}; Ctrl-C ends it")
     return daemon
@@ -148,7 +150,7 @@ def _task(
     engine: Engine,
     published: ArtefactStore | None,
     stop: threading.Event,
-    held_gpu: HeldGpu | None,
+    gpu_lease: GpuLease | None,
 ) -> Work:
     """Raises MachineError where this machine cannot do such work."""
     if role is Role.BUILD:
@@ -160,7 +162,7 @@ def _task(
     found = backends_here()
     if not found:
         raise MachineError("this machine can run no backend; see kernelproof doctor")
-    return Judging(store, engine, found, held_gpu, published, stop, role)
+    return Judging(store, engine, found, gpu_lease, published, stop, role)
 
 
 def _places(role: Role) -> int:

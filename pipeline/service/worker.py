@@ -24,7 +24,7 @@ from kernelproof.jobs.judge import RETRIES
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.service.artefact_store import ArtefactStore, StoreAway
 from kernelproof.service.artefacts import NoArtefact, build_key, fetch, is_published, publish
-from kernelproof.service.held_gpu import HeldGpu
+from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.types import BuildState, Status
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.devices.discovery import device_for
@@ -142,7 +142,7 @@ class Judging:
     store: Store
     engine: Engine
     backends: tuple[str, ...]
-    held_gpu: HeldGpu | None
+    gpu_lease: GpuLease | None
     """The GPU that it measures on, which it holds."""
     artefacts: ArtefactStore | None
     stop: threading.Event
@@ -151,27 +151,27 @@ class Judging:
     def __post_init__(self) -> None:
         self.capabilities = WorkerCapabilities(self.role, self.backends)
         self.device = ", ".join(sorted({device_for(name) or "" for name in self.backends}))
-        self.owner = self.held_gpu.owner if self.held_gpu is not None else new_owner()
+        self.owner = self.gpu_lease.owner if self.gpu_lease is not None else new_owner()
         self._over = threading.Event()
 
     def goes_on(self, *, begun: bool) -> bool:
         """Whether it still has its GPU; it needs none where it holds none."""
-        return self.held_gpu is None or self.held_gpu.look(begun=begun)
+        return self.gpu_lease is None or self.gpu_lease.look(begun=begun)
 
     @property
     def waits(self) -> str | None:
         """Why it takes no evaluations now."""
-        return None if self.held_gpu is None else self.held_gpu.waits
+        return None if self.gpu_lease is None else self.gpu_lease.waits
 
     @property
     def gpu(self) -> str | None:
         """The UUID of its GPU."""
-        return None if self.held_gpu is None else self.held_gpu.gpu.uuid
+        return None if self.gpu_lease is None else self.gpu_lease.gpu.uuid
 
     @property
     def bad_gpu(self) -> bool:
         """Whether its GPU was set aside."""
-        return self.held_gpu is not None and self.held_gpu.bad
+        return self.gpu_lease is not None and self.gpu_lease.bad
 
     def close(self) -> None:
         """Ends referees, and with them every verification."""
@@ -192,17 +192,19 @@ class Judging:
         if self._disturbed(result, began):
             _LOG.warning("kernelproof: %s was timed beside a foreign process; it is judged again", job.id)
             return None
-        gpu = None if self.held_gpu is None else self.held_gpu.lease
-        if self.held_gpu is not None and gpu is None:
+        gpu = None if self.gpu_lease is None else self.gpu_lease.held
+        if self.gpu_lease is not None and gpu is None:
             return None
         return queue.finish(job.id, job.token, result, gpu)
 
     def _disturbed(self, result: Finished | NoResult, began: float) -> bool:
         """Whether it was timed on a GPU on which a foreign process computed meanwhile."""
-        if self.held_gpu is None or isinstance(result, NoResult) or result.verification is None:
+        if self.gpu_lease is None or isinstance(result, NoResult) or result.verification is None:
             return False
         on_gpu = backends.backend(result.verification.settings.backend).on_gpu
-        return on_gpu and result.verification.measurement is not None and self.held_gpu.disturbed_since(began)
+        return (
+            on_gpu and result.verification.measurement is not None and self.gpu_lease.disturbed_since(began)
+        )
 
     @property
     def _is_over(self) -> bool:
@@ -210,7 +212,7 @@ class Judging:
         return (
             self._over.is_set()
             or self.stop.is_set()
-            or (self.held_gpu is not None and not self.held_gpu.is_fit)
+            or (self.gpu_lease is not None and not self.gpu_lease.is_fit)
         )
 
     def _prebuilt(self, job: LeasedJob) -> Prebuilt | None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernelproof.db.gpus import GpuLease, Gpus, StoredGpu
+from kernelproof.db.gpus import LeasedGpu, Gpus, StoredGpu
 from kernelproof.db.queue import MOST_BAD_GPUS, NoResult
 from kernelproof.db.store import Store
 from tests.db.conftest import BOTH
@@ -17,13 +17,13 @@ STORES = BOTH
 UUID, OTHER, _ = UUIDS
 
 
-def take(gpus: Gpus, owner: str, uuid: str = UUID, lease_s: float = 60.0) -> GpuLease | StoredGpu:
+def take(gpus: Gpus, owner: str, uuid: str = UUID, lease_s: float = 60.0) -> LeasedGpu | StoredGpu:
     return gpus.take(uuid, owner, name="NVIDIA H200", host=f"host of {owner}", lease_s=lease_s)
 
 
-def held(gpus: Gpus, owner: str, uuid: str = UUID, lease_s: float = 60.0) -> GpuLease:
+def held(gpus: Gpus, owner: str, uuid: str = UUID, lease_s: float = 60.0) -> LeasedGpu:
     found = take(gpus, owner, uuid, lease_s)
-    assert isinstance(found, GpuLease), found
+    assert isinstance(found, LeasedGpu), found
     return found
 
 
@@ -58,7 +58,7 @@ def test_a_lease_that_is_not_renewed_passes_on(store: Store) -> None:
 def test_of_many_who_want_a_gpu_at_once_one_gets_it(store: Store) -> None:
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda n: take(store.service.gpus, f"judge {n}"), range(24)))
-    [winner] = [each for each in found if isinstance(each, GpuLease)]
+    [winner] = [each for each in found if isinstance(each, LeasedGpu)]
     assert {each.owner for each in found} == {winner.owner}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.store import Store
-from kernelproof.service.held_gpu import HeldGpu
+from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.verifier.devices import discovery, locks, quarantine
 from kernelproof.verifier.devices.gpu_watch import GpuWatch
 from tests.db.samples import new_store
@@ -71,14 +71,14 @@ def test_after_it_was_put_back_the_canary_passes_and_the_record_goes(
     monkeypatch.setenv(locks.DIRECTORY_VARIABLE, str(tmp_path / "locks"))
     monkeypatch.setattr(discovery, "_set_aside", {})
     gpu = discovery.require_gpu()
-    held_gpu = HeldGpu(store, gpu)
+    gpu_lease = GpuLease(store, gpu)
     assert quarantine.impose(gpu.uuid, "a test") is None
-    assert entered(held_gpu) == "it is set aside: a test"
+    assert entered(gpu_lease) == "it is set aside: a test"
     assert store.service.gpus.put_back(gpu.uuid)
-    assert entered(held_gpu) is None
+    assert entered(gpu_lease) is None
     try:
-        assert held_gpu.look(begun=True) and held_gpu.is_fit and quarantine.find(gpu.uuid) is None
+        assert gpu_lease.look(begun=True) and gpu_lease.is_fit and quarantine.find(gpu.uuid) is None
         [known] = store.service.gpus.all()
         assert (known.state, known.unproven, known.name) == ("held", False, gpu.name)
     finally:
-        held_gpu.leave()
+        gpu_lease.leave()

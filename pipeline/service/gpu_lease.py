@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from kernelproof.db.evaluations import LEASE_S
-from kernelproof.db.gpus import GpuLease, StoredGpu
+from kernelproof.db.gpus import LeasedGpu, StoredGpu
 from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store
 from kernelproof.verifier.devices import gpu_health, locks
@@ -24,12 +24,12 @@ LOOK_S = 1.0
 """Seconds between two looks at the GPU."""
 
 
-class HeldGpu:
+class GpuLease:
     """The GPU that a judge holds or waits for. Used by one thread, but for `disturbed_since` and `is_fit`."""
 
     def __init__(self, store: Store, gpu: Gpu, lease_s: float = LEASE_S) -> None:
         self.gpu, self.owner = gpu, new_owner()
-        self.lease: GpuLease | None = None
+        self.held: LeasedGpu | None = None
         """None before the GPU is held, and after it was lost."""
         self.waits: str | None = None
         """Why the judge takes no evaluations now."""
@@ -74,19 +74,19 @@ class HeldGpu:
         `begun`: whether the judge may have processes on it. Afterwards `waits` says whether to take work.
         """
         if time.monotonic() - self._looked < LOOK_S:
-            return self.lease is not None
+            return self.held is not None
         self._look(begun)
-        if self.lease is not None and time.monotonic() - self._renewed >= self._lease_s / 6:
+        if self.held is not None and time.monotonic() - self._renewed >= self._lease_s / 6:
             self._renewed = time.monotonic()
-            if not self._store.service.gpus.renew(self.lease, self._lease_s):
-                self.lease = None
-        return self.lease is not None
+            if not self._store.service.gpus.renew(self.held, self._lease_s):
+                self.held = None
+        return self.held is not None
 
     def leave(self) -> None:
         """Frees the GPU."""
-        if self.lease is not None:
-            self._store.service.gpus.give_back(self.lease)
-            self.lease = None
+        if self.held is not None:
+            self._store.service.gpus.give_back(self.held)
+            self.held = None
         self._watch.close()
 
     def disturbed_since(self, moment: float) -> bool:
@@ -114,7 +114,7 @@ class HeldGpu:
 
     def _set_aside(self, reason: str) -> None:
         self._store.service.gpus.set_aside(self.gpu.uuid, reason)
-        self.lease, self.bad = None, True
+        self.held, self.bad = None, True
 
     def _entered(self, stop: threading.Event) -> str | None:
         """None once the GPU is held; else why it is not."""
@@ -123,7 +123,7 @@ class HeldGpu:
         )
         if isinstance(took, StoredGpu):
             return _why(took)
-        self.lease, self._renewed = took, time.monotonic()
+        self.held, self._renewed = took, time.monotonic()
         self._watch.close()  # a GPU that was reset needs a new handle
         record = known_against(self.gpu.uuid)
         if not took.unproven and record is not None:
@@ -135,7 +135,7 @@ class HeldGpu:
             return f"it is set aside: {fault}"
         return None
 
-    def _unproven(self, lease: GpuLease, stop: threading.Event) -> str | None:
+    def _unproven(self, lease: LeasedGpu, stop: threading.Event) -> str | None:
         """Asks the canary, while the lease is renewed; None when all is right, or when the judge stops."""
         found: list[str | None] = []
 
