@@ -1,4 +1,4 @@
-"""What callers get: an evaluation and its result as JSON values."""
+"""What callers get: an evaluation and its result, as JSON."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from kernelproof.types import Status, Verification
 from kernelproof.version import policy_of
 
 
-def answer(store: Store, found: StoredEvaluation) -> dict[str, Any]:
-    """The evaluation, with its result where it has ended by one."""
-    said: dict[str, Any] = {
-        "id": found.id,
-        "state": found.state,
-        "problem": found.problem_id,
-        "priority": found.priority,
-        "queue_seconds": found.queue_seconds,
-        "reused": found.reused,
-        "error": found.error,
-        "infrastructure": found.infrastructure,
+def answer(store: Store, evaluation: StoredEvaluation) -> dict[str, Any]:
+    """An evaluation, with its result once it has one."""
+    body: dict[str, Any] = {
+        "id": evaluation.id,
+        "state": evaluation.state,
+        "problem": evaluation.problem_id,
+        "priority": evaluation.priority,
+        "queue_seconds": evaluation.queue_seconds,
+        "reused": evaluation.reused,
+        "error": evaluation.error,
+        "infrastructure": evaluation.infrastructure,
         "result": None,
     }
-    if found.state == "done" and found.attempt_id is not None:
-        attempt = store.load_attempt(found.attempt_id)
-        said["result"] = _result(attempt)
-        said["infrastructure"] = attempt.status is Status.INFRASTRUCTURE_ERROR
-    return said
+    if evaluation.state == "done" and evaluation.attempt_id is not None:
+        attempt = store.load_attempt(evaluation.attempt_id)
+        body["result"] = _result(attempt)
+        body["infrastructure"] = attempt.status is Status.INFRASTRUCTURE_ERROR
+    return body
 
 
 def _result(attempt: StoredAttempt) -> dict[str, Any]:
     verification = attempt.verdict.verification if attempt.verdict else None
     status = attempt.status or Status.INFRASTRUCTURE_ERROR
-    found = verification or attempt.extraction
+    judged = verification or attempt.extraction
     return {
         "status": str(status),
         "stage": str(status.stage),
-        "reason": found.reason if found else "",
+        "reason": judged.reason if judged else "",
         "correct": status is Status.CORRECT,
         "counts": status.counts_against_model,
         "score": score(status, verification),

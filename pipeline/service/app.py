@@ -1,4 +1,4 @@
-"""The application: routes, what stands before them, and how errors are told."""
+"""The FastAPI application: routes, middleware and error handlers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,33 @@ from starlette.exceptions import HTTPException
 
 from kernelproof.errors import StoreError
 from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
-from kernelproof.service.guard import LIVE, REFUSALS, Bounded, Door, Named, Refused, away, refused, told
-from kernelproof.service.state import Service, described
+from kernelproof.service.middleware import (
+    LIVE,
+    REFUSALS,
+    AuthMiddleware,
+    BodyLimitMiddleware,
+    HostMiddleware,
+    Refused,
+    database_unavailable,
+    error_response,
+    refusal_response,
+)
+from kernelproof.service.state import Service, with_body_schemas
 from kernelproof.version import __version__
 
 if TYPE_CHECKING:
     from kernelproof.report.web.server import WebPages
 
 THREADS = 8
-"""Requests at which the process works at once. More would take turns on one core, and all would end late."""
+"""Threads for requests. More would share one core, and all requests would be late."""
 
 
 def make_app(
     service: Service, *, hosts: list[str], open_to_all: bool, live: WebPages | None = None
 ) -> FastAPI:
-    """The application. `hosts`: names by which it may be called; `*` for all.
+    """The application. `hosts`: host names that it answers to; `*` for all.
 
-    `open_to_all`: no token is asked for. `live`: the pages below LIVE, where there are any.
+    `open_to_all`: callers need no token. `live`: the pages below LIVE, if any.
     """
 
     @asynccontextmanager
@@ -44,11 +54,11 @@ def make_app(
 
     app = FastAPI(title="kernelproof", version=__version__, lifespan=alive, docs_url=None, redoc_url=None)
     app.state.service = service
-    # The last one stands before the others: who may not call sends no body.
-    app.add_middleware(Bounded)
-    app.add_middleware(Door, store=service.store, open_to_all=open_to_all)
-    app.add_middleware(Named, names=hosts)
-    app.add_exception_handler(Refused, refused)
+    # The last one added runs first: a stranger cannot send a body.
+    app.add_middleware(BodyLimitMiddleware)
+    app.add_middleware(AuthMiddleware, store=service.store, open_to_all=open_to_all)
+    app.add_middleware(HostMiddleware, names=hosts)
+    app.add_exception_handler(Refused, refusal_response)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(StoreError, _store)
@@ -57,21 +67,21 @@ def make_app(
     if live is not None:
         app.mount(LIVE, live)
     plain = app.openapi
-    app.openapi = lambda: described(plain())  # type: ignore[method-assign]  # FastAPI's own way to change it
+    app.openapi = lambda: with_body_schemas(plain())  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app
 
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     wrong = (f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-    return told(422, "invalid", "; ".join(wrong))
+    return error_response(422, "invalid", "; ".join(wrong))
 
 
 async def _http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return told(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+    return error_response(error.status_code, "http", str(error.detail), dict(error.headers or {}))
 
 
 async def _store(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, StoreError)
-    return away(error)
+    return database_unavailable(error)

@@ -14,29 +14,29 @@ from pydantic import BaseModel, ValidationError
 
 from kernelproof.db.evaluations import OPEN, StoredEvaluation
 from kernelproof.service.requests import BatchRequest, EvaluationRequest
-from kernelproof.service.state import WAIT_S, Caller, Service, TheService, body_of, read
+from kernelproof.service.state import WAIT_S, Service, TheCaller, TheService, body_of, read
 from kernelproof.service.waiting import Watch
 
 SILENCE_S = 15.0
-"""After so many seconds without news a comment is sent, so that nobody on the way closes the connection."""
+"""Seconds without news after which a comment is sent, so that no proxy closes the connection."""
 LOOK_S = 1.0
-"""Seconds between two looks whether a worker has taken it."""
+"""Seconds between two looks at the state."""
 
 
 async def events(watch: Watch, ask: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
-    """One event for each state that is seen; the last one holds the result. Ends with the service, too."""
+    """Server-sent events, one for each state; the last holds the result. Ends when the service does."""
     state, silent = None, 0.0
     while True:
-        said = await anyio.to_thread.run_sync(ask)
-        if said["state"] != state:
-            state, silent = said["state"], 0.0
-            yield f"event: {state}\ndata: {json.dumps(said)}\n\n"
+        body = await anyio.to_thread.run_sync(ask)
+        if body["state"] != state:
+            state, silent = body["state"], 0.0
+            yield f"event: {state}\ndata: {json.dumps(body)}\n\n"
         elif silent >= SILENCE_S:
             silent = 0.0
             yield ": waiting\n\n"
         if state not in OPEN or watch.over:
             return
-        await watch.ended(said["id"], LOOK_S)
+        await watch.ended(body["id"], LOOK_S)
         silent += LOOK_S
 
 
@@ -51,35 +51,35 @@ class _Either(BaseModel, extra="ignore"):
 
 
 @router.post("", status_code=202, openapi_extra=body_of(EvaluationRequest | BatchRequest))
-async def submit(request: Request, service: TheService, caller: Caller, wait: Wait = 0.0) -> JSONResponse:
+async def submit(request: Request, service: TheService, caller: TheCaller, wait: Wait = 0.0) -> JSONResponse:
     """Sends one evaluation, or a batch of which all are taken or none."""
     if wait:
         caller.begin_poll()
     raw = await request.body()
     many = _is_batch(raw)
-    asked = read(BatchRequest, raw).evaluations if many else [_one(request, raw)]
-    found = await anyio.to_thread.run_sync(service.submit, caller, asked)
+    requests = read(BatchRequest, raw).evaluations if many else [_one(request, raw)]
+    evaluations = await anyio.to_thread.run_sync(service.submit, caller, requests)
     if wait:
-        await _until_ended(request, service, found, wait)
-    said = await anyio.to_thread.run_sync(lambda: [service.answer(caller, each.id) for each in found])
-    status = 202 if any(each["state"] in OPEN for each in said) else 200
-    return JSONResponse({"evaluations": said} if many else said[0], status)
+        await _until_ended(request, service, evaluations, wait)
+    body = await anyio.to_thread.run_sync(lambda: [service.answer(caller, each.id) for each in evaluations])
+    status = 202 if any(each["state"] in OPEN for each in body) else 200
+    return JSONResponse({"evaluations": body} if many else body[0], status)
 
 
 @router.get("/{number}")
 async def get(
-    number: str, request: Request, service: TheService, caller: Caller, wait: Wait = 0.0
+    number: str, request: Request, service: TheService, caller: TheCaller, wait: Wait = 0.0
 ) -> dict[str, Any]:
     """One evaluation; with `wait`, as soon as it has ended, or after so many seconds."""
     if wait:
         caller.begin_poll()
-        found = await anyio.to_thread.run_sync(service.mine, caller, number)
-        await _until_ended(request, service, [found], wait)
+        evaluation = await anyio.to_thread.run_sync(service.mine, caller, number)
+        await _until_ended(request, service, [evaluation], wait)
     return await anyio.to_thread.run_sync(service.answer, caller, number)
 
 
 @router.get("/{number}/events", responses={200: {"content": {"text/event-stream": {}}}})
-async def follow(number: str, service: TheService, caller: Caller) -> StreamingResponse:
+async def follow(number: str, service: TheService, caller: TheCaller) -> StreamingResponse:
     """The evaluation's states as server-sent events, until it has ended."""
     caller.begin_poll()
     await anyio.to_thread.run_sync(service.mine, caller, number)
@@ -89,7 +89,7 @@ async def follow(number: str, service: TheService, caller: Caller) -> StreamingR
 
 
 @router.delete("/{number}")
-def cancel(number: str, service: TheService, caller: Caller) -> dict[str, Any]:
+def cancel(number: str, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """Cancels it, unless it has ended. A verdict that a worker still gives is refused."""
     service.mine(caller, number)
     service.store.service.evaluations.cancel(number)
@@ -97,7 +97,7 @@ def cancel(number: str, service: TheService, caller: Caller) -> dict[str, Any]:
 
 
 async def _until_ended(
-    request: Request, service: Service, found: Sequence[StoredEvaluation], seconds: float
+    request: Request, service: Service, evaluations: Sequence[StoredEvaluation], seconds: float
 ) -> None:
     """Returns when all have ended, after so many seconds, or when the caller is gone."""
 
@@ -109,7 +109,7 @@ async def _until_ended(
     with anyio.move_on_after(seconds):
         async with anyio.create_task_group() as waiting:
             waiting.start_soon(until_gone)
-            for each in found:
+            for each in evaluations:
                 await service.until_ended(each, seconds)
             waiting.cancel_scope.cancel()
 

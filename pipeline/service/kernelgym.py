@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.errors import UsageError
 from kernelproof.service.answers import answer
-from kernelproof.service.guard import Known, Refused
+from kernelproof.service.middleware import Caller, Refused
 from kernelproof.service.requests import Code, EvaluationRequest, Word
-from kernelproof.service.state import Caller, Service, TheService, body_of, made, read
+from kernelproof.service.state import Service, TheCaller, TheService, body_of, read, validated
 from kernelproof.types import Status
 
 router = APIRouter()
@@ -80,7 +80,7 @@ class Task(BaseModel):
         settings: dict[str, Any] = {"trials": self.num_correct_trials, "measure": timed}
         if self.backend is not None:
             settings["backend"] = self.backend
-        return made(
+        return validated(
             EvaluationRequest,
             problem=self.problem,
             reference=None if self.problem else (self.reference_code or ""),
@@ -110,29 +110,29 @@ class Workflow(BaseModel):
     task_id: TaskId | None = None
 
 
-async def _sent(service: Service, caller: Known, tasks: list[Task]) -> list[dict[str, Any]]:
+async def _evaluate(service: Service, caller: Caller, tasks: list[Task]) -> list[dict[str, Any]]:
     """Submits the tasks, and waits for their ends as long as the most patient one allows."""
-    asked = [_request(task) for task in tasks]
-    found = await anyio.to_thread.run_sync(service.submit, caller, asked)
+    requests = [_request(task) for task in tasks]
+    evaluations = await anyio.to_thread.run_sync(service.submit, caller, requests)
     seconds = max(task.timeout for task in tasks)
     with anyio.move_on_after(seconds):
-        for each in found:
+        for each in evaluations:
             await service.until_ended(each, seconds)
     names = [task.task_id for task in tasks]
     return await anyio.to_thread.run_sync(lambda: [_result(service, caller, name) for name in names])
 
 
 @router.post("/evaluate", openapi_extra=body_of(Task))
-async def evaluate(request: Request, service: TheService, caller: Caller) -> dict[str, Any]:
+async def evaluate(request: Request, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """One candidate; answers when it has ended, or its `timeout` is over."""
-    return (await _sent(service, caller, [read(Task, await request.body())]))[0]
+    return (await _evaluate(service, caller, [read(Task, await request.body())]))[0]
 
 
 @router.post("/evaluate/batch", openapi_extra=body_of(Tasks))
-async def evaluate_batch(request: Request, service: TheService, caller: Caller) -> dict[str, Any]:
+async def evaluate_batch(request: Request, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """Several candidates; answers when all have ended."""
     batch = read(Tasks, await request.body())
-    results = await _sent(service, caller, batch.tasks)
+    results = await _evaluate(service, caller, batch.tasks)
     done = sum(each["status"] == "completed" for each in results)
     waiting = sum(each["status"] in ("pending", "processing") for each in results)
     return {
@@ -146,53 +146,53 @@ async def evaluate_batch(request: Request, service: TheService, caller: Caller) 
 
 
 @router.post("/workflow/submit", openapi_extra=body_of(Workflow))
-async def workflow(request: Request, service: TheService, caller: Caller) -> dict[str, Any]:
+async def workflow(request: Request, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """One candidate in a workflow's payload."""
-    asked = read(Workflow, await request.body())
-    payload = {**asked.payload, **({"task_id": asked.task_id} if asked.task_id else {})}
-    [found] = await _sent(service, caller, [read(Task, json.dumps(payload).encode())])
-    return {"task_id": found["task_id"], "status": found["status"], "result": found}
+    body = read(Workflow, await request.body())
+    payload = {**body.payload, **({"task_id": body.task_id} if body.task_id else {})}
+    [result] = await _evaluate(service, caller, [read(Task, json.dumps(payload).encode())])
+    return {"task_id": result["task_id"], "status": result["status"], "result": result}
 
 
 @router.get("/workflow/results/{task_id}")
-def workflow_results(task_id: str, service: TheService, caller: Caller) -> dict[str, Any]:
+def workflow_results(task_id: str, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """The result of a workflow."""
-    found = _result(service, caller, task_id)
-    return {"task_id": task_id, "status": found["status"], "result": found}
+    result = _result(service, caller, task_id)
+    return {"task_id": task_id, "status": result["status"], "result": result}
 
 
 @router.get("/status/{task_id}")
-def status(task_id: str, service: TheService, caller: Caller) -> dict[str, Any]:
+def status(task_id: str, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """How far a task is."""
-    found = _of_task(service, caller, task_id)
-    return {"task_id": task_id, "status": STATUSES[found.state], "error_message": found.error}
+    evaluation = _of_task(service, caller, task_id)
+    return {"task_id": task_id, "status": STATUSES[evaluation.state], "error_message": evaluation.error}
 
 
 @router.get("/results/{task_id}")
-def results(task_id: str, service: TheService, caller: Caller) -> dict[str, Any]:
+def results(task_id: str, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """The result of a task."""
     return _result(service, caller, task_id)
 
 
 @router.delete("/tasks/{task_id}")
-def cancel(task_id: str, service: TheService, caller: Caller) -> dict[str, Any]:
+def cancel(task_id: str, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """Cancels a task, unless it has ended."""
-    found = service.store.service.evaluations.cancel(_of_task(service, caller, task_id).id)
-    return {"task_id": task_id, "status": STATUSES[found.state if found else "cancelled"]}
+    evaluation = service.store.service.evaluations.cancel(_of_task(service, caller, task_id).id)
+    return {"task_id": task_id, "status": STATUSES[evaluation.state if evaluation else "cancelled"]}
 
 
 @router.get("/queue/status")
-def queue(service: TheService, _: Caller) -> dict[str, Any]:
+def queue(service: TheService, _: TheCaller) -> dict[str, Any]:
     """The queue's lengths."""
     counts = service.store.service.evaluations.counts()
-    said = dict.fromkeys(STATUSES.values(), 0)
+    totals = dict.fromkeys(STATUSES.values(), 0)
     for state, status in STATUSES.items():
-        said[status] += counts.get(state, 0)
-    return said
+        totals[status] += counts.get(state, 0)
+    return totals
 
 
 @router.get("/workers/status")
-def workers(service: TheService, _: Caller) -> dict[str, Any]:
+def workers(service: TheService, _: TheCaller) -> dict[str, Any]:
     """The workers."""
     return {"workers": {each.owner: each.model_dump() for each in service.store.service.workers.all()}}
 
@@ -204,41 +204,41 @@ def _request(task: Task) -> EvaluationRequest:
         raise Refused(422, "invalid", str(error)) from None
 
 
-def _result(service: Service, caller: Known, task_id: str) -> dict[str, Any]:
-    found = _of_task(service, caller, task_id)
-    return _said(task_id, found, answer(service.store, found))
+def _result(service: Service, caller: Caller, task_id: str) -> dict[str, Any]:
+    evaluation = _of_task(service, caller, task_id)
+    return _response(task_id, evaluation, answer(service.store, evaluation))
 
 
-def _of_task(service: Service, caller: Known, task_id: str) -> StoredEvaluation:
-    found = service.store.service.evaluations.with_key(caller.name, key_of(task_id))
-    if found is None:
+def _of_task(service: Service, caller: Caller, task_id: str) -> StoredEvaluation:
+    evaluation = service.store.service.evaluations.with_key(caller.name, key_of(task_id))
+    if evaluation is None:
         raise Refused(404, "unknown", f"there is no task {task_id!r:.80}")
-    return found
+    return evaluation
 
 
-def _said(task_id: str, found: StoredEvaluation, said: dict[str, Any]) -> dict[str, Any]:
+def _response(task_id: str, evaluation: StoredEvaluation, body: dict[str, Any]) -> dict[str, Any]:
     """The fields of KernelGYM's EvaluationResponse. A failure of ours is `failed`, not a wrong kernel."""
-    result = said["result"] or {}
+    result = body["result"] or {}
     status = result.get("status")
-    ours = said["infrastructure"]
-    done = found.state == "done" and not ours
+    ours = body["infrastructure"]
+    done = evaluation.state == "done" and not ours
     built = done and status not in BEFORE_IT_RUNS
     correct = done and result["correct"]
     return {
         "task_id": task_id,
-        "status": "failed" if ours else STATUSES[found.state],
+        "status": "failed" if ours else STATUSES[evaluation.state],
         "compiled": built if done else None,
         "correctness": correct if done else None,
         "decoy_kernel": status in (Status.NO_CUSTOM_KERNEL, Status.CHEATING) if done else None,
         "reference_runtime": result.get("baseline_ms"),
         "kernel_runtime": result.get("candidate_ms"),
         "speedup": result.get("score") if done else None,
-        "metadata": {"kernelproof": said},
-        "error_message": said["error"] or (None if correct else result.get("reason")),
+        "metadata": {"kernelproof": body},
+        "error_message": body["error"] or (None if correct else result.get("reason")),
         "error_code": None if correct or status is None else str(status),
-        "submitted_at": _moment(found.submitted),
-        "completed_at": _moment(found.finished),
-        "processing_time": None if not found.finished else found.finished - found.submitted,
+        "submitted_at": _moment(evaluation.submitted),
+        "completed_at": _moment(evaluation.finished),
+        "processing_time": None if not evaluation.finished else evaluation.finished - evaluation.submitted,
     }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kernelproof.errors import MachineError
 from kernelproof.report.web import require
-from kernelproof.service.guard import LIVE
+from kernelproof.service.middleware import LIVE
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:

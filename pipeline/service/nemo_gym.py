@@ -15,9 +15,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from kernelproof.client import Evaluated
-from kernelproof.service.guard import Refused
+from kernelproof.service.middleware import Refused
 from kernelproof.service.requests import EvaluationRequest, Word
-from kernelproof.service.state import WAIT_S, Caller, TheService, body_of, made, read
+from kernelproof.service.state import WAIT_S, TheCaller, TheService, body_of, read, validated
 
 router = APIRouter()
 TASK = "_ng_task_index"
@@ -61,18 +61,18 @@ class AggregateRequest(BaseModel):
 
 
 @router.post("/seed_session")
-def seed_session(_: Caller) -> dict[str, Any]:
+def seed_session(_: TheCaller) -> dict[str, Any]:
     """Nothing is kept between the steps of a rollout."""
     return {}
 
 
 @router.post("/aggregate_metrics", openapi_extra=body_of(AggregateRequest))
-async def aggregate_metrics(request: Request, _: Caller) -> dict[str, Any]:
+async def aggregate_metrics(request: Request, _: TheCaller) -> dict[str, Any]:
     """Statistics of rollouts' rewards, by task and over all. Those with `mask_sample` are left out."""
-    given = read(AggregateRequest, await request.body()).verify_responses
-    tasks = sorted({each.task for each in given})
-    groups = {task: [each for each in given if each.task == task] for task in tasks}
-    whole = _statistics(given)
+    rollouts = read(AggregateRequest, await request.body()).verify_responses
+    tasks = sorted({each.task for each in rollouts})
+    groups = {task: [each for each in rollouts if each.task == task] for task in tasks}
+    whole = _statistics(rollouts)
     return {
         "group_level_metrics": [{TASK: task, **_statistics(group)} for task, group in groups.items()],
         "agent_metrics": whole,
@@ -81,28 +81,30 @@ async def aggregate_metrics(request: Request, _: Caller) -> dict[str, Any]:
 
 
 @router.post("/verify", openapi_extra=body_of(VerifyRequest))
-async def verify(request: Request, service: TheService, caller: Caller) -> dict[str, Any]:
+async def verify(request: Request, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """The reward of a rollout, by its last message; `mask_sample` where the service failed."""
     raw = await request.body()
-    asked = read(VerifyRequest, raw)
-    sent = made(EvaluationRequest, problem=asked.verifier_metadata.problem, source=_text(asked.response))
-    [found] = await anyio.to_thread.run_sync(service.submit, caller, [sent])
-    await service.until_ended(found, WAIT_S)
-    said = await anyio.to_thread.run_sync(service.answer, caller, found.id)
-    value = Evaluated.of(said).reward
+    body = read(VerifyRequest, raw)
+    evaluation = validated(
+        EvaluationRequest, problem=body.verifier_metadata.problem, source=_text(body.response)
+    )
+    [stored] = await anyio.to_thread.run_sync(service.submit, caller, [evaluation])
+    await service.until_ended(stored, WAIT_S)
+    answer = await anyio.to_thread.run_sync(service.answer, caller, stored.id)
+    value = Evaluated.of(answer).reward
     return {
-        **asked.model_dump(mode="json"),
+        **body.model_dump(mode="json"),
         "reward": value or 0.0,
         "mask_sample": value is None,
-        "failure_reason": said["error"] if value is None else None,
-        "kernelproof": said,
+        "failure_reason": answer["error"] if value is None else None,
+        "kernelproof": answer,
     }
 
 
-def _statistics(given: list[Verified]) -> dict[str, float]:
+def _statistics(rollouts: list[Verified]) -> dict[str, float]:
     """As NeMo-Gym names them. Nothing of rewards where all were left out."""
-    rewards = [each.reward for each in given if not each.mask_sample]
-    masked = {"mean/mask_sample": (len(given) - len(rewards)) / len(given)} if given else {}
+    rewards = [each.reward for each in rollouts if not each.mask_sample]
+    masked = {"mean/mask_sample": (len(rollouts) - len(rewards)) / len(rollouts)} if rollouts else {}
     if not rewards:
         return masked
     return masked | {

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kernelproof.client import Evaluated
 from kernelproof.db.evaluations import StoredEvaluation
-from kernelproof.service.guard import Known, Refused
+from kernelproof.service.middleware import Caller, Refused
 from kernelproof.service.requests import BATCH, TEXT_BYTES, EvaluationRequest
-from kernelproof.service.state import Caller, Service, TheService, body_of, made, read
+from kernelproof.service.state import Service, TheCaller, TheService, body_of, read, validated
 
 router = APIRouter()
 PATIENCE_S = 165.0
@@ -39,52 +39,52 @@ class RewardRequest(BaseModel):
 
 
 @router.post("/get_reward", openapi_extra=body_of(RewardRequest))
-async def get_reward(request: Request, service: TheService, caller: Caller) -> dict[str, Any]:
+async def get_reward(request: Request, service: TheService, caller: TheCaller) -> dict[str, Any]:
     """The rewards of a batch. 503 where one of it has none: a failure of the service is no reward of 0."""
-    asked = _evaluations(read(RewardRequest, await request.body()))
+    requests = _requests(read(RewardRequest, await request.body()))
     with anyio.move_on_after(PATIENCE_S):
-        sent = await _submitted(service, caller, asked)
-        for each in sent:
+        evaluations = await _submitted(service, caller, requests)
+        for each in evaluations:
             await service.until_ended(each, PATIENCE_S)
-        return await anyio.to_thread.run_sync(_told, service, caller, [each.id for each in sent])
+        return await anyio.to_thread.run_sync(_rewards, service, caller, [each.id for each in evaluations])
     raise Refused(503, "not_yet", "the batch is not judged yet; send it again", Retry_After="1")
 
 
-def _evaluations(asked: RewardRequest) -> list[EvaluationRequest]:
+def _requests(batch: RewardRequest) -> list[EvaluationRequest]:
     """Raises Refused."""
-    if not len(asked.query) == len(asked.prompts) == len(asked.labels):
+    if not len(batch.query) == len(batch.prompts) == len(batch.labels):
         raise Refused(422, "invalid", "query, prompts and labels have to be lists of the same length")
     return [
-        made(
+        validated(
             EvaluationRequest,
             source=query.removeprefix(prompt),
             **{"reference" if "class Model" in label else "problem": label},
         )
-        for query, prompt, label in zip(asked.query, asked.prompts, asked.labels, strict=True)
+        for query, prompt, label in zip(batch.query, batch.prompts, batch.labels, strict=True)
     ]
 
 
 async def _submitted(
-    service: Service, caller: Known, asked: list[EvaluationRequest]
+    service: Service, caller: Caller, requests: list[EvaluationRequest]
 ) -> list[StoredEvaluation]:
     """The evaluations, as soon as the queue has places for them. Raises Refused."""
     while True:
         try:
-            return await anyio.to_thread.run_sync(service.submit_once, caller, asked)
+            return await anyio.to_thread.run_sync(service.submit_once, caller, requests)
         except Refused as error:
             if error.status != 429 or service.watch.over:
                 raise
         await anyio.sleep(PAUSE_S)
 
 
-def _told(service: Service, caller: Known, numbers: list[str]) -> dict[str, Any]:
+def _rewards(service: Service, caller: Caller, numbers: list[str]) -> dict[str, Any]:
     """Raises Refused where one has no reward."""
     ends = {number: Evaluated.of(service.answer(caller, number)) for number in set(numbers)}
-    found = [ends[number] for number in numbers]
-    without = next((each for each in found if each.reward is None), None)
+    results = [ends[number] for number in numbers]
+    without = next((each for each in results if each.reward is None), None)
     if without is not None:
         why = without.reason or without.state
         raise Refused(503, "not_judged", f"an answer could not be judged: {why}", Retry_After="1")
-    rewards = [each.reward for each in found]
-    correct = [float(each.correct) for each in found]
+    rewards = [each.reward for each in results]
+    correct = [float(each.correct) for each in results]
     return {"rewards": rewards, "scores": rewards, "extra_logs": {"correct": correct}}

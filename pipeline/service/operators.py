@@ -16,8 +16,8 @@ from kernelproof.choices import Role
 from kernelproof.db.evaluations import State
 from kernelproof.db.gpus import GpuState
 from kernelproof.db.store import Store
-from kernelproof.service.guard import HEALTH, STATE
-from kernelproof.service.state import Caller, TheService
+from kernelproof.service.middleware import HEALTH, STATE
+from kernelproof.service.state import TheCaller, TheService
 from kernelproof.version import VERIFIER
 
 router = APIRouter()
@@ -33,7 +33,7 @@ def health(request: Request, service: TheService) -> dict[str, Any]:
 
 
 @router.get("/v1/queue")
-def queue(service: TheService, _: Caller) -> dict[str, Any]:
+def queue(service: TheService, _: TheCaller) -> dict[str, Any]:
     """Evaluations by state, and verdicts a second."""
     evaluations = service.store.service.evaluations
     counts = evaluations.counts()
@@ -47,7 +47,7 @@ def queue(service: TheService, _: Caller) -> dict[str, Any]:
 
 
 @router.get("/v1/workers")
-def workers(service: TheService, _: Caller) -> dict[str, Any]:
+def workers(service: TheService, _: TheCaller) -> dict[str, Any]:
     """Workers and their last sign of life, and the GPUs that judges have seen."""
     return {
         "workers": [worker.model_dump() for worker in service.store.service.workers.all()],
@@ -56,7 +56,7 @@ def workers(service: TheService, _: Caller) -> dict[str, Any]:
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
-def prometheus(service: TheService, _: Caller) -> PlainTextResponse:
+def prometheus(service: TheService, _: TheCaller) -> PlainTextResponse:
     """The same for Prometheus."""
     return PlainTextResponse(figures(service.store, service.watch.waiting), media_type=TYPE)
 

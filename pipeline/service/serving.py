@@ -20,9 +20,9 @@ from kernelproof.report.plain import say
 from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.gpu_lease import GpuLease
-from kernelproof.service.keeping import Keeper, judged_gpus, keep_judges
 from kernelproof.service.launchers.model import WorkerCommand
-from kernelproof.service.worker import Building, Judging, backends_here, buildable
+from kernelproof.service.supervisor import Supervisor, judged_gpus, supervise_judges
+from kernelproof.service.worker import BuildWorker, JudgeWorker, backends_here, buildable
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.devices.discovery import gpus
 from kernelproof.verifier.engine.core_sharing import builds_at_once
@@ -118,7 +118,7 @@ def work(command: WorkerCommand, *, role: Role = Role.ALL, until_input_ends: boo
         signal.signal(number, lambda *_: stop.set())
     if role is not Role.BUILD and len(judged_gpus()) > 1:
         open_store(place.database).close()  # its trouble is told once
-        keep_judges(command, role, stop)
+        supervise_judges(command, role, stop)
         return
     with open_store(place.database) as store:
         gpu_lease = GpuLease(store, gpus()[0]) if gpus() and role is not Role.BUILD else None
@@ -158,11 +158,11 @@ def _task(
         found = buildable(engine.builds.toolchain)
         if not found:
             raise MachineError("this machine has no compiler for any backend; see kernelproof doctor")
-        return Building(store, engine, found, published, stop)
+        return BuildWorker(store, engine, found, published, stop)
     found = backends_here()
     if not found:
         raise MachineError("this machine can run no backend; see kernelproof doctor")
-    return Judging(store, engine, found, gpu_lease, published, stop, role)
+    return JudgeWorker(store, engine, found, gpu_lease, published, stop, role)
 
 
 def _places(role: Role) -> int:
@@ -184,9 +184,9 @@ def _stop_with_input(stop: threading.Event) -> None:
 def _workers(serving: Serving) -> Iterator[None]:
     """A worker as a child process, started again when it ends before the block does."""
     command = WorkerCommand(serving.place, unsafe=serving.settings.unsafe)
-    keeper = Keeper("the worker", command.options(Role.ALL), command.environment)
-    keeper.start()
+    supervisor = Supervisor("the worker", command.options(Role.ALL), command.environment)
+    supervisor.start()
     try:
         yield
     finally:
-        keeper.end()
+        supervisor.end()

@@ -1,4 +1,4 @@
-"""What the routes share: store, queue, callers; and how they get it."""
+"""What the routes share: `Service`, its dependencies, and validation of bodies."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from kernelproof.db.evaluations import (
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.service.answers import answer
-from kernelproof.service.guard import STATE, Known, Refused
+from kernelproof.service.middleware import STATE, Caller, Refused
 from kernelproof.service.requests import EvaluationRequest, Reader
 from kernelproof.service.waiting import Watch
 from kernelproof.types.explain import explain
 
 WAIT_S = 300.0
 """Most seconds that a request may wait for a result."""
-TOLD = 20
-"""Of the mistakes in a batch so many are told."""
+MOST_ERRORS = 20
+"""Most errors of a batch that a response lists."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass
 class Service:
-    """What the routes share."""
+    """The shared state of the routes: submits evaluations and answers from them."""
 
     store: Store
     reader: Reader
@@ -47,29 +47,29 @@ class Service:
     most_losses: int = MOST_LOSSES
     """An evaluation whose daemons were lost so often ends."""
 
-    def submit(self, caller: Known, asked: list[EvaluationRequest]) -> list[StoredEvaluation]:
-        """Puts all of them into the queue, or none. Raises Refused."""
-        return self._put(caller, self._read(asked))
+    def submit(self, caller: Caller, requests: list[EvaluationRequest]) -> list[StoredEvaluation]:
+        """Queues all or none. Raises Refused."""
+        return self._put(caller, self._read(requests))
 
-    def submit_once(self, caller: Known, asked: list[EvaluationRequest]) -> list[StoredEvaluation]:
-        """As `submit`, but equal work that this caller sent so before is taken, unless it came to nothing."""
-        items = self._read(asked)
+    def submit_once(self, caller: Caller, requests: list[EvaluationRequest]) -> list[StoredEvaluation]:
+        """As `submit`, but reuses equal work that this caller sent so before, unless it had no result."""
+        items = self._read(requests)
         return self._put(
             caller, [replace(item, idempotency_key=self._newest_key(caller, item)) for item in items]
         )
 
-    def _newest_key(self, caller: Known, item: Submitted) -> str:
-        """The idempotency key of equal work that may still come to something, or a new one."""
+    def _newest_key(self, caller: Caller, item: Submitted) -> str:
+        """The idempotency key of equal work with a result or still open, else a new key."""
         for number in count():
             key = f"once:{item.request_sha256}:{number}"
-            found = self.store.service.evaluations.with_key(caller.name, key)
-            if found is None or found.state in OPEN:
+            earlier = self.store.service.evaluations.with_key(caller.name, key)
+            if earlier is None or earlier.state in OPEN:
                 return key
-            if Evaluated.of(answer(self.store, found)).reward is not None:
+            if Evaluated.of(answer(self.store, earlier)).reward is not None:
                 return key
         raise AssertionError
 
-    def _put(self, caller: Known, items: list[Submitted]) -> list[StoredEvaluation]:
+    def _put(self, caller: Caller, items: list[Submitted]) -> list[StoredEvaluation]:
         try:
             self._require_deadlines(caller, items)
             return self.store.service.evaluations.submit(
@@ -88,35 +88,35 @@ class Service:
             )
             raise Refused(409, "idempotency_key", message) from None
 
-    def mine(self, caller: Known, number: str) -> StoredEvaluation:
-        """The caller's evaluation. Raises Refused where there is none."""
-        found = self.store.service.evaluations.get(number, caller.name)
-        if found is None:
+    def mine(self, caller: Caller, number: str) -> StoredEvaluation:
+        """The caller's evaluation. Raises Refused if there is none."""
+        evaluation = self.store.service.evaluations.get(number, caller.name)
+        if evaluation is None:
             raise Refused(404, "unknown", f"there is no evaluation {number!r:.80}")
-        return found
+        return evaluation
 
-    def answer(self, caller: Known, number: str) -> dict[str, Any]:
+    def answer(self, caller: Caller, number: str) -> dict[str, Any]:
         """The evaluation as it is now."""
         return answer(self.store, self.mine(caller, number))
 
-    async def until_ended(self, found: StoredEvaluation, seconds: float) -> None:
+    async def until_ended(self, evaluation: StoredEvaluation, seconds: float) -> None:
         """Returns when it has ended, or after so many seconds."""
-        if found.state in OPEN:
-            await self.watch.ended(found.id, seconds)
+        if evaluation.state in OPEN:
+            await self.watch.ended(evaluation.id, seconds)
 
-    def _read(self, asked: list[EvaluationRequest]) -> list[Submitted]:
-        """Raises Refused that says of each evaluation what is wrong with it."""
+    def _read(self, requests: list[EvaluationRequest]) -> list[Submitted]:
+        """Raises Refused, which lists what is wrong with each."""
         items, wrong = [], []
-        for place, request in enumerate(asked):
+        for place, request in enumerate(requests):
             try:
                 items.append(self.reader.read(request))
             except UsageError as error:
-                wrong.append(f"evaluations[{place}]: {error}" if len(asked) > 1 else str(error))
+                wrong.append(f"evaluations[{place}]: {error}" if len(requests) > 1 else str(error))
         if wrong:
-            raise Refused(422, "invalid", "; ".join(wrong[:TOLD]))
+            raise Refused(422, "invalid", "; ".join(wrong[:MOST_ERRORS]))
         return items
 
-    def _require_deadlines(self, caller: Known, items: list[Submitted]) -> None:
+    def _require_deadlines(self, caller: Caller, items: list[Submitted]) -> None:
         """Raises Refused where a deadline would pass at the rate of the last minutes; and KeyConflict."""
         evaluations = self.store.service.evaluations
         rate = evaluations.rate() if any(item.deadline_s for item in items) else None
@@ -145,24 +145,24 @@ _SCHEME = HTTPBearer(auto_error=False, description="A caller's token, where the 
 
 
 def _service(request: Request) -> Service:
-    found = request.app.state.service
-    assert isinstance(found, Service)
-    return found
+    service = request.app.state.service
+    assert isinstance(service, Service)
+    return service
 
 
-def _caller(request: Request, _: Annotated[Any, Security(_SCHEME)]) -> Known:
-    found = getattr(request.state, STATE)
-    assert isinstance(found, Known), "the door lets nobody else in"
-    return found
+def _caller(request: Request, _: Annotated[Any, Security(_SCHEME)]) -> Caller:
+    caller = getattr(request.state, STATE)
+    assert isinstance(caller, Caller), "AuthMiddleware admits nobody else"
+    return caller
 
 
 TheService = Annotated[Service, Depends(_service)]
-Caller = Annotated[Known, Depends(_caller)]
-"""The caller. The door asked for the token before any route."""
+TheCaller = Annotated[Caller, Depends(_caller)]
+"""The caller, whose token `AuthMiddleware` has checked."""
 
 
 def read(model: type[Model], raw: bytes) -> Model:
-    """The record in a request's body. Raises Refused: not JSON, nested too deeply, or not as it has to be."""
+    """The body of a request. Raises Refused if it is no JSON, nested too deeply, or invalid."""
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
@@ -172,22 +172,22 @@ def read(model: type[Model], raw: bytes) -> Model:
         raise Refused(422, "invalid", explain(error, {"": "the body"})) from None
 
 
-def made(model: type[Model], **given: Any) -> Model:
-    """A record of what came in another protocol. Raises Refused."""
+def validated(model: type[Model], **fields: Any) -> Model:
+    """A record from the fields of another protocol. Raises Refused."""
     try:
-        return model.model_validate(given)
+        return model.model_validate(fields)
     except ValidationError as error:
         raise Refused(422, "invalid", explain(error)) from None
 
 
 def body_of(model: Any) -> dict[str, Any]:
-    """The description of a body that is read by `read`. `described` puts its `$defs` where they belong."""
+    """The OpenAPI description of a body for `read`. `with_body_schemas` moves its `$defs`."""
     schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-def described(openapi: dict[str, Any]) -> dict[str, Any]:
-    """The service's description, with the records inside bodies among the components."""
+def with_body_schemas(openapi: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI description, with the `$defs` of bodies among the components."""
     components = openapi.setdefault("components", {}).setdefault("schemas", {})
     for path in openapi["paths"].values():
         for operation in path.values():

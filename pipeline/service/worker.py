@@ -45,7 +45,7 @@ def buildable(toolchain: Toolchain) -> tuple[str, ...]:
 
 
 @dataclass
-class Building:
+class BuildWorker:
     """Builds evaluations and publishes what came of it."""
 
     store: Store
@@ -136,7 +136,7 @@ def backends_here() -> tuple[str, ...]:
 
 
 @dataclass
-class Judging:
+class JudgeWorker:
     """Verifies evaluations and stores the verdicts; what is published in the artefact store is not built."""
 
     store: Store

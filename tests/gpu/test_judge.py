@@ -18,7 +18,7 @@ from kernelproof.verifier.devices import discovery, locks, quarantine
 from kernelproof.verifier.devices.gpu_watch import GpuWatch
 from tests.db.samples import new_store
 from tests.gpu.test_guard import USE_THE_GPU
-from tests.service.test_held_gpu import entered
+from tests.service.test_gpu_lease import entered
 
 pytestmark = pytest.mark.gpu
 

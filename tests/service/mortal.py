@@ -105,11 +105,11 @@ def _stand_in(verdicts: Path) -> None:
             time.sleep(random.uniform(0, LONGEST_S))
             return found.model_copy(update={"settings": settings})
 
-    class Slow(worker.Building):
+    class Slow(worker.BuildWorker):
         def do(self, taken: Any, stop: Any) -> bool | None:
             time.sleep(random.uniform(0, LONGEST_S))
             return super().do(taken, stop)
 
     vars(serving).update(
-        Engine=Recorded, Building=Slow, Daemon=functools.partial(daemon.Daemon, lease_s=LEASE_S)
+        Engine=Recorded, BuildWorker=Slow, Daemon=functools.partial(daemon.Daemon, lease_s=LEASE_S)
     )

@@ -15,10 +15,10 @@ import pytest
 from fastapi import FastAPI
 
 from kernelproof.problems import open_suite
-from kernelproof.service import guard
+from kernelproof.service import middleware
 from kernelproof.service.app import make_app
-from kernelproof.service.guard import BODY_BYTES
 from kernelproof.service.live import live_pages
+from kernelproof.service.middleware import BODY_BYTES
 from kernelproof.service.requests import Reader
 from kernelproof.service.state import Service
 from kernelproof.service.waiting import Watch
@@ -147,7 +147,7 @@ def test_a_body_that_is_too_large_is_not_read(served: Served, size: str) -> None
 
 
 def test_all_bodies_together_are_bounded(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "BODIES_BYTES", 1 << 20)
+    monkeypatch.setattr(middleware, "BODIES_BYTES", 1 << 20)
 
     async def beside_another() -> tuple[int, int]:
         """A small body while a large one is held, and after it was answered."""

@@ -17,7 +17,7 @@ import pytest
 
 from kernelproof import http_server
 from kernelproof.client import Client
-from kernelproof.service import guard
+from kernelproof.service import middleware
 from tests.cli import prestarted
 from tests.cli.program import Program
 from tests.report.web.serving.server import serving as serving_results
@@ -103,7 +103,7 @@ def test_a_caller_is_answered_beside_half_open_connections_and_polls(
     program: Program, suite: Path, files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the 1,024 open files that systems usually allow at first."""
-    polls = HALVES // guard.POLLS + 1
+    polls = HALVES // middleware.POLLS + 1
     first = token(program, "first")
     with program.store() as store:
         tokens = [first, *(store.service.callers.add(f"caller{number}") for number in range(1, polls))]
@@ -176,7 +176,7 @@ def test_half_open_connections_are_closed_and_few_files_are_enough(
 def test_a_body_that_is_too_large_is_refused_readably(program: Program, suite: Path, length: str) -> None:
     """Its sender reads nothing before all of it is sent, as most clients do."""
     with serving(program, suite, "--no-worker") as service:
-        size = guard.BODY_BYTES + (8 << 20)
+        size = middleware.BODY_BYTES + (8 << 20)
         head = "POST /v1/evaluations HTTP/1.1\r\nHost: localhost\r\n"
         with connected(port_of(service), head.encode()) as connection:
             if length == "known":
@@ -202,9 +202,9 @@ def test_a_caller_has_so_many_polls_and_they_end_with_their_connections(
         path = f"/v1/evaluations/{number}?wait=300"
         poll = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         with ExitStack() as kept:
-            for _ in range(guard.POLLS):
+            for _ in range(middleware.POLLS):
                 kept.enter_context(connected(port_of(service), poll))
-            until(lambda: waiting(service, {}) == guard.POLLS)
+            until(lambda: waiting(service, {}) == middleware.POLLS)
             refused = [
                 service.ask("GET", path),
                 service.ask("GET", f"/v1/evaluations/{number}/events"),

@@ -14,7 +14,7 @@ from kernelproof.choices import Role
 from kernelproof.db.evaluations import Submitted
 from kernelproof.db.queue import WorkerCapabilities
 from kernelproof.service.artefact_store import open_artefacts
-from kernelproof.service.worker import Judging
+from kernelproof.service.worker import JudgeWorker
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.engine.stop import Stop
 from tests.db import samples
@@ -66,7 +66,7 @@ def test_it_is_built_here(
         [stored] = evaluations.submit("c", [sent], most=1)
         [job] = queue.take("b", 1, WorkerCapabilities(Role.BUILD, backends))
         assert queue.finish_build(job.id, job.token, KEY)
-        judging = Judging(store, engine, backends, None, artefacts, threading.Event(), Role.JUDGE)
+        judging = JudgeWorker(store, engine, backends, None, artefacts, threading.Event(), Role.JUDGE)
         [job] = queue.take(judging.owner, 1, judging.capabilities)
         with caplog.at_level(logging.WARNING, "kernelproof.service"):
             assert judging.do(job, Stop()) is True

@@ -12,8 +12,8 @@ from typing import Any
 
 from kernelproof.choices import Role
 from kernelproof.errors import MachineError
-from kernelproof.service.keeping import Keeper
 from kernelproof.service.launchers.model import WorkerCommand
+from kernelproof.service.supervisor import Supervisor
 from kernelproof.workspace import WORKSPACE_VARIABLE
 
 ANSWER_S = 15.0
@@ -30,16 +30,16 @@ class Host:
         if not Path(environment[WORKSPACE_VARIABLE]).is_dir():  # results go to the server: any directory does
             environment = {**environment, WORKSPACE_VARIABLE: str(Path.cwd())}
         self._where = f"node {ray.util.get_node_ip_address()}"
-        self._keeper = Keeper(name, options, environment)
-        self._keeper.start()
+        self._supervisor = Supervisor(name, options, environment)
+        self._supervisor.start()
 
     def status(self) -> str:
         """How the worker stands."""
-        return f"{self._keeper.status}  {self._where}"
+        return f"{self._supervisor.status}  {self._where}"
 
     def end(self) -> None:
         """Ends the worker; what it had goes back into the queue."""
-        self._keeper.end()
+        self._supervisor.end()
 
 
 class Ray:

@@ -19,14 +19,14 @@ from kernelproof.service.launchers.model import WorkerCommand
 from kernelproof.verifier.devices.discovery import VISIBLE, Gpu, gpus
 
 PATIENCE_S = 10.0
-"""A worker that is told to end has so long before it is killed."""
+"""Seconds that a worker has to end in order before it is killed."""
 PAUSE_S, PAUSES_S = 1.0, 60.0
-"""Between a worker's unexpected end and the start of another one, at first; it doubles up to the second."""
+"""Seconds between a worker's unexpected end and its restart: at first, and at most; it doubles."""
 _LOOK_S = 0.2
 
 
-class Keeper:
-    """Keeps one worker running, from `start` to `end`."""
+class Supervisor:
+    """Restarts one worker whenever it ends, from `start` to `end`."""
 
     def __init__(self, name: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
         """`options`: of `kernelproof workers`. `environment`: beside that of this process. It may hold the
@@ -35,19 +35,19 @@ class Keeper:
         self._over = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._failure = self._last = ""
-        self._thread = threading.Thread(target=self._keep, name=f"keeper of {name}")
+        self._thread = threading.Thread(target=self._supervise, name=f"supervisor of {name}")
 
     def start(self) -> None:
-        """Starts the worker, and starts it again when it ends."""
+        """Starts the worker."""
         self._thread.start()
 
-    def tell(self) -> None:
+    def request_end(self) -> None:
         """Has the worker end, without waiting for it."""
         self._over.set()
 
     def end(self) -> None:
         """Ends the worker: in order, and after PATIENCE_S by force."""
-        self.tell()
+        self.request_end()
         self._thread.join()
 
     @property
@@ -58,12 +58,12 @@ class Keeper:
             return f"running  process {process.pid}"
         return f"waiting  {self._failure}"
 
-    def _keep(self) -> None:
+    def _supervise(self) -> None:
         pause = PAUSE_S
         while not self._over.is_set():
             began = time.monotonic()
-            process = self._process = self._started()
-            reader = threading.Thread(target=self._pass_on, args=(process,), daemon=True)
+            process = self._process = self._start_process()
+            reader = threading.Thread(target=self._forward_stderr, args=(process,), daemon=True)
             reader.start()
             while process.poll() is None and not self._over.wait(_LOOK_S):
                 pass
@@ -77,7 +77,7 @@ class Keeper:
             print(again, file=sys.stderr, flush=True)
             self._over.wait(pause)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start_process(self) -> subprocess.Popen[bytes]:
         """A process that ends when its standard input ends, as it does when this process is gone."""
         source = str(Path(__file__).parents[3])  # the copy that runs here: an actor of Ray has others
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -90,8 +90,8 @@ class Keeper:
             start_new_session=True,  # Ctrl-C reaches this process alone, which ends the worker in order
         )
 
-    def _pass_on(self, process: subprocess.Popen[bytes]) -> None:
-        """Hands on the complaints of a worker, and remembers the last line."""
+    def _forward_stderr(self, process: subprocess.Popen[bytes]) -> None:
+        """Forwards a worker's standard error, and remembers the last line."""
         assert process.stderr is not None
         for line in process.stderr:
             text = line.decode(errors="replace").rstrip()
@@ -110,16 +110,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def judged_gpus() -> tuple[Gpu, ...]:
-    """The GPUs that get a judge: the first one, and all of its name. Those that are set aside are among them:
-    their judges wait until they are put back.
+    """The GPUs that get a judge: the first one and all others of its name. The judge of one that is set aside
+    waits until it is put back.
 
     Where there are others, `CUDA_VISIBLE_DEVICES` chooses.
     """
     return tuple(gpu for gpu in gpus() if gpu.name == gpus()[0].name)
 
 
-def keep_judges(command: WorkerCommand, role: Role, stop: threading.Event) -> None:
-    """Keeps a judge running for each GPU until `stop` is set; then all of them end.
+def supervise_judges(command: WorkerCommand, role: Role, stop: threading.Event) -> None:
+    """Supervises a judge for each GPU until `stop` is set; then all end.
 
     `command.places`: of each; where they are 0, those that build as well share what the cores serve.
     """
@@ -127,17 +127,17 @@ def keep_judges(command: WorkerCommand, role: Role, stop: threading.Event) -> No
     if role is Role.ALL and not command.places:
         command = replace(command, places=max(2, usual_places() // len(judged)))
     options, environment = command.options(role), command.environment
-    keepers = [
-        Keeper(f"judge-{number}", options, environment | {VISIBLE: gpu.uuid})
+    supervisors = [
+        Supervisor(f"judge-{number}", options, environment | {VISIBLE: gpu.uuid})
         for number, gpu in enumerate(judged)
     ]
     try:
-        for keeper in keepers:
-            keeper.start()
+        for supervisor in supervisors:
+            supervisor.start()
         say(f"a judge for each of {', '.join(map(str, judged))}; Ctrl-C ends them")
         stop.wait()
     finally:
-        for keeper in keepers:
-            keeper.tell()
-        for keeper in keepers:
-            keeper.end()
+        for supervisor in supervisors:
+            supervisor.request_end()
+        for supervisor in supervisors:
+            supervisor.end()

@@ -1,7 +1,6 @@
-"""The checks before all routes: the name that is called, the caller, and the size of the request.
+"""ASGI middleware before all routes: checks the host name, the caller's token and the size of the body.
 
-Every guard is an ASGI application around the next one. So a route cannot forget them, and a route that is not
-there tells a stranger as little as one that is.
+No route can forget these checks, and to a stranger an uncaller route looks like any other.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from kernelproof.listening import is_ours
 BODY_BYTES = 64 << 20
 """Most bytes of a request's body."""
 BODIES_BYTES = 512 << 20
-"""Most bytes of the bodies of all requests that are not answered yet."""
+"""Most bytes of the bodies of all open requests."""
 AT_ONCE = 2048
-"""Most requests of one caller that are not answered yet."""
+"""Most open requests of one caller."""
 POLLS = 64
-"""Most requests of one caller that wait for an end, or follow an evaluation."""
+"""Most open requests of one caller that wait for or follow an evaluation."""
 BODY_S = 60.0
-"""A caller that sends nothing of its body for so many seconds is not waited for."""
+"""Longest pause, in seconds, while a body is sent."""
 LOCAL = "local"
-"""The caller's name where no token is asked for."""
+"""The caller's name where no token is needed."""
 HEALTH = "/health"
-"""The only address that answers to everybody, and tells strangers nothing but that it answers."""
+"""The only path that answers strangers, and tells them nothing more."""
 LIVE = "/live"
-"""Below it are the pages for browsers, which ask for the token as a password."""
+"""The path of the pages for browsers, which send the token as a password."""
 STATE = "caller"
-"""Where the door leaves who calls: in a request's state."""
+"""The key of the `Caller` in a request's state."""
 
 
 class Refused(Exception):
@@ -87,41 +86,43 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 """The errors that a route may answer with, for its description."""
 
 
-async def refused(_: Request, error: Exception) -> JSONResponse:
-    """The answer to a refused request."""
+async def refusal_response(_: Request, error: Exception) -> JSONResponse:
+    """The response to a refused request."""
     assert isinstance(error, Refused)
-    return told(error.status, error.code, error.message, error.headers)
+    return error_response(error.status, error.code, error.message, error.headers)
 
 
-def told(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error as the service tells it."""
+def error_response(
+    status: int, code: str, message: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """The response to an error; `code` is for programs, `message` for people."""
     return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
 
 
-def away(error: StoreError) -> JSONResponse:
-    """The answer where the database cannot be used."""
-    return told(503, "database", str(error), {"Retry-After": "5"})
+def database_unavailable(error: StoreError) -> JSONResponse:
+    """The response while the database cannot be used."""
+    return error_response(503, "database", str(error), {"Retry-After": "5"})
 
 
 @dataclass(frozen=True)
-class Known:
-    """A caller."""
+class Caller:
+    """Who sent a request."""
 
     name: str
     quota: int | None
     """Most evaluations that may wait or run; None: no limit."""
     begin_poll: Callable[[], None] = lambda: None
-    """Called by a request that will wait. It raises Refused where the caller has POLLS of them."""
+    """Called by a request that will wait. Raises Refused if the caller has POLLS of them."""
 
 
-class _Guard(ABC):
-    """An application behind a check of each request."""
+class _Middleware(ABC):
+    """Checks each request before the application sees it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request that is refused; lets the others pass."""
+        """Answers a refused request, and passes the others on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -132,24 +133,26 @@ class _Guard(ABC):
             try:
                 receive = await self._checked(scope, receive, over)
             except Refused as error:
-                await told(error.status, error.code, error.message, error.headers)(scope, receive, send)
+                await error_response(error.status, error.code, error.message, error.headers)(
+                    scope, receive, send
+                )
                 return
             except StoreError as error:
-                await away(error)(scope, receive, send)
+                await database_unavailable(error)(scope, receive, send)
                 return
             await self._app(scope, receive, send)
 
     @abstractmethod
     async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
-        """The application's way to receive. `over` ends with the request. Raises Refused, StoreError."""
+        """The `receive` of a request that may pass. `over` ends with it. Raises Refused, StoreError."""
 
 
-class Named(_Guard):
-    """Refuses requests under a foreign name: a page of a foreign site can let its own name point to this
-    machine (DNS rebinding)."""
+class HostMiddleware(_Middleware):
+    """Refuses requests to foreign host names, against DNS rebinding: a foreign site may let its name point
+    to this machine."""
 
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
-        """`names`: hosts by which the service may be called; `*` among them: by all."""
+        """`names`: accepted host names; `*` accepts all."""
         super().__init__(app)
         self._names = names
 
@@ -161,50 +164,50 @@ class Named(_Guard):
         return receive
 
 
-class Door(_Guard):
-    """Lets callers in: those with a token, or everybody where the operator gave out none."""
+class AuthMiddleware(_Middleware):
+    """Admits callers with a valid token, or everybody if no tokens exist."""
 
     def __init__(self, app: ASGIApp, store: Store, *, open_to_all: bool) -> None:
         super().__init__(app)
         self._store, self._open = store, open_to_all
-        self._inside: Counter[str] = Counter()
+        self._open_requests: Counter[str] = Counter()
         self._polls: Counter[str] = Counter()
 
     async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
-        known = Known(LOCAL, None) if self._open else await self._caller(scope)
-        if known is not None:
-            known = replace(known, begin_poll=partial(_enter, self._polls, known.name, POLLS, over))
-        scope.setdefault("state", {})[STATE] = known
-        if known is None:
+        caller = Caller(LOCAL, None) if self._open else await self._caller(scope)
+        if caller is not None:
+            caller = replace(caller, begin_poll=partial(_enter, self._polls, caller.name, POLLS, over))
+        scope.setdefault("state", {})[STATE] = caller
+        if caller is None:
             if scope["path"] == HEALTH:
                 return receive
             scheme = 'Basic realm="kernelproof"' if _is_live(scope) else "Bearer"
             why = "give a token that is accepted: Authorization: Bearer TOKEN"
             raise Refused(401, "unauthorized", why, WWW_Authenticate=scheme)
-        _enter(self._inside, known.name, AT_ONCE, over)
+        _enter(self._open_requests, caller.name, AT_ONCE, over)
         return receive
 
-    async def _caller(self, scope: Scope) -> Known | None:
+    async def _caller(self, scope: Scope) -> Caller | None:
         token = _token(scope)
         if token is None:
             return None
-        found = await anyio.to_thread.run_sync(self._store.service.callers.with_token, token)
-        return None if found is None else Known(found.name, found.quota)
+        row = await anyio.to_thread.run_sync(self._store.service.callers.with_token, token)
+        return None if row is None else Caller(row.name, row.quota)
 
 
-def _enter(inside: Counter[str], name: str, most: int, over: ExitStack) -> None:
-    """Counts a request of a caller's until `over` ends. Raises Refused."""
-    if inside[name] >= most:
+def _enter(open_requests: Counter[str], name: str, most: int, over: ExitStack) -> None:
+    """Counts a caller's request until `over` ends. Raises Refused."""
+    if open_requests[name] >= most:
         what = "requests that wait" if most == POLLS else "requests that are not answered"
         raise Refused(
             429, "too_many_requests", f"the caller has {most} {what}; ask again later", Retry_After="1"
         )
-    inside[name] += 1
+    open_requests[name] += 1
 
     def leave() -> None:
-        inside[name] -= 1
-        if not inside[name]:
-            del inside[name]
+        open_requests[name] -= 1
+        if not open_requests[name]:
+            del open_requests[name]
 
     over.callback(leave)
 
@@ -214,11 +217,11 @@ def _is_live(scope: Scope) -> bool:
 
 
 def _token(scope: Scope) -> str | None:
-    """The token of a request; for a browser's pages also as the password of HTTP's basic scheme."""
-    given = Headers(scope=scope).getlist("authorization")
-    if len(given) != 1:
+    """The token of a request; for the pages below LIVE also the password of basic authentication."""
+    values = Headers(scope=scope).getlist("authorization")
+    if len(values) != 1:
         return None
-    kind, _, rest = given[0].partition(" ")
+    kind, _, rest = values[0].partition(" ")
     if kind.lower() == "bearer":
         return rest.strip()
     if kind.lower() == "basic" and _is_live(scope):
@@ -229,9 +232,9 @@ def _token(scope: Scope) -> str | None:
     return None
 
 
-class Bounded(_Guard):
-    """Refuses requests whose body is larger than BODY_BYTES, whether they say so or not, and those that
-    would make all bodies larger than BODIES_BYTES."""
+class BodyLimitMiddleware(_Middleware):
+    """Refuses bodies above BODY_BYTES, declared or not, and requests that would take the sum of all bodies
+    above BODIES_BYTES."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(app)
