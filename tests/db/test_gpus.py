@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernelproof.db.gpus import LeasedGpu, Gpus, StoredGpu
+from kernelproof.db.gpus import Gpus, LeasedGpu, StoredGpu
 from kernelproof.db.queue import MOST_BAD_GPUS, NoResult
 from kernelproof.db.store import Store
 from tests.db.conftest import BOTH
