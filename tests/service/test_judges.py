@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import update
 
 from kernelproof.client import Candidate, Client
-from kernelproof.db.gpus import GpuLease, StoredGpu
+from kernelproof.db.gpus import LeasedGpu, StoredGpu
 from kernelproof.db.service_tables import Gpu
 from kernelproof.db.store import Store, open_store
 from kernelproof.workspace import DatabasePlace, address, database_place
@@ -112,15 +112,15 @@ def test_of_two_judges_of_a_gpu_one_measures_until_it_is_killed(cluster: Program
             assert second.returncode == 0 and state(cluster) == "free"
 
 
-def taken_elsewhere(store: Store) -> GpuLease:
+def taken_elsewhere(store: Store) -> LeasedGpu:
     """The GPU in the hands of a judge of another machine, which is killed at once: only its lease says so."""
 
-    def taken() -> GpuLease | StoredGpu:
+    def taken() -> LeasedGpu | StoredGpu:
         over(store)
         return store.service.gpus.take(A, "another-machine:1:0.0:x", name="NVIDIA H200", host="far")
 
-    lease = until(lambda: isinstance(found := taken(), GpuLease) and found)
-    assert isinstance(lease, GpuLease)
+    lease = until(lambda: isinstance(found := taken(), LeasedGpu) and found)
+    assert isinstance(lease, LeasedGpu)
     return lease
 
 
