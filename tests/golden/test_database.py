@@ -58,7 +58,7 @@ def test_it_is_upgraded_and_sound(program: Program) -> None:
 
 
 def schema(path: Path) -> list[tuple[str, str, list[str]]]:
-    """Every statement, its lines sorted: a table that a migration rebuilds has its foreign keys in any order."""
+    """Every statement with sorted lines: a rebuilt table has its foreign keys in any order."""
     every = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
     return [
         (kind, name, sorted(line.strip(" \t,") for line in (sql or "").splitlines()))
