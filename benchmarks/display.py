@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from kernelproof.report.progress import progress_screen
-from kernelproof.runs.events import Event, Phase
-from kernelproof.runs.progress import Progress
+from kernelproof.runs.events import Event, Phase, Progress
 from kernelproof.types import AttemptKey, Response, Status, Usage
 
 IN_FLIGHT = 2_000

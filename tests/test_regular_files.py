@@ -17,7 +17,7 @@ from kernelproof.runs.bundles.container import Container
 from kernelproof.runs.candidates import read_candidates
 from kernelproof.runs.config import read_config
 from kernelproof.runs.files import read_text
-from kernelproof.runs.imports.claims import read_times
+from kernelproof.runs.imports import read_times
 
 ROOT = Path(__file__).parents[1]
 DOORS: dict[str, tuple[str, Callable[[Path], object]]] = {

@@ -17,8 +17,7 @@ from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
 from kernelproof.jobs.job import files_run
 from kernelproof.runs.candidates import candidate_from_text
-from kernelproof.runs.feedback import feedback_text, template_of_searches
-from kernelproof.runs.prompts import first_question
+from kernelproof.runs.prompts import feedback_text, first_question, template_of_searches
 from kernelproof.types import Problem, Prompt, Status, Verification
 from kernelproof.verifier.devices.discovery import interprets
 from kernelproof.verifier.engine.engine import Engine, require_device

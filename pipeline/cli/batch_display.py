@@ -15,8 +15,7 @@ from kernelproof.cli.event_json import event_line
 from kernelproof.cli.lines import Lines
 from kernelproof.report.plain import clean, json_line, screen
 from kernelproof.report.progress import progress_screen, speedup_of, summary_line
-from kernelproof.runs.events import Event, Phase
-from kernelproof.runs.progress import Progress
+from kernelproof.runs.events import Event, Phase, Progress
 from kernelproof.types import Status
 from kernelproof.types.run import BatchProgress
 from kernelproof.workspace import DatabasePlace

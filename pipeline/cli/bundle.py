@@ -43,7 +43,7 @@ def bundle(
     """Write an attempt, or the best of each problem, to one file, for kernelproof reproduce elsewhere."""
     from kernelproof.db.store import open_store
     from kernelproof.runs.bundles.signing import signature_of
-    from kernelproof.runs.bundles.writing import write_bundle
+    from kernelproof.runs.bundles.writer import write_bundle
 
     filtered = all_ranked or bool(given_options(options, context))
     if (attempt is not None) is filtered:
@@ -58,7 +58,7 @@ def bundle(
 
 def _chosen(store: Store, attempt: str | None, options: FilterOptions) -> Iterator[Bundled]:
     from kernelproof.runs.audit import leaders
-    from kernelproof.runs.bundles.writing import bundled
+    from kernelproof.runs.bundles.writer import bundled
 
     if attempt is not None:
         yield bundled(store, store.resolve_attempt(attempt))

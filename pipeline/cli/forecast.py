@@ -10,7 +10,7 @@ from kernelproof.report.plain import say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from kernelproof.runs.forecast import Forecast
+    from kernelproof.runs.planning import Forecast
 
 
 def say_forecasts(forecasts: Sequence[Forecast]) -> None:

@@ -83,7 +83,7 @@ def _statuses(again: Sequence[str] | None) -> list[Any]:
 def _say_forecast(plans: Sequence[RunPlan], place: Workspace, show: ShowOptions) -> None:
     from kernelproof.cli.forecast import forecast_json, say_forecasts
     from kernelproof.db.store import open_if_there
-    from kernelproof.runs.forecast import forecast
+    from kernelproof.runs.planning import forecast
 
     with ExitStack() as stack:
         opened = open_if_there(place.database)

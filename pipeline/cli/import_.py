@@ -27,7 +27,7 @@ from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from kernelproof.runs.imports.reading import ImportInput, StoredImport
+    from kernelproof.runs.imports import ImportInput, StoredImport
     from kernelproof.types import RunSettings, Status
 
 
@@ -65,7 +65,7 @@ def import_(
     """
     from kernelproof.db.store import open_store
     from kernelproof.runs.candidates import refuse_others
-    from kernelproof.runs.imports.reading import import_run, statuses_of, store_import
+    from kernelproof.runs.imports import import_run, statuses_of, store_import
     from kernelproof.verifier.engine.engine import require_device
 
     found = _read(source, suite, known, follow_links)
@@ -97,8 +97,7 @@ def _label(source: Path) -> str:
 def _read(source: Path, suite: Path | None, known: KnownOptions, follow_links: bool) -> ImportInput:
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import holds_many
-    from kernelproof.runs.imports.claims import read_times
-    from kernelproof.runs.imports.reading import read_import
+    from kernelproof.runs.imports import read_import, read_times
 
     if not holds_many(source):
         if not source.exists():

@@ -28,7 +28,7 @@ from kernelproof.report.plain import finite, json_text, say, screen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kernelproof.runs.bundles.reading import Bundle, CheckedAttempt
+    from kernelproof.runs.bundles.reader import Bundle, CheckedAttempt
     from kernelproof.runs.bundles.signing import Signers
     from kernelproof.types import Reproduction
     from kernelproof.types.reproduction import Bundled
@@ -131,7 +131,7 @@ def _reproduce_bundle(
     path: Path, options: BundleOptions, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
     from kernelproof.report.reproduction import print_bundle, print_reproduction, print_tampering
-    from kernelproof.runs.bundles.reading import Bundle
+    from kernelproof.runs.bundles.reader import Bundle
 
     signers = _signers(options)
     refuse_several([name for name, given in {"--list": options.list_, "--json": as_json}.items() if given])

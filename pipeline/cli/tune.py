@@ -38,8 +38,7 @@ from kernelproof.wording import counted
 if TYPE_CHECKING:
     from kernelproof.cli.progress import Display
     from kernelproof.db.store import Store
-    from kernelproof.runs.tuning.proposers import Proposer
-    from kernelproof.runs.tuning.search import Trial, Tuned, TuningTask
+    from kernelproof.runs.tuning.search import Proposer, Trial, Tuned, TuningTask
     from kernelproof.types import Problem, VerifySettings
 
 
@@ -118,7 +117,7 @@ def _search(task: TuningTask, store: Store, bounds: SearchOptions, as_json: bool
     import anyio
 
     from kernelproof.cli.progress import Display
-    from kernelproof.runs.tuning.proposers import proposer_for
+    from kernelproof.runs.tuning.search import proposer_for
     from kernelproof.runs.tuning.search import tune as search
     from kernelproof.verifier.engine.engine import Engine
 

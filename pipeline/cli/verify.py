@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernelproof.cli.progress import Display
-    from kernelproof.runs.candidates import CandidateInput
-    from kernelproof.runs.many import Done, ManyDone
+    from kernelproof.runs.candidates import CandidateInput, Done, ManyDone
     from kernelproof.types import Status, VerifySettings
 
 
@@ -140,7 +139,7 @@ def _many(
 
     from kernelproof.cli.progress import Display
     from kernelproof.db.store import open_store
-    from kernelproof.runs.many import verify_all
+    from kernelproof.runs.candidates import verify_all
     from kernelproof.verifier.engine.engine import Engine
 
     with ExitStack() as stack:

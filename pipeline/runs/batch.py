@@ -18,12 +18,12 @@ from kernelproof.jobs import RETRIED, Judge
 from kernelproof.jobs.judge import places
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.providers import KeepsBatches, Provider
+from kernelproof.runs.config import Price
 from kernelproof.runs.conversation import Conversation
 from kernelproof.runs.events import OnEvent
 from kernelproof.runs.gain_scheduler import GainScheduler
 from kernelproof.runs.limits import Budget, EqualErrors, Limits
 from kernelproof.runs.model_client import ModelClient
-from kernelproof.runs.prices import Price
 from kernelproof.runs.run_context import RunContext
 from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.runs.strategies import find_strategy

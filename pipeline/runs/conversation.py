@@ -7,7 +7,8 @@ two commands at once share the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 import anyio
@@ -16,20 +17,143 @@ import anyio.to_thread
 from kernelproof.db.views import AttemptLease, StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.extraction import extract, extract_plans, read_plans
+from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.jobs import RETRIED, AppendTo, Job
 from kernelproof.jobs.leases import in_thread
 from kernelproof.prompting import Failure
 from kernelproof.providers import cut_hint
-from kernelproof.runs.confirming import Confirming, bar
 from kernelproof.runs.events import Event, Phase
 from kernelproof.runs.files import write_attempt
 from kernelproof.runs.gain_scheduler import expected_gain
 from kernelproof.runs.prompts import prompt_of, question_key, shown_program
-from kernelproof.runs.repeats import Verdicts, repeated
 from kernelproof.runs.run_context import Answered, AnswerSlot, Judged, RunContext
 from kernelproof.runs.strategies import Proposal, Result, Rounds, Task
 from kernelproof.types import AttemptKey, Extraction, Problem, Prompt, Response, Status, Verification
 from kernelproof.wording import counted
+
+
+def repeated(source: str, earlier: Iterable[Judged]) -> Judged | None:
+    """The earlier attempt with this very program, else with one that differs in comments and blanks alone.
+
+    The first of several; None where there is none.
+    """
+    with_program = [each for each in earlier if each.verification is not None and each.source is not None]
+    same = next((each for each in with_program if each.source == source), None)
+    if same is not None or not with_program:
+        return same
+    ours = normalized_hash(source)
+    return next((each for each in with_program if each.normalized_hash == ours), None)
+
+
+class Verdicts:
+    """The verifications of a sample's programs, so that none is made twice.
+
+    Two answers of one round may hold the same program: `alone` lets one be verified, and the other one waits.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[int, Verification]] = {}
+        self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+
+    def alone(self, source: str) -> anyio.Lock:
+        """To be held while this very program is looked up, verified and kept."""
+        return self._locks[source]
+
+    def keep(self, source: str, attempt_id: int, verdict: Verification) -> None:
+        """Keeps the verification of a program; its first attempt stays the one that others repeat."""
+        self._kept.setdefault(source, (attempt_id, verdict))
+
+    def of(self, source: str) -> tuple[int, Verification] | None:
+        """The attempt that this very program was verified for, and its verification; None before that."""
+        return self._kept.get(source)
+
+
+MOST = 3
+"""So many of the best are verified again until one is correct."""
+
+
+def ranked(judged: Iterable[Judged]) -> list[Judged]:
+    """The correct attempts that were timed, the best first, by what their screenings claim."""
+    timed = [(each.times, each) for each in judged if each.times is not None]
+    timed.sort(key=lambda one: (-one[0].claimed, -one[0].speedup, one[1].id))
+    return [each for _, each in timed]
+
+
+def bar(judged: Iterable[Judged]) -> float:
+    """The speedup that the best of these surely reaches; 0 where there is none."""
+    return max((each.times.claimed for each in judged if each.times is not None), default=0.0)
+
+
+class Confirming:
+    """Verifies attempts as the run's settings say, each once."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+
+    async def best(self, judged: Iterable[Judged], *, wait: bool) -> bool:
+        """Confirms the best attempt, or the next one where it turns out not to be correct.
+
+        False when another command is at work on it. With `wait` that command is waited for.
+        """
+        for each in ranked(judged)[:MOST]:
+            verdict = await self.confirm(each.id, wait=wait)
+            if verdict is None:
+                return False
+            if verdict.status is Status.CORRECT or verdict.status in RETRIED:
+                return True
+        return True
+
+    async def enough(
+        self, results: Sequence[Result], judged: Mapping[int, Judged], *, wait: bool
+    ) -> str | None:
+        """Why a sample is good enough, as the run's settings have it; empty when it is not.
+
+        Where a screening reaches the share of the roofline, the verification that confirms it has to reach it
+        as well. None when another command is at work on that. `judged`: the attempts by turn.
+        """
+        settings = self._context.settings
+        for each in sorted(results, key=lambda each: each.roofline or 0.0, reverse=True):
+            reached = each.roofline if each.correct and each.roofline is not None else 0.0
+            if settings.good_enough is None or reached < settings.good_enough:
+                continue
+            if settings.race:
+                verdict = await self.confirm(judged[each.turn].id, wait=wait)
+                if verdict is None:
+                    return None
+                times = verdict.measurement if verdict.status is Status.CORRECT else None
+                reached = times.roofline.fraction if times and times.roofline else 0.0
+            if reached >= settings.good_enough:
+                return f"good enough: {reached:.1%} of the roofline".replace("%", " %")
+        return ""
+
+    async def confirm(self, attempt_id: int, *, wait: bool) -> Verification | None:
+        """The second verification of an attempt, made where there is none; None when another command is at
+        work on the attempt, and is not waited for."""
+        context = self._context
+        stored = await in_thread(context.store.load_attempt, attempt_id)
+        job = Job.of_attempt(
+            *(stored, context.settings.verify), finish=True, since=context.began, again=context.again
+        )
+
+        def on_stage(stage: str) -> None:
+            self._emit(stored, Phase.JUDGING, note=stage)
+
+        verdict = await context.judge.submit(job, stored, on_stage, wait=wait)
+        if verdict is None or verdict.verification is None:
+            return None
+        if context.generated is not None and not verdict.reused:
+            facts = (stored.response, stored.extraction, verdict.verification)
+            await in_thread(write_attempt, context.generated, stored.id, stored.key, *facts)
+        self._emit_end(stored, verdict.verification, kept=verdict.reused)
+        return verdict.verification
+
+    def _emit_end(self, stored: StoredAttempt, verdict: Verification, *, kept: bool = False) -> None:
+        facts = {"status": verdict.status, "verification": verdict, "kept": kept, "confirmed": True}
+        self._emit(stored, Phase.ENDED, **facts)
+
+    def _emit(self, stored: StoredAttempt, phase: Phase, **facts: object) -> None:
+        model = self._context.settings.model
+        self._context.on_event(Event(model, stored.key, phase, attempt_id=stored.id, **facts))  # type: ignore[arg-type]
 
 
 class Conversation:

@@ -15,9 +15,9 @@ from kernelproof.errors import MachineError, ProviderError, ProviderFatal, Store
 from kernelproof.jobs.leases import in_thread
 from kernelproof.providers import AskEvent, Provider, Question
 from kernelproof.providers.recording import RecordKey, append_record
+from kernelproof.runs.config import Price, with_cost
 from kernelproof.runs.events import Event, OnEvent, Phase
 from kernelproof.runs.limits import Budget, EqualErrors
-from kernelproof.runs.prices import Price, with_cost
 from kernelproof.types import AttemptKey, Problem, Prompt, Response, RunSettings, Status
 
 _PHASES = {

@@ -1,9 +1,10 @@
-"""The questions of one sample, made of its strategy's proposals."""
+"""The questions of one sample, made of its strategy's proposals, and stored evidence in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelproof.db.views import StoredAttempt
 from kernelproof.hashing import sha256_json
 from kernelproof.prompting import (
     Failure,
@@ -14,10 +15,21 @@ from kernelproof.prompting import (
     plan_prompt,
     plans_prompt,
     repair_prompt,
+    repair_text,
 )
 from kernelproof.runs.run_context import Judged, RunContext
-from kernelproof.runs.strategies import Proposal
-from kernelproof.types import AttemptKey, Problem, Prompt, Response, RunSettings, Status, VerifySettings
+from kernelproof.runs.strategies import Proposal, find_strategy
+from kernelproof.types import (
+    AttemptKey,
+    Extraction,
+    Problem,
+    Prompt,
+    Response,
+    RunSettings,
+    Status,
+    Verification,
+    VerifySettings,
+)
 
 
 def prompt_of(
@@ -142,3 +154,38 @@ def question_key(settings: RunSettings, key: AttemptKey, prompt: Prompt) -> str:
             "turn": key.turn,
         }
     )
+
+
+def template_of_searches() -> str:
+    """The template that asks for better programs."""
+    return str(getattr(find_strategy("refine"), "template", ""))
+
+
+def feedback_text(
+    problem: Problem,
+    settings: VerifySettings,
+    extraction: Extraction,
+    verification: Verification | None,
+) -> str:
+    """Errors, or the times and what bounds them."""
+    failure = (
+        Failure.from_verification(verification)
+        if verification is not None
+        else Failure.from_extraction(extraction)
+    )
+    return repair_text(
+        problem,
+        backend=settings.backend,
+        size=settings.size,
+        template=template_of_searches(),
+        failure=failure,
+    )
+
+
+def feedback_on(attempt: StoredAttempt) -> str | None:
+    """The feedback on a stored attempt; None where it holds no answer."""
+    if attempt.response is None or attempt.extraction is None:
+        return None
+    verification = attempt.verdict.verification if attempt.verdict else None
+    settings = verification.settings if verification else attempt.run.verify
+    return feedback_text(attempt.problem, settings, attempt.extraction, verification)

@@ -12,9 +12,8 @@ from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge, Purpose
 from kernelproof.problems import Suite
-from kernelproof.runs.bundles.contradictions import program_changed
-from kernelproof.runs.bundles.reading import CheckedAttempt
-from kernelproof.runs.bundles.writing import claim_of, shown_program
+from kernelproof.runs.bundles.reader import CheckedAttempt, program_changed
+from kernelproof.runs.bundles.writer import claim_of, shown_program
 from kernelproof.types import Measurement, Reproduction, Rigor, Status, Verification, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.reproduction import Bundled

@@ -7,7 +7,7 @@ from typing import Any
 from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
-from kernelproof.runs.feedback import feedback_on
+from kernelproof.runs.prompts import feedback_on
 from kernelproof.types import Status, Verification
 from kernelproof.version import policy_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kernelproof.runs.bundles.reading import Bundle
-from kernelproof.runs.bundles.writing import write_bundle
+from kernelproof.runs.bundles.reader import Bundle
+from kernelproof.runs.bundles.writer import write_bundle
 from kernelproof.types.reproduction import Bundled
 from kernelproof.verifier.devices.discovery import gpus
 from tests.cli import material

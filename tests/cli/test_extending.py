@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.runs.strategies.registry import STRATEGIES
+from kernelproof.runs.strategies.protocol import STRATEGIES
 from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.material import answer, fenced

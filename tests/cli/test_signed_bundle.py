@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.runs.bundles.writing import write_bundle
+from kernelproof.runs.bundles.writer import write_bundle
 from tests.cli.program import Program
 from tests.db import samples
 from tests.runs.bundles import forging

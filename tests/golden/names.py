@@ -30,7 +30,7 @@ from kernelproof.extraction import WARNINGS
 from kernelproof.prompting import list_templates
 from kernelproof.providers.registry import PROVIDERS
 from kernelproof.runs.events import Phase
-from kernelproof.runs.strategies.registry import STRATEGIES
+from kernelproof.runs.strategies.protocol import STRATEGIES
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
 from kernelproof.types.problem import Unfit

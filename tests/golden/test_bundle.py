@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kernelproof.runs.bundles.reading import Bundle
+from kernelproof.runs.bundles.reader import Bundle
 from kernelproof.types import Status
 from tests.cli.program import Program
 from tests.golden.loading import BUNDLE, load

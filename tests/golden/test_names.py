@@ -10,7 +10,7 @@ import pytest
 from kernelproof.backends import BACKENDS
 from kernelproof.providers.registry import PROVIDERS
 from kernelproof.registry import Registry
-from kernelproof.runs.strategies.registry import STRATEGIES
+from kernelproof.runs.strategies.protocol import STRATEGIES
 from tests.cli.program import Program
 from tests.golden import names
 from tests.golden.loading import FIXED, load

@@ -11,7 +11,7 @@ from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import read_candidates
 from kernelproof.runs.files import Folder, LeftOut, read_text
-from kernelproof.runs.imports.reading import read_import
+from kernelproof.runs.imports import read_import
 from tests.cli import material
 
 SECRET = material.right() + "PASSWORD = 'hunter2'\n"

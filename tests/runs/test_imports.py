@@ -11,8 +11,7 @@ import pytest
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import Place, place_of
-from kernelproof.runs.imports.claims import parse_claims, read_times
-from kernelproof.runs.imports.reading import ImportInput, read_import
+from kernelproof.runs.imports import ImportInput, parse_claims, read_import, read_times
 from kernelproof.types.reported import ReportedResult
 from tests.cli import material
 

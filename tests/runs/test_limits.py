@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.db.views import Spent
+from kernelproof.runs.config import Price, with_cost
 from kernelproof.runs.limits import REFRESH_S, Budget, EqualErrors, Limits
-from kernelproof.runs.prices import Price, with_cost
 from kernelproof.types import Response, Usage
 
 

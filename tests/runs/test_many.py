@@ -11,8 +11,7 @@ from kernelproof.db.store import open_store
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_text
 from kernelproof.problems import open_suite
-from kernelproof.runs.candidates import candidate_from_text
-from kernelproof.runs.many import ManyDone, verify_all
+from kernelproof.runs.candidates import ManyDone, candidate_from_text, verify_all
 from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 from tests.cli import material

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from kernelproof.report.plain import screen
 from kernelproof.report.progress import progress_screen, summary_line
-from kernelproof.runs.events import Event, Phase
-from kernelproof.runs.progress import Progress
+from kernelproof.runs.events import Event, Phase, Progress
 from kernelproof.types import AttemptKey, Response, Status, Usage
 from kernelproof.types.run import BatchProgress
 

@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.display import IN_FLIGHT, MODEL, events
 from kernelproof.report.progress import summary_line
-from kernelproof.runs.events import Event, Phase
-from kernelproof.runs.progress import MOST, WINDOW_S, Progress, Reasons
+from kernelproof.runs.events import MOST, WINDOW_S, Event, Phase, Progress, Reasons
 from kernelproof.types import AttemptKey, Response, Status, Usage
 from kernelproof.types.run import ModelProgress
 

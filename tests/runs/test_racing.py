@@ -12,9 +12,8 @@ from rich.console import Console
 
 from kernelproof.errors import MachineError
 from kernelproof.report.sample import print_progress
-from kernelproof.runs.events import Phase
+from kernelproof.runs.events import Phase, Progress
 from kernelproof.runs.limits import Limits
-from kernelproof.runs.progress import Progress
 from kernelproof.types import Rigor, Status
 from tests.runs.racing import SETTINGS, Searching
 

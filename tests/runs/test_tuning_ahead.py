@@ -12,8 +12,7 @@ import pytest
 
 from kernelproof.db.store import open_store
 from kernelproof.problems import open_suite
-from kernelproof.runs.tuning.proposers import Grid
-from kernelproof.runs.tuning.search import TuningTask, tune
+from kernelproof.runs.tuning.search import Grid, TuningTask, tune
 from kernelproof.runs.tuning.template import read_template
 from kernelproof.types import Pace, Problem, Status, Verification, VerifySettings
 from tests.prompting.material import measurement, verification

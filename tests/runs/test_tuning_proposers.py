@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelproof.runs.tuning.proposers import Grid, Proposer, Tpe, proposer_for
+from kernelproof.runs.tuning.search import Grid, Proposer, Tpe, proposer_for
 from kernelproof.runs.tuning.template import Template, Values, read_template
 
 NAMES = ("TILE", "UNROLL", "WIDTH", "STAGES")

@@ -1,6 +1,6 @@
 """Bundles: one file from which a stranger reproduces a number. docs/reference/bundle.md describes the format.
 
-`writing` makes a bundle. `container` opens one that anybody may have made, `reading` checks it against its
-manifest and takes an attempt out, and `contradictions` holds the parts of an attempt against each other.
-Nothing in a bundle is run, imported or unpickled here.
+`writer` makes a bundle. `container` holds the format's limits and opens a file that anybody may have made;
+`reader` checks it against its manifest, takes an attempt out and holds its parts against each other;
+`signing` asks ssh-keygen. Nothing in a bundle is run, imported or unpickled here.
 """

@@ -1,9 +1,20 @@
-"""How a sample searches: what it asks next, given what came of the attempts so far. One class a file."""
+"""How a sample searches: what it asks next, given what came of the attempts so far. One class a file.
+
+`protocol` says what a strategy is and registers it; `search` keeps the best program so far and an archive.
+"""
 
 from __future__ import annotations
 
-from kernelproof.runs.strategies.base import Proposal, Result, Rounds, Strategy, Task
-from kernelproof.runs.strategies.registry import STRATEGIES, StrategyClass, strategy
+from kernelproof.runs.strategies.protocol import (
+    STRATEGIES,
+    Proposal,
+    Result,
+    Rounds,
+    Strategy,
+    StrategyClass,
+    Task,
+    strategy,
+)
 
 __all__ = ["Proposal", "Result", "Rounds", "Strategy", "StrategyClass", "Task", "find_strategy", "strategy"]
 

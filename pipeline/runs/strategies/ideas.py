@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelproof.runs.strategies.base import Proposal, Result, Task
-from kernelproof.runs.strategies.registry import strategy
-from kernelproof.runs.strategies.standing import Search
+from kernelproof.runs.strategies.protocol import Proposal, Result, Task, strategy
+from kernelproof.runs.strategies.search import Search
 from kernelproof.types import Status
 
 PLANS = 4

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelproof.runs.strategies.base import Proposal, Result, Task
-from kernelproof.runs.strategies.registry import strategy
+from kernelproof.runs.strategies.protocol import Proposal, Result, Task, strategy
 
 
 @strategy("repair")

@@ -17,7 +17,7 @@ from kernelproof.errors import UsageError
 from kernelproof.report.export.columns import FIELDS
 from kernelproof.report.export.formats import ATTEMPT
 from kernelproof.report.export.pairs import PAIR
-from kernelproof.runs.imports.claims import parse_claims, read_times
+from kernelproof.runs.imports import parse_claims, read_times
 from kernelproof.types import ReproductionFinding
 from tests.db import samples
 from tests.report.export.conftest import Exported

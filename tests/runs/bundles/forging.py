@@ -11,9 +11,9 @@ from typing import Any
 
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.problems.reading import Place, parse_problem
-from kernelproof.runs.bundles.layout import MANIFEST, BadBundle
-from kernelproof.runs.bundles.reading import Bundle
-from kernelproof.runs.bundles.writing import manifest_of, members_of
+from kernelproof.runs.bundles.container import MANIFEST, BadBundle
+from kernelproof.runs.bundles.reader import Bundle
+from kernelproof.runs.bundles.writer import manifest_of, members_of
 from kernelproof.types import (
     Candidate,
     Check,

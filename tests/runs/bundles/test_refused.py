@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kernelproof.runs.bundles.layout import MANIFEST, MOST_BYTES, MOST_MEMBER_BYTES
+from kernelproof.runs.bundles.container import MANIFEST, MOST_BYTES, MOST_MEMBER_BYTES
 from tests.runs.bundles import forging
 
 TEN_GB = 10_000_000_000

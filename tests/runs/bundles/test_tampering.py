@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kernelproof.runs.bundles.layout import MANIFEST
-from kernelproof.runs.bundles.writing import write_bundle
+from kernelproof.runs.bundles.container import MANIFEST
+from kernelproof.runs.bundles.writer import write_bundle
 from tests.cli import material
 from tests.runs.bundles import forging
 from tests.runs.bundles.forging import Members, edited, mended

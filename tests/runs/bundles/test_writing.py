@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kernelproof.db.store import open_store
 from kernelproof.extraction import extract
-from kernelproof.runs.bundles.reading import Bundle
-from kernelproof.runs.bundles.writing import bundled, write_bundle
+from kernelproof.runs.bundles.reader import Bundle
+from kernelproof.runs.bundles.writer import bundled, write_bundle
 from kernelproof.types import ErrorStatistics, Response
 from kernelproof.types.reproduction import Bundled
 from tests.cli import material

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.hashing import sha256_json
+from kernelproof.registry import Registry, class_with
 from kernelproof.types import Interval, Plan, Problem, Status, Verification
 
 
@@ -137,3 +138,31 @@ class Rounds:
     def tell(self, results: Sequence[Result]) -> None:
         """What came of the round, in the order of its turns."""
         self._strategy.tell(results)
+
+
+class StrategyClass(Protocol):
+    """What a registered class is called with."""
+
+    def __call__(self, task: Task, /) -> Strategy:
+        """The strategy for one sample."""
+        ...
+
+
+S = TypeVar("S", bound=StrategyClass)
+
+STRATEGIES: Registry[StrategyClass] = Registry(
+    "strategy",
+    group="kernelproof.strategies",
+    package="kernelproof.runs.strategies",
+    check=class_with("ask", "tell"),
+)
+
+
+def strategy(name: str) -> Callable[[S], S]:
+    """The decorator that registers a strategy's class: `@strategy("refine")`."""
+
+    def registered(cls: S) -> S:
+        STRATEGIES.add(name, cls)
+        return cls
+
+    return registered

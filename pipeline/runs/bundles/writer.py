@@ -14,7 +14,7 @@ from typing import Any
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification
 from kernelproof.errors import UsageError, writing
-from kernelproof.runs.bundles.layout import (
+from kernelproof.runs.bundles.container import (
     FORMAT,
     MANIFEST,
     MOST_ATTEMPTS,

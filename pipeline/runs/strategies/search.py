@@ -1,10 +1,11 @@
-"""The best attempt of a search so far, and when the search has gone on without a better one for too long."""
+"""Searches for a fast program: the best attempt so far, and the archive of programs to build on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from kernelproof.runs.strategies.base import Proposal, Result, Task
+from kernelproof.runs.strategies.protocol import Proposal, Result, Task
 from kernelproof.types import Stage, Status
 from kernelproof.wording import counted
 
@@ -84,3 +85,51 @@ _REACHED = {
     Stage.CORRECTNESS: 4,
     Stage.DONE: 6,
 }
+
+
+REPAIRS = 2
+"""Questions about a program that is not correct, before it is given up."""
+
+
+class Archive:
+    """Results, and how many questions were built on each. Programs that are alike are in it once."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, Result] = {}
+        self._children: Counter[str] = Counter()
+        self._names: dict[int, str] = {}
+        """By turn: the program that it came to."""
+
+    def add(self, result: Result) -> None:
+        """Takes up a result. Of two programs that are alike the one that ranks first stays."""
+        name = result.normalized_hash or f"turn {result.turn}"
+        self._names[result.turn] = name
+        known = self._results.get(name)
+        if known is None or _rank(result) > _rank(known):
+            self._results[name] = result
+
+    def built_on(self, turns: Iterable[int | None]) -> None:
+        """Questions were asked about the programs of these turns."""
+        self._children.update(self._names[turn] for turn in turns if turn in self._names)
+
+    def children(self, result: Result) -> int:
+        """Questions about this program."""
+        return self._children[self._names[result.turn]]
+
+    @property
+    def correct(self) -> list[Result]:
+        """The correct programs, the fastest first."""
+        return sorted((each for each in self._results.values() if each.correct), key=_rank, reverse=True)
+
+    @property
+    def broken(self) -> list[Result]:
+        """Programs that are not correct and may still be repaired, the one that came farthest first."""
+        left = (each for each in self._results.values() if not each.correct)
+        return sorted((each for each in left if self.children(each) < REPAIRS), key=_rank, reverse=True)
+
+
+def _rank(result: Result) -> tuple[int, float, int]:
+    """Correct before broken, fast before slow, and of broken ones what came farther and then later."""
+    if result.correct:
+        return closeness(result), result.speedup, -result.turn
+    return closeness(result), 0.0, result.turn
