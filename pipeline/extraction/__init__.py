@@ -5,9 +5,8 @@
 Pure: reads text with `ast`, runs nothing. docs/rationale/extraction.md says in which order it looks and why.
 """
 
-from kernelproof.extraction.extract import extract
+from kernelproof.extraction.extract import extract, extract_plans, read_plans
 from kernelproof.extraction.normalise import normalise
-from kernelproof.extraction.plans import extract_plans, read_plans
 from kernelproof.extraction.reasons import WARNINGS
 from kernelproof.extraction.thinking import without_thinking
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.extraction import extract_plans, read_plans
-from kernelproof.extraction.plans import MAX_PROSE, MAX_TITLE, MOST
+from kernelproof.extraction.extract import MAX_PROSE, MAX_TITLE, MOST
 from kernelproof.types import Response, Status
 
 TWO = [("Fuse", "One pass."), ("Tile it", "Shared memory.")]
