@@ -29,7 +29,7 @@ import httpx2
 from anyio.from_thread import BlockingPortal
 
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.providers.waiting import retry_after
+from kernelproof.providers.pacing import retry_after
 
 URL = "KERNELPROOF_URL"
 TOKEN = "KERNELPROOF_TOKEN"

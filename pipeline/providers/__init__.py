@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from kernelproof.errors import UsageError
-from kernelproof.providers.base import (
+from kernelproof.providers.body import cut_by, cut_hint, response_from_body
+from kernelproof.providers.protocol import (
+    PROVIDERS,
     AskEvent,
     BatchJournal,
     KeepsBatches,
@@ -13,11 +15,9 @@ from kernelproof.providers.base import (
     ProviderOptions,
     Question,
     messages,
+    provider,
 )
-from kernelproof.providers.body import cut_by, cut_hint, response_from_body
-from kernelproof.providers.recording import RecordingProvider, RecordKey
-from kernelproof.providers.registry import PROVIDERS, provider
-from kernelproof.providers.replay import ReplayProvider
+from kernelproof.providers.recording import RecordingProvider, RecordKey, ReplayProvider
 
 __all__ = [
     "AskEvent",

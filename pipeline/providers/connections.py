@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from kernelproof.errors import ProviderFatal, UsageError
 from kernelproof.open_files import allow_open_files
-from kernelproof.providers.complaints import complaint_of_reply
+from kernelproof.providers.server_errors import complaint_of_reply
 
 if TYPE_CHECKING:
     import httpx2

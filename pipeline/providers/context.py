@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from kernelproof.errors import ProviderError
-from kernelproof.providers.base import Question, messages
-from kernelproof.providers.reply_bodies import text_of
+from kernelproof.providers.body import text_of
+from kernelproof.providers.protocol import Question, messages
 from kernelproof.providers.server import ModelServer
 from kernelproof.types import Prompt
 

@@ -14,15 +14,28 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from kernelproof.errors import ProviderError, ProviderFatal, UsageError
-from kernelproof.providers.adaptive_limit import AdaptiveLimit
-from kernelproof.providers.base import AskEvent, BatchJournal, ProviderOptions, Question, messages
 from kernelproof.providers.batch_server import BatchServer
-from kernelproof.providers.body import response_from_body, with_limit
+from kernelproof.providers.body import (
+    bounded,
+    events,
+    json_object,
+    looks_streamed,
+    response_from_body,
+    text_of,
+    with_limit,
+)
 from kernelproof.providers.connections import allow_connections, checked_url
 from kernelproof.providers.context import ContextLength
 from kernelproof.providers.endpoints import ENDPOINTS
-from kernelproof.providers.registry import provider
-from kernelproof.providers.reply_bodies import bounded, events, json_object, looks_streamed, text_of
+from kernelproof.providers.pacing import AdaptiveLimit
+from kernelproof.providers.protocol import (
+    AskEvent,
+    BatchJournal,
+    ProviderOptions,
+    Question,
+    messages,
+    provider,
+)
 from kernelproof.providers.server import PLACEHOLDER_KEY, TLS_ERRORS, Failure, ModelServer
 from kernelproof.providers.server_batches import ServerBatches
 from kernelproof.types import Response

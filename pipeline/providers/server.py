@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from kernelproof.errors import ProviderError, ProviderFatal
-from kernelproof.providers.base import ProviderOptions
-from kernelproof.providers.complaints import AnswerError, Complaint
 from kernelproof.providers.connections import CONNECT_S, Connections
-from kernelproof.providers.server_errors import Verdict, judged
-from kernelproof.providers.waiting import backoff, retry_after
+from kernelproof.providers.pacing import backoff, retry_after
+from kernelproof.providers.protocol import ProviderOptions
+from kernelproof.providers.server_errors import AnswerError, Complaint, Verdict, judged
 
 if TYPE_CHECKING:
     import openai

@@ -19,14 +19,13 @@ import anyio
 import anyio.to_thread
 
 from kernelproof.errors import ProviderError, ProviderFatal
-from kernelproof.providers.base import AskEvent, BatchJournal, ProviderOptions, Question
-from kernelproof.providers.batch_results import BatchResults, status_of
-from kernelproof.providers.batch_server import BatchServer
+from kernelproof.providers.batch_server import BatchResults, BatchServer, status_of
 from kernelproof.providers.body import response_from_body, with_limit
-from kernelproof.providers.complaints import complaint_of_reply
 from kernelproof.providers.endpoints import ENDPOINTS
+from kernelproof.providers.pacing import at
+from kernelproof.providers.protocol import AskEvent, BatchJournal, ProviderOptions, Question
 from kernelproof.providers.server import Failure
-from kernelproof.providers.waiting import at
+from kernelproof.providers.server_errors import complaint_of_reply
 from kernelproof.types import Response
 from kernelproof.wording import counted
 

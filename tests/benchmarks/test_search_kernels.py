@@ -24,7 +24,7 @@ from kernelproof.extraction import extract, read_plans
 from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.problems import open_suite
 from kernelproof.prompting import Failure, Shown, first_prompt, plan_prompt, plans_prompt, repair_prompt
-from kernelproof.providers.base import messages
+from kernelproof.providers.protocol import messages
 from kernelproof.types import Response, Severity, Status
 from kernelproof.verifier.policy import review
 

@@ -28,7 +28,7 @@ from kernelproof.db.store import open_store
 from kernelproof.db.views import VerificationKind
 from kernelproof.extraction import WARNINGS
 from kernelproof.prompting import list_templates
-from kernelproof.providers.registry import PROVIDERS
+from kernelproof.providers.protocol import PROVIDERS
 from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.protocol import STRATEGIES
 from kernelproof.types import Status, check_kinds

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernelproof.backends import BACKENDS
-from kernelproof.providers.registry import PROVIDERS
+from kernelproof.providers.protocol import PROVIDERS
 from kernelproof.registry import Registry
 from kernelproof.runs.strategies.protocol import STRATEGIES
 from tests.cli.program import Program

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from kernelproof.providers import RecordingProvider, ReplayProvider
-from kernelproof.providers.base import Question
+from kernelproof.providers.protocol import Question
 from kernelproof.types import Prompt
 from tests.golden.loading import FILES
 

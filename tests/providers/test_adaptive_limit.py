@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.providers.adaptive_limit import AdaptiveLimit
+from kernelproof.providers.pacing import AdaptiveLimit
 
 
 @given(most=st.integers(1, 500), events=st.lists(st.sampled_from(["answered", "busy"]), max_size=200))

@@ -27,7 +27,7 @@ def server() -> Iterator[FaultServer]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelproof.providers.waiting.FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("kernelproof.providers.pacing.FIRST_BACKOFF_S", 0.01)
 
 
 async def ask_many(

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.providers.complaints import Complaint, complaint, complaint_of_reply
-from kernelproof.providers.server_errors import Verdict, judged
-from kernelproof.providers.waiting import MAX_BACKOFF_S, MAX_RETRY_AFTER_S, backoff, retry_after
+from kernelproof.providers.pacing import MAX_BACKOFF_S, MAX_RETRY_AFTER_S, backoff, retry_after
+from kernelproof.providers.server_errors import Complaint, Verdict, complaint, complaint_of_reply, judged
 
 SENT: dict[str, object] = {
     "model": "m",

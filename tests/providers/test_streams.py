@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kernelproof.errors import ProviderError
 from kernelproof.providers import response_from_body
-from kernelproof.providers.assembling import ChatAssembler, ResponsesAssembler
-from kernelproof.providers.reply_bodies import MAX_BODY_BYTES, bounded, events, json_object
+from kernelproof.providers.body import MAX_BODY_BYTES, bounded, events, json_object
+from kernelproof.providers.endpoints import ChatAssembler, ResponsesAssembler
 from kernelproof.types import Response
 
 

@@ -14,8 +14,7 @@ from kernelproof.db.store import open_store
 from kernelproof.errors import StoreError
 from kernelproof.problems import open_suite
 from kernelproof.providers import Provider, Question
-from kernelproof.providers.recording import read_recording
-from kernelproof.providers.replay import ReplayProvider
+from kernelproof.providers.recording import ReplayProvider, read_recording
 from kernelproof.runs.batch import RunPlan, run_batch
 from kernelproof.types import Response, RunSettings, VerifySettings
 from kernelproof.verifier.engine.engine import Engine

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import anyio
 
-from kernelproof.providers.base import Provider, ProviderOptions, Question
 from kernelproof.providers.body import response_from_body
-from kernelproof.providers.registry import provider
+from kernelproof.providers.protocol import Provider, ProviderOptions, Question, provider
 from kernelproof.types import Response
 
 

@@ -1,12 +1,13 @@
-"""What every provider of model answers is: one question in, one response out."""
+"""What every provider of model answers is: one question in, one response out; `@provider("KIND")` registers one."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kernelproof.errors import UsageError
+from kernelproof.registry import Registry, class_with
 from kernelproof.types import Prompt, Response
 
 
@@ -180,3 +181,33 @@ def messages(prompt: Prompt) -> list[dict[str, str]]:
     return [
         {"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in prompt.turns
     ]
+
+
+class ProviderClass(Protocol):
+    """What a registered class is called with."""
+
+    def __call__(self, rest: str, options: ProviderOptions, /) -> Provider:
+        """`rest` is what follows `KIND:`, never empty. Raises UsageError for what makes no sense,
+        ProviderFatal when a key is missing.
+        """
+        ...
+
+
+P = TypeVar("P", bound=ProviderClass)
+
+PROVIDERS: Registry[ProviderClass] = Registry(
+    "provider",
+    group="kernelproof.providers",
+    package="kernelproof.providers",
+    check=class_with("ask", "turns", "aclose"),
+)
+
+
+def provider(kind: str) -> Callable[[P], P]:
+    """The decorator that registers a provider's class: `@provider("openai")`."""
+
+    def registered(cls: P) -> P:
+        PROVIDERS.add(kind, cls)
+        return cls
+
+    return registered
