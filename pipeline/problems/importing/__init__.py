@@ -4,9 +4,8 @@
 none.
 """
 
-from kernelproof.problems.importing.drafts import Draft, Drafts, Imported
+from kernelproof.problems.importing.drafts import Draft, Drafts, Imported, write_suite
 from kernelproof.problems.importing.sources import read_drafts
-from kernelproof.problems.importing.writing import write_suite
 
 __all__ = [
     "Draft",
