@@ -1,5 +1,9 @@
 """kernelproof from Python: `from kernelproof import verify`, `Verifier` for many candidates, and `Scorer` for
-searches that another program leads."""
+searches that another program leads.
+
+Begin with `verifier`. `judging` holds its engine and store, `rules` turns arguments into
+settings, `results` is what callers get, `ticket` a candidate on its way.
+"""
 
 from kernelproof.api.results import CandidateLike, Result, Results, Submission
 from kernelproof.api.scorer import Score, Scorer

@@ -1,6 +1,8 @@
 """Finding the candidate in a text: `extract(response)`; a file's text is `Response(text=text)`.
 
-`read_plans(response)` finds the plans in an answer to a question that asks for plans.
+Begin with `extract`, which takes a text through all steps: `normalise`, `thinking` (set aside), `search` (the
+program that the model means, among `blocks`, each judged by `completeness`), `edits` (a diff of the program
+that it was shown), `reasons` (why there is none). `read_plans` finds the plans in an answer about plans.
 
 Pure: reads text with `ast`, runs nothing. docs/rationale/extraction.md says in which order it looks and why.
 """

@@ -1,4 +1,8 @@
-"""Problems: read from files with `ast`, never run here. `open_suite().find("level1/2")` finds one."""
+"""Problems: read from files with `ast`, never run here. `open_suite().find("level1/2")` finds one.
+
+Begin with `suite` (a folder of problems) and `reading` (one file: its place, signature and sizes). `check`
+has the referee examine a problem; `template` begins a new one; `importing` makes suites of other sources.
+"""
 
 from kernelproof.problems.check import check_problem
 from kernelproof.problems.reading import read_problem

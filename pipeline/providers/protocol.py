@@ -1,4 +1,4 @@
-"""What every provider of model answers is: one question in, one response out; `@provider("KIND")` registers one."""
+"""What every provider of model answers is: one question in, one response out; `@provider` registers one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings, JSONL with one answer a line, keyed by problem, backend, sample and turn; written, and replayed."""
+"""Recordings: JSONL, an answer a line, keyed by problem, backend, sample and turn; written, and replayed."""
 
 from __future__ import annotations
 

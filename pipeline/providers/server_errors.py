@@ -1,4 +1,4 @@
-"""Errors of a model's server, in whatever shape they come, and what they mean: ask again, give up, or stop."""
+"""Errors of a model's server, in whatever shape they come, and what they mean: retry, give up, or stop."""
 
 from __future__ import annotations
 

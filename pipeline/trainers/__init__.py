@@ -1,4 +1,5 @@
 """Reward functions for trainers, each a short module: they send answers to the evaluation service.
 
-docs/guide/train.md shows each with its trainer. One imports its trainer only where the protocol is a class.
+Begin with `rewards`, which they share. docs/guide/train.md shows each with its trainer; a module imports its
+trainer only where the protocol is a class.
 """
