@@ -27,7 +27,7 @@ from kernelproof.runs.stream import Stream, in_threads
 from kernelproof.types import Extraction, Problem, Response, VerifySettings
 from kernelproof.types.explain import explain
 from kernelproof.types.record import BackendName
-from kernelproof.types.reported import Claim, ReportedResult, ratio
+from kernelproof.types.reported import ReportedFigures, ReportedResult, ratio
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.wording import counted
 
@@ -88,7 +88,7 @@ class CandidateInput:
     recorded_for: str | None = None
     """The backend that the answer was asked for, where the line says so."""
     reported: ReportedResult | None = None
-    """What is claimed of it, where something is."""
+    """The result reported of it, where there is one."""
 
 
 def holds_many(path: Path) -> bool:
@@ -157,8 +157,8 @@ def problem_of(below: PurePath, suite: Suite) -> Problem:
     )
 
 
-class _Claimed(Claim, extra="ignore"):
-    """What a line claims of its program; fields that it holds besides are the user's own."""
+class _LineFigures(ReportedFigures, extra="ignore"):
+    """What a line reports of its program; fields that it holds besides are the user's own."""
 
     def reported(self, source: str, said_in: str) -> ReportedResult:
         facts = self.model_dump()
@@ -174,7 +174,7 @@ class _Line(BaseModel):
     response: str | dict[str, Any] | None = None
     id: str | int | None = None
     backend: BackendName | None = None
-    claimed: _Claimed | None = None
+    claimed: _LineFigures | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> _Line:
@@ -195,9 +195,9 @@ def _from_lines(file: Path, suite: Suite, problem: Problem | None) -> list[Candi
         if line.source is not None and (stands_in := stand_in(line.source)):
             raise UsageError(f"source: it holds {stands_in}")
         response = _response(line)
-        claim = line.claimed.reported(name, file.name) if line.claimed else None
+        reported = line.claimed.reported(name, file.name) if line.claimed else None
         chosen = _problem_on(line, suite, problem)
-        return CandidateInput(name, chosen, response, extract(response), line.backend, claim)
+        return CandidateInput(name, chosen, response, extract(response), line.backend, reported)
 
     lines = list(_numbered(file))
     if not lines:

@@ -1,6 +1,6 @@
-"""What KernelBench's files claim: `eval_results.json` of a run, and its files of reference times.
+"""Kernels that somebody published, with the results reported of them: read, and stored as attempts.
 
-KernelBench, and who builds upon it, have written results in several shapes. `parse_claims` reads these:
+KernelBench, and who builds upon it, have written results in several shapes. `parse_results` reads these:
 
     {"19": [{"sample_id": 0, "correctness": true, "runtime": 0.72}]}       problem, then samples
     {"19": {"sample_id": 0, "correctness": true, "runtime": 0.72}}         before samples were many
@@ -53,7 +53,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]')
 _CLOSERS = {"{": "}", "[": "]"}
 
 
-class Claimed(NamedTuple):
+class ReportedEntry(NamedTuple):
     """One entry of a file of results."""
 
     level: int | None
@@ -68,34 +68,34 @@ Times = Mapping[str, float]
 """Problem id to milliseconds of its reference."""
 
 
-def parse_claims(name: str, content: bytes) -> tuple[tuple[Claimed, ...], str | None]:
+def parse_results(name: str, content: bytes) -> tuple[tuple[ReportedEntry, ...], str | None]:
     """The entries in a file of results of this name, and what is wrong with it, if something is."""
-    claims: list[Claimed] = []
+    entries: list[ReportedEntry] = []
     broken = None
     for text in filter(bytes.strip, content.splitlines()) if name.endswith(".jsonl") else [content]:
         try:
             value = _parsed(text)
         except (ValueError, RecursionError) as error:
             broken, value = broken or error, _before(error)
-        claims += _entries(value)
+        entries += _entries(value)
     if broken is not None:
-        return tuple(claims), (
-            f"{name} is not JSON, or was cut off ({broken}): {counted(len(claims), 'result')} in it could be "
-            "read; get it whole and run the same command again: then the others are added"
+        return tuple(entries), (
+            f"{name} is not JSON, or was cut off ({broken}): {counted(len(entries), 'result')} in it could "
+            "be read; get it whole and run the same command again: then the others are added"
         )
-    if not claims and content.strip() != b"{}":
+    if not entries and content.strip() != b"{}":
         return (), f"{name} holds no results: no entry by problem says `correctness` or `runtime`"
-    return tuple(claims), None
+    return tuple(entries), None
 
 
 def _entries(
     value: Any, path: tuple[int, ...] = (), listed: bool = False, level: Any = None
-) -> Iterator[Claimed]:
+) -> Iterator[ReportedEntry]:
     """All entries in a value. `path`: the numbers that led to it; `listed`: whether it stands in a list."""
     if path and is_entry(value):
         if len(path) == 1 or (len(path) == 2 and (listed or "sample_id" in value)):
             path = (*path, -1 if (sample := _number(value.get("sample_id", 0))) is None else sample)
-        yield Claimed(path[-3] if len(path) > 2 else _level(value), path[-2], path[-1], value)
+        yield ReportedEntry(path[-3] if len(path) > 2 else _level(value), path[-2], path[-1], value)
     elif isinstance(value, list):
         for each in value:
             yield from _entries(each, path, True, level)
@@ -103,7 +103,7 @@ def _entries(
         result = value.get("eval_result", value)
         entry = result if is_entry(result) else {}
         sample = _number(value.get("sample_id", entry.get("sample_id", 0)))
-        yield Claimed(_number(value.get("level", level)) or _level(entry), problem, sample or 0, entry)
+        yield ReportedEntry(_number(value.get("level", level)) or _level(entry), problem, sample or 0, entry)
     elif isinstance(value, dict) and len(path) < 3:
         info = value.get("run_info")
         for key, inner in value.items():
@@ -134,7 +134,7 @@ def _number(value: Any) -> int | None:
 def reported(
     source: str, results_file: str, entry: dict[str, Any], baseline_ms: float | None
 ) -> ReportedResult:
-    """An entry as a claim. `baseline_ms`: the reference's time, where the entry has none."""
+    """An entry as a reported result. `baseline_ms`: the reference's time, where the entry has none."""
     stats = entry.get("runtime_stats")
     runtime = _time(entry.get("runtime")) or _time(stats.get("mean") if isinstance(stats, dict) else None)
     baseline = _time(entry.get("ref_runtime")) or baseline_ms
@@ -223,7 +223,7 @@ def _before(error: Exception) -> Any:
 
 
 SAMPLE = "kernel.json"
-"""A published sample of KernelBench: its program, and what is claimed of it."""
+"""A published sample of KernelBench: its program, and its reported result."""
 _NO_PROGRAM = re.compile(r"(?:^|_)prompt(?:_|\.)|^eval_result|(?:^|_)log(?:_|\.)")
 """Texts that KernelBench leaves beside its programs."""
 _RESPONSE = "_response"
@@ -236,7 +236,7 @@ class ImportInput:
     """What there is to import."""
 
     candidates: tuple[CandidateInput, ...]
-    """Each with where it came from, and with its claim where there is one."""
+    """Each with where it came from, and with its reported result where there is one."""
     notes: tuple[str, ...] = ()
     """What was left out, a sentence each."""
 
@@ -251,7 +251,7 @@ def read_import(
 ) -> ImportInput:
     """The programs in a folder or a file of lines. `problem` is that of all of them, where given.
 
-    `times`: the reference's milliseconds by problem, for claims that have none. `follow_links`: also those
+    `times`: the reference's milliseconds by problem, for results that have none. `follow_links`: also those
     that lead out of the folder. Raises UsageError when there is nothing, and one that says of every file or
     line what is wrong with it.
     """
@@ -288,10 +288,10 @@ class _Import:
         files = self._programs(files, places)
         if not files:
             raise UsageError(f"{root} holds no programs: no {', '.join(SUFFIXES)} and no {SAMPLE} below it")
-        claims = self._claims(results, files, places)
+        entries = self._entries_by_file(results, files, places)
 
         def one(file: Path) -> CandidateInput:
-            return self._candidate(file, places[file], claims.get(file))
+            return self._candidate(file, places[file], entries.get(file))
 
         return ImportInput(tuple(read_each(files, one, self.folder.name, self.notes)), tuple(self.notes))
 
@@ -340,10 +340,12 @@ class _Import:
         return None if at is None else (below[:at], below[at + 1 : -1])
 
     def _candidate(
-        self, file: Path, place: Place | None, claim: tuple[str, Claimed] | None
+        self, file: Path, place: Place | None, reported_entry: tuple[str, ReportedEntry] | None
     ) -> CandidateInput:
         name = self.folder.name(file)
-        entry, results_file, text = (claim[1].entry, claim[0], "") if claim else (None, "", "")
+        entry, results_file, text = (
+            (reported_entry[1].entry, reported_entry[0], "") if reported_entry else (None, "", "")
+        )
         if file.name == SAMPLE:
             text, own = _sample(self.folder.text(file))
             entry, results_file = (own, name) if own is not None else (entry, results_file)
@@ -355,51 +357,51 @@ class _Import:
             return replace(found, reported=ReportedResult(source=name))
         return replace(found, reported=reported(name, results_file, entry, self.times.get(found.problem.id)))
 
-    def _claims(
+    def _entries_by_file(
         self, results: list[Path], files: list[Path], places: dict[Path, Place | None]
-    ) -> dict[Path, tuple[str, Claimed]]:
-        """The claim of each file, and the name of the results that make it: those in the nearest folder."""
+    ) -> dict[Path, tuple[str, ReportedEntry]]:
+        """The reported entry of each program, and the nearest file of results that holds it."""
         programs: dict[Path, dict[Place, list[Path]]] = {file.parent: {} for file in results}
         for file in files:
             folder = next((above for above in file.parents if above in programs), None)
             if folder is not None and (place := places[file]) is not None:
                 programs[folder].setdefault(place, []).append(file)
-        found: dict[Path, tuple[str, Claimed]] = {}
+        found: dict[Path, tuple[str, ReportedEntry]] = {}
         for file in sorted(results, key=lambda file: RESULTS.index(file.name)):
             name = self.folder.name(file)
-            matched = self._matched(name, self._read_claims(file), programs[file.parent])
-            found |= {program: (name, claim) for program, claim in matched}
+            matched = self._matched(name, self._read_results(file), programs[file.parent])
+            found |= {program: (name, reported_entry) for program, reported_entry in matched}
         return found
 
-    def _read_claims(self, file: Path) -> tuple[Claimed, ...]:
+    def _read_results(self, file: Path) -> tuple[ReportedEntry, ...]:
         """What can be read of a file of results; what cannot be stops nothing, and is noted."""
         name = self.folder.name(file)
         try:
-            claims, wrong = parse_claims(name, self.folder.read(file))
+            entries, wrong = parse_results(name, self.folder.read(file))
         except LeftOut as error:
-            claims, wrong = (), f"{name}: {error}"
+            entries, wrong = (), f"{name}: {error}"
         self.notes += [wrong] if wrong else []
-        return claims
+        return entries
 
     def _matched(
-        self, name: str, claims: Iterable[Claimed], programs: dict[Place, list[Path]]
-    ) -> list[tuple[Path, Claimed]]:
-        """Claims and the files that they are about. The last claim about a file counts."""
+        self, name: str, entries: Iterable[ReportedEntry], programs: dict[Place, list[Path]]
+    ) -> list[tuple[Path, ReportedEntry]]:
+        """Entries and the programs that they are about. The last one about a program counts."""
         levels = {place.level for place in programs}
         found, missing, unclear, silent = [], [], [], []
-        for claim in claims:
-            numbers = f"problem {claim.problem} sample {claim.sample}"
-            meant = [claim.level] if claim.level is not None else sorted(levels)
-            wanted = (Place(level, claim.problem, claim.sample) for level in meant)
+        for reported_entry in entries:
+            numbers = f"problem {reported_entry.problem} sample {reported_entry.sample}"
+            meant = [reported_entry.level] if reported_entry.level is not None else sorted(levels)
+            wanted = (Place(level, reported_entry.problem, reported_entry.sample) for level in meant)
             there = [place for place in wanted if place in programs]
-            if not claim.entry:
+            if not reported_entry.entry:
                 silent.append(numbers)
             elif len(there) > 1:
                 unclear.append(numbers)
             elif not there:
                 missing.append(numbers)
             else:
-                found += [(file, claim) for file in programs[there[0]]]
+                found += [(file, reported_entry) for file in programs[there[0]]]
         if silent:
             self._note("row", f"in {name} without a result", silent)
         if missing:
@@ -414,7 +416,7 @@ class _Import:
 
 
 def _sample(text: str) -> tuple[str, dict[str, Any] | None]:
-    """The program in a published sample, and its claim. Raises UsageError for another file."""
+    """The program in a published sample, and its result. Raises UsageError for another file."""
     try:
         value = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
@@ -443,7 +445,7 @@ class StoredImport:
 
 
 def store_import(store: Store, programs: ImportInput, settings: RunSettings) -> StoredImport:
-    """Stores all, or nothing. Programs that the run has already stay as they are; a new claim is appended."""
+    """Stores all or nothing. Programs that the run has stay as they are; a new result is appended."""
     items = [
         Imported(one.problem, one.response, one.extraction, one.reported or ReportedResult(source=one.id))
         for one in programs.candidates

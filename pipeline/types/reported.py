@@ -1,4 +1,4 @@
-"""What somebody reported of a program that was imported: a claim, never a verdict."""
+"""The result that somebody reported of a program that was imported; never a verdict."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def ratio(baseline_ms: float | None, runtime_ms: float | None) -> float | None:
     return speedup if isfinite(speedup) and speedup > 0 else None
 
 
-class Claim(FrozenRecord):
-    """What is claimed of a program. None where nothing is said."""
+class ReportedFigures(FrozenRecord):
+    """The figures reported of a program; None where nothing is said."""
 
     compiled: bool | None = None
     correct: bool | None = None
@@ -33,17 +33,17 @@ class Claim(FrozenRecord):
     """What it was measured on, in the reporter's words."""
 
 
-class ReportedResult(Claim):
-    """Where an imported program came from, with what is claimed of it."""
+class ReportedResult(ReportedFigures):
+    """Where an imported program came from, with the result reported of it."""
 
     source: str
     """The file below the folder that was imported, or the line of a file of lines."""
     said_in: str | None = None
-    """The file that makes the claim; None: there is no claim."""
+    """The file that reports it; None: nothing is reported."""
     raw: dict[str, Any] | None = None
-    """The claim as it was written, whole."""
+    """The report as it was written, whole."""
 
     @property
     def has_claim(self) -> bool:
-        """Whether anything is claimed of the program."""
+        """Whether anything is reported of the program."""
         return self.said_in is not None

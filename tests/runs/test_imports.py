@@ -11,7 +11,7 @@ import pytest
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import Place, place_of
-from kernelproof.runs.imports import ImportInput, parse_claims, read_import, read_times
+from kernelproof.runs.imports import ImportInput, parse_results, read_import, read_times
 from kernelproof.types.reported import ReportedResult
 from tests.cli import material
 
@@ -58,7 +58,7 @@ SHAPES: dict[str, tuple[Any, set[tuple[int | None, int, int]]]] = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes_of_results(name: str) -> None:
     value, expected = SHAPES[name]
-    found, wrong = parse_claims("eval_results.json", json.dumps(value).encode())
+    found, wrong = parse_results("eval_results.json", json.dumps(value).encode())
     assert wrong is None
     assert {claim[:3] for claim in found} == expected
 
@@ -75,7 +75,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_file_that_holds_no_results(name: str) -> None:
     text, message = BAD[name]
-    found, wrong = parse_claims("eval_results.json", text.encode())
+    found, wrong = parse_results("eval_results.json", text.encode())
     assert found == () and wrong is not None and message in wrong
 
 
