@@ -19,7 +19,7 @@ from kernelproof.errors import MachineError
 from kernelproof.problems import read_problem
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
 from kernelproof.verifier.build import Builder
-from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.engine.compile_ahead import compile_ahead
 from kernelproof.verifier.engine.engine import Engine, require_device
 from kernelproof.verifier.engine.prebuild import Prebuilt

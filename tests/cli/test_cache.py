@@ -12,7 +12,7 @@ import pytest
 from kernelproof.errors import UsageError
 from kernelproof.types import Build, BuildState
 from kernelproof.verifier.build import BuildIndex
-from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.build_cache import BuildCache
 from kernelproof.workspace import cache_bound, parse_bytes
 from tests import terminal
 from tests.cli.program import PROGRAM, Program

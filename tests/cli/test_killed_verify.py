@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.types import Status
-from kernelproof.verifier.build.cache import BuildCache
-from kernelproof.verifier.build.entries import entries
+from kernelproof.verifier.build.build_cache import BuildCache, entries
 from tests.cli import material
 from tests.cli.program import Program
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from kernelproof.types import Build, BuildState
-from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.build_cache import BuildCache
 
 BLOCK = 4096
 FILES = {"lib.so", "build.json", "log.txt"}

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from kernelproof.types import BuildRequest, BuildState
 from kernelproof.verifier.build import Builder, Toolchain
-from kernelproof.verifier.build.compile_log import MAX_LOG_CHARS, shorten
+from kernelproof.verifier.build.compiler_output import MAX_LOG_CHARS, shorten
 
 
 def test_the_log_names_file_line_and_error(fresh: Builder, plain) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelproof.types import BuildState
-from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.build_cache import BuildCache
 from tests.compile.shelves import BLOCK, age, folders, is_half, key_of, room, store
 
 BOUND = 20 * BLOCK
@@ -24,7 +24,7 @@ BOUND = 20 * BLOCK
 WORKER = """
 import random, sys
 from pathlib import Path
-from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.build_cache import BuildCache
 from tests.compile.shelves import folders, is_half, key_of, store
 root, seed, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 cache = BuildCache(root, bound=int(sys.argv[4]), grace_s=0.0)
@@ -177,7 +177,7 @@ def test_what_an_evictor_had_moved_when_it_was_killed_is_deleted_by_the_next(tmp
     code = """
 import os, shutil, signal, sys
 from pathlib import Path
-from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.build_cache import BuildCache
 from tests.compile.shelves import store
 cache = BuildCache(Path(sys.argv[1]))
 for number in range(3):
@@ -199,7 +199,7 @@ def test_loading_from_a_cache_that_cannot_be_written_is_no_error() -> None:
     code = """
 import os, sys
 from pathlib import Path
-from kernelproof.verifier.build.cache import BuildCache
+from kernelproof.verifier.build.build_cache import BuildCache
 from tests.compile.shelves import key_of
 cache = BuildCache(Path(sys.argv[1]))
 os.setuid(65534)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernelproof.types import Build, BuildRequest, BuildState, Status
-from kernelproof.verifier.build import Toolchain, diagnosis
-from kernelproof.verifier.build.hopeless import hopeless
+from kernelproof.verifier.build import Toolchain, compiler_output
+from kernelproof.verifier.build.slim_headers import has_unfixable_errors
 
 HEAD = "[1/2] compile it\nFAILED: [code=1] it\n/usr/bin/c++ -c main.cpp -o main.o\n"
 BOUND = HEAD + (
@@ -41,20 +41,20 @@ def request(cpp: str = "") -> BuildRequest:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("said", FINAL.values(), ids=FINAL)
 def test_what_no_header_mends_is_final(said: str, toolchain: Toolchain) -> None:
-    assert hopeless(HEAD + said, request(), toolchain)
+    assert has_unfixable_errors(HEAD + said, request(), toolchain)
 
 
 @pytest.mark.parametrize("said", OPEN.values(), ids=OPEN)
 def test_what_a_header_may_mend_is_not(said: str, toolchain: Toolchain) -> None:
-    assert not hopeless(HEAD + said, request(), toolchain)
+    assert not has_unfixable_errors(HEAD + said, request(), toolchain)
 
 
 def test_a_function_that_is_bound_and_not_declared_is_final(toolchain: Toolchain) -> None:
     called_as_torch_does = BOUND.replace("own", "relu")
     wanted = BuildRequest(name="e", cpp_sources=("",), functions={"relu": "relu"})
-    assert hopeless(called_as_torch_does, wanted, toolchain)
+    assert has_unfixable_errors(called_as_torch_does, wanted, toolchain)
     using = wanted.model_copy(update={"cpp_sources": ("using namespace torch;",)})
-    assert not hopeless(called_as_torch_does, using, toolchain)
+    assert not has_unfixable_errors(called_as_torch_does, using, toolchain)
 
 
 @pytest.mark.parametrize(
@@ -67,22 +67,22 @@ def test_a_function_that_is_bound_and_not_declared_is_final(toolchain: Toolchain
     ],
 )
 def test_what_torch_dropped_is_named_with_what_to_write(log: str, said: str) -> None:
-    assert said in diagnosis.hint(log)
+    assert said in compiler_output.hint(log)
 
 
 def test_the_first_error_of_ones_own_is_told_without_commands() -> None:
     log = HEAD + "/usr/include/torch/a.h:1:1: error: in a header\n" + FINAL["semicolon"]
-    assert diagnosis.complaint(log) == 'cuda.cu(13): error: expected a ";"'
-    assert diagnosis.hint(log) == ""
+    assert compiler_output.complaint(log) == 'cuda.cu(13): error: expected a ";"'
+    assert compiler_output.hint(log) == ""
 
 
 def test_equal_failures_are_told_once_with_their_number() -> None:
     one = Build(key="0", state=BuildState.ERROR, name="e", log=BOUND)
-    found = diagnosis.verdict([one] * 64)
+    found = compiler_output.verdict([one] * 64)
     assert found is not None
     status, reason, details = found
     assert status is Status.BUILD_ERROR and details == BOUND
     assert reason.startswith(
         "your extension did not compile (asked for 64 times): main.cpp:4:43: error: 'own'"
     )
-    assert diagnosis.verdict([]) is None
+    assert compiler_output.verdict([]) is None

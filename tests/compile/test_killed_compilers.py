@@ -12,7 +12,7 @@ import pytest
 
 from kernelproof.types import BuildState
 from kernelproof.verifier.build import Builder
-from kernelproof.verifier.build.compile_log import killed
+from kernelproof.verifier.build.compiler_output import killed
 from tests.compile.conftest import RequestMaker
 
 SLOW = """

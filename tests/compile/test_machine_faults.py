@@ -9,7 +9,7 @@ import pytest
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.types import BuildState
 from kernelproof.verifier.build import Builder, Toolchain
-from kernelproof.verifier.build.machine import gencode, target_architecture
+from kernelproof.verifier.build.toolchain import gencode, target_architecture
 
 
 @pytest.mark.parametrize(

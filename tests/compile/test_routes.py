@@ -6,7 +6,7 @@ import pytest
 
 from kernelproof.types import BuildRequest, BuildState, Route
 from kernelproof.verifier.build import Builder
-from kernelproof.verifier.build.compile_log import failures, first_error
+from kernelproof.verifier.build.compiler_output import failures, first_error
 
 SAID = """[1/3] compile main.o
 FAILED: [code=1] main.o

@@ -8,9 +8,9 @@ import pytest
 
 from kernelproof.types import Build, BuildRequest, BuildState, Route
 from kernelproof.verifier.build import Builder, Toolchain
-from kernelproof.verifier.build.cache import BuildCache
-from kernelproof.verifier.build.glue import Glue
-from kernelproof.verifier.build.slim import Slim, slim_route
+from kernelproof.verifier.build.build_cache import BuildCache
+from kernelproof.verifier.build.builder import Glue
+from kernelproof.verifier.build.slim_headers import Slim, slim_route
 from kernelproof.verifier.sandbox import Group, Limits
 from tests.compile.calling import call
 
@@ -164,7 +164,7 @@ def test_a_glue_that_does_not_compile_costs_only_time(
     fresh_cache: Path, toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "glue.cpp").write_text("#error another torch")
-    monkeypatch.setattr("kernelproof.verifier.build.glue.GLUE_FOLDER", tmp_path)
+    monkeypatch.setattr("kernelproof.verifier.build.builder.GLUE_FOLDER", tmp_path)
     builder = Builder(fresh_cache, toolchain=toolchain)
     for name in ("first", "second"):  # the first begins while the glue is compiled, the second knows better
         request = BuildRequest(name=name, cpp_sources=("#error this one, too",), functions={"f": "f"})
@@ -196,6 +196,6 @@ def test_a_build_whose_lock_is_that_of_the_glues_key_can_have_it_made(
     glue = Glue(toolchain, cache, Group(), unsafe=False)
     made = Build(key="0" * 64, state=BuildState.ERROR, name="glue", duration_s=0.0)
     monkeypatch.setattr(glue, "_make", lambda: made)
-    monkeypatch.setattr("kernelproof.verifier.build.glue._LIMITS", Limits(wall_s=1.0))
+    monkeypatch.setattr("kernelproof.verifier.build.builder._LIMITS", Limits(wall_s=1.0))
     with cache.lock(glue._key, 1.0):
         assert glue.object() is None

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kernelproof.verifier.build import learn_toolchain
-from kernelproof.verifier.build.cache import open_cache
-from kernelproof.verifier.build.glue import Glue
+from kernelproof.verifier.build.build_cache import open_cache
+from kernelproof.verifier.build.builder import Glue
 from kernelproof.verifier.sandbox import Group
 from tests.devices.conftest import place as place
 from tests.devices.conftest import start as start

@@ -2,12 +2,15 @@
 
 >>> builder = Builder(cache_directory())
 >>> build = builder.build(BuildRequest(name="ext", cpp_sources=(source,), functions={"f": "f"}))
+
+Begin with `builder`. `ninja_file` turns a request into files and command lines, `compiling` runs the
+compilers over them, `build_cache` keeps what they make, and `compiler_output` says why a build failed.
+`slim_headers` only makes a build faster. `upkeep` is what `kernelproof cache` does.
 """
 
 from kernelproof.verifier.build.build_index import BuildIndex
 from kernelproof.verifier.build.builder import KEY_FORMAT, Builder
-from kernelproof.verifier.build.machine import ARCHITECTURE_VARIABLE, find_tools
-from kernelproof.verifier.build.toolchain import Toolchain, learn_toolchain
+from kernelproof.verifier.build.toolchain import ARCHITECTURE_VARIABLE, Toolchain, find_tools, learn_toolchain
 from kernelproof.verifier.build.upkeep import clear, prune, survey
 
 __all__ = [

@@ -1,22 +1,195 @@
-"""Compiling one extension: cache, sandbox, verdict. A failure is a state of the `Build`, not an exception."""
+"""Building one extension: cache, compilers in a sandbox, result. A failure is a state of the `Build`, not an
+exception.
+
+`Builder.build` looks in the cache, then has `Routes` compile: with the slim headers where they suffice, and
+with all of torch's where they do not. A source that fails with the slim headers is compiled again in full,
+unless no header can mend it; the source beside it is not. `Glue` is the object file between our bindings and
+torch's Python side, compiled once for an environment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_json
-from kernelproof.types.build import Build, BuildRequest, BuildState
-from kernelproof.verifier.build.cache import LASTING, LockTimeout, open_cache
-from kernelproof.verifier.build.compiling import MEMORY_BYTES, Compiler
-from kernelproof.verifier.build.glue import Glue
-from kernelproof.verifier.build.ninja_file import FlagError, Plan, make_plan, needs_cuda
-from kernelproof.verifier.build.routes import Routes
+from kernelproof.types.build import Build, BuildRequest, BuildState, Route
+from kernelproof.verifier.build.build_cache import LASTING, BuildCache, LockTimeout, open_cache
+from kernelproof.verifier.build.compiler_output import clean_log, failures, first_error, killed, shorten
+from kernelproof.verifier.build.compiling import MEMORY_BYTES, Compiled, Compiler, NoGlue
+from kernelproof.verifier.build.ninja_file import (
+    CPP_OBJECT,
+    CUDA_OBJECT,
+    BuildPlan,
+    FlagError,
+    make_plan,
+    needs_cuda,
+)
+from kernelproof.verifier.build.slim_headers import (
+    GLUE,
+    GLUE_FOLDER,
+    Slim,
+    has_unfixable_errors,
+    headers,
+    slim_route,
+)
 from kernelproof.verifier.build.toolchain import Toolchain, learn_toolchain
-from kernelproof.verifier.sandbox import Group
+from kernelproof.verifier.sandbox import Group, Limits, read_result
+
+OBJECT_BYTES = 64 << 20
+_LOCK = "glue"
+"""Not its key: keys share lock files, and the process that makes the glue holds a build's lock already."""
+_LIMITS = Limits(wall_s=600.0, cpu_s=600.0, memory_bytes=4 << 30, processes=32, file_bytes=OBJECT_BYTES)
+
+
+class Glue:
+    """Compiles the glue for one toolchain, and keeps it in the cache of builds. Thread-safe."""
+
+    def __init__(self, toolchain: Toolchain, cache: BuildCache, group: Group, *, unsafe: bool) -> None:
+        self._toolchain, self._cache, self._group, self._unsafe = toolchain, cache, group, unsafe
+        self._sources = {"glue.cpp": (GLUE_FOLDER / "glue.cpp").read_text(), **headers()}
+        self._key = sha256_json(["glue", toolchain.identity, self._sources])
+        self._guard = threading.Lock()
+        self._making: Future[bytes | None] | None = None
+
+    def begun(self) -> Future[bytes | None]:
+        """A future of `object()`. An object that is not there yet is compiled meanwhile, once for all
+        callers."""
+        with self._guard:
+            if self._making is not None and not self._making.done():
+                return self._making
+            if self._cache.load(self._key) is not None:
+                return _now(self.object)
+            ahead = ThreadPoolExecutor(1, thread_name_prefix="glue")
+            self._making = ahead.submit(self.object)
+            ahead.shutdown(wait=False)
+            return self._making
+
+    def object(self) -> bytes | None:
+        """The object file, compiled now if need be; None where it does not compile with this torch.
+
+        Raises LockTimeout, OSError or MachineError when this machine fails.
+        """
+        try:
+            return self._read()
+        except FileNotFoundError:  # the cache was cleared between the look and the reading
+            return self._read()
+
+    def _read(self) -> bytes | None:
+        build = self._cache.load(self._key)
+        if build is None:
+            with self._cache.lock(_LOCK, _LIMITS.wall_s or 600.0, lambda: self._group.closed):
+                build = self._cache.load(self._key) or self._make()
+        return Path(build.library).read_bytes() if build.library is not None else None
+
+    def _make(self) -> Build:
+        chain = self._toolchain
+        includes = [
+            word for path in (*chain.torch_includes, chain.python_include) for word in ("-isystem", path)
+        ]
+        command = (str(chain.cxx), *includes, "-DTORCH_API_INCLUDE_EXTENSION_H", f"-std={chain.cxx_standard}")
+        command += ("-fPIC", "-O1", "-c", "glue.cpp", "-o", GLUE)
+        with self._cache.scratch() as scratch:
+            for name, text in self._sources.items():
+                (scratch / name).write_text(text)
+            outcome = self._group.run(chain.job(command, scratch, _LIMITS), unsafe=self._unsafe)
+            log = clean_log(outcome.stdout + outcome.stderr, scratch)
+            state = {"ok": BuildState.OK, "error": BuildState.ERROR}.get(outcome.state)
+            state = None if state is BuildState.ERROR and killed(log) else state
+            made = read_result(scratch, GLUE, OBJECT_BYTES) if state is BuildState.OK else None
+        build = Build(
+            key=self._key,
+            state=state or BuildState.INFRASTRUCTURE,
+            name="glue",
+            duration_s=outcome.wall_s,
+            cpu_s=outcome.cpu_s,
+            commands=(" ".join(command),),
+            log=log,
+        )
+        return self._cache.store(build, made) if build.state in LASTING else build
+
+
+def _now(work: Callable[[], bytes | None]) -> Future[bytes | None]:
+    done: Future[bytes | None] = Future()
+    done.set_result(work())
+    return done
+
+
+TRIES = 3
+"""Compilers that are killed from outside start again until they were killed so often."""
+
+
+class Routes:
+    """Compiles one request by the routes that fit it, within limits for all of them together."""
+
+    def __init__(
+        self, compiler: Compiler, glue: Glue, request: BuildRequest, seconds: float, memory_bytes: int
+    ) -> None:
+        self._compiler, self._glue, self._request = compiler, glue, request
+        self._began, self._seconds, self._memory_bytes = time.monotonic(), seconds, memory_bytes
+        self._cpu_s = 0.0
+
+    def compile(self, key: str, full: BuildPlan, *, slim: bool) -> tuple[Build, bytes | None]:
+        """The build and its library. `full`: the plan of the full route, which alone is gone without `slim`.
+
+        Raises LockTimeout, OSError or MachineError when this machine fails.
+        """
+        route = slim_route(self._request, self._compiler.toolchain) if slim else None
+        glue = self._glue.begun() if route is not None and route.bindings else None
+        fallback = ""
+        while route is not None:
+            plan = make_plan(self._request, self._compiler.toolchain, route)
+            try:
+                done = self._run(plan, glue if route.bindings else None)
+            except NoGlue:
+                route = route.only(cuda=True, bindings=False)
+                continue
+            if done.state is not BuildState.ERROR:
+                return self._build(done, key, plan, Route.SLIM, fallback), done.library
+            rest = _rest(route, done)
+            if rest == route or has_unfixable_errors(done.log, self._request, self._compiler.toolchain):
+                # The source that failed had all headers, or no header would help.
+                return self._build(done, key, plan, Route.SLIM, fallback), None
+            fallback = fallback or first_error(done.log)
+            route = rest
+        done = self._run(full, None)
+        return self._build(done, key, full, Route.FULL, fallback), done.library
+
+    def _build(self, done: Compiled, key: str, plan: BuildPlan, route: Route, fallback: str) -> Build:
+        changes = {
+            "route": route,
+            "fallback": fallback,
+            "duration_s": time.monotonic() - self._began,
+            "cpu_s": self._cpu_s,
+        }
+        return done.build(key, self._request.name, plan).model_copy(update=changes)
+
+    def _run(self, plan: BuildPlan, glue: Future[bytes | None] | None) -> Compiled:
+        left = max(1.0, self._seconds - (time.monotonic() - self._began))
+        runs: list[Compiled] = []
+        while not runs or (runs[-1].lost and len(runs) < TRIES):  # that took time which is not the source's
+            runs.append(self._compiler.compile(plan, glue, left, self._memory_bytes))
+            self._cpu_s += runs[-1].cpu_s
+        done = runs[-1]
+        if done.lost and not any(run.proven for run in runs):  # the source writes that: it does each time
+            why = f"The compilers were killed {TRIES} times of {TRIES}, and this machine had memory left."
+            return replace(done, state=BuildState.TIMEOUT, log=shorten(f"{why}\n{done.log}"))
+        return done
+
+
+def _rest(route: Slim, done: Compiled) -> Slim | None:
+    """What of the slim route to go on with after this error; None where it was no source that failed."""
+    failed = failures(done.log)
+    if not failed or not failed <= {CPP_OBJECT, CUDA_OBJECT}:
+        return None
+    return route.only(cuda=CUDA_OBJECT not in failed, bindings=CPP_OBJECT not in failed)
+
 
 KEY_FORMAT = 2
 """Raise it when a build's meaning changes without its files changing: every entry is then made anew."""
@@ -28,7 +201,7 @@ class _Prepared:
 
     request: BuildRequest
     key: str
-    plan: Plan | None = None
+    plan: BuildPlan | None = None
     refusal: str = ""
     """The request's own fault: flags that cannot be put on a command line."""
     missing: str = ""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelproof.types.build import Build, BuildState
-from kernelproof.verifier.build.cache import BuildCache
-from kernelproof.verifier.build.compile_log import clean_log, killed, shorten
-from kernelproof.verifier.build.ninja_file import LIBRARY, Plan
-from kernelproof.verifier.build.slim import GLUE
+from kernelproof.verifier.build.build_cache import BuildCache
+from kernelproof.verifier.build.compiler_output import clean_log, killed, shorten
+from kernelproof.verifier.build.ninja_file import LIBRARY, BuildPlan
+from kernelproof.verifier.build.slim_headers import GLUE
 from kernelproof.verifier.build.toolchain import Toolchain
 from kernelproof.verifier.sandbox import Group, Limits, Outcome, read_result
 
@@ -62,7 +62,7 @@ class Compiled:
         log = "\n".join(filter(None, (first.log, self.log)))
         return replace(self, log=log, wall_s=first.wall_s + self.wall_s, cpu_s=first.cpu_s + self.cpu_s)
 
-    def build(self, key: str, name: str, plan: Plan) -> Build:
+    def build(self, key: str, name: str, plan: BuildPlan) -> Build:
         """The record of it."""
         return Build(
             key=key,
@@ -89,7 +89,7 @@ class Compiler:
         self._cache, self._group, self._jobs, self._unsafe = cache, group, jobs, unsafe
 
     def compile(
-        self, plan: Plan, glue: Future[bytes | None] | None, seconds: float, memory_bytes: int
+        self, plan: BuildPlan, glue: Future[bytes | None] | None, seconds: float, memory_bytes: int
     ) -> Compiled:
         """The library of a plan. `glue`: what is linked in; only the linker waits for it.
 
@@ -109,7 +109,7 @@ class Compiler:
 
     def _make(
         self,
-        plan: Plan,
+        plan: BuildPlan,
         given: Mapping[str, bytes],
         wanted: Sequence[str],
         seconds: float,

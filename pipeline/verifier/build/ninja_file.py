@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelproof.types.build import BuildRequest
-from kernelproof.verifier.build.header_stubs import HEADER_STUBS
-from kernelproof.verifier.build.slim import BINDINGS, FOLDER, GLUE, Slim
-from kernelproof.verifier.build.toolchain import Toolchain
+from kernelproof.verifier.build.slim_headers import BINDINGS, FOLDER, GLUE, Slim
+from kernelproof.verifier.build.toolchain import HEADER_STUBS, Toolchain
 
 LIBRARY, NINJA = "lib.so", "build.ninja"
 CPP, CPP_OBJECT = "main.cpp", "main.o"
@@ -34,7 +33,7 @@ class FlagError(ValueError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """Everything that is written for one build, and the commands it runs."""
 
     files: dict[str, str]
@@ -43,7 +42,7 @@ class Plan:
     objects: tuple[str, ...] = ()
     """What its compilers make of the sources, to be linked."""
 
-    def linking(self) -> Plan:
+    def linking(self) -> BuildPlan:
         """What is left to do when the objects are there: they must be put beside its files."""
         link = _Edge(LIBRARY, " ".join(self.objects), shlex.split(self.commands[-1]))
         return replace(self, files={**self.files, NINJA: _ninja([link])})
@@ -56,7 +55,7 @@ class Plan:
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = None) -> Plan:
+def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = None) -> BuildPlan:
     """The files and commands of a build. The toolchain must not lack anything the request needs.
 
     With `slim` they are those of the slim route; if it has bindings, `GLUE` must be put beside the files.
@@ -83,7 +82,7 @@ def make_plan(request: BuildRequest, toolchain: Toolchain, slim: Slim | None = N
     link = [str(toolchain.cxx), *objects, "-shared", *_link_flags(request, toolchain), "-o", LIBRARY]
     edges.append(_Edge(LIBRARY, " ".join(objects), link))
     files[NINJA] = _ninja(edges)
-    return Plan(files, tuple(shlex.join(edge.command) for edge in edges), made)
+    return BuildPlan(files, tuple(shlex.join(edge.command) for edge in edges), made)
 
 
 def _files(request: BuildRequest, toolchain: Toolchain, slim: Slim | None) -> dict[str, str]:

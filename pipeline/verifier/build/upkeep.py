@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import MachineError
-from kernelproof.types.build import BuildState, CacheSurvey, Removal
+from kernelproof.types.build import BuildState
+from kernelproof.types.cache import CacheSurvey, Removal
+from kernelproof.verifier.build.build_cache import LASTING, RECORD, Entry, LockTimeout, entries, open_cache
 from kernelproof.verifier.build.build_index import BuildIndex
-from kernelproof.verifier.build.cache import LASTING, LockTimeout, open_cache
-from kernelproof.verifier.build.entries import RECORD, Entry, entries
 from kernelproof.workspace import CACHE_VARIABLE, cache_bound
 
 BUILDS = "builds"

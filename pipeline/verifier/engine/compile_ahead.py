@@ -18,7 +18,7 @@ from kernelproof.backends import FirstCall, backend
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder
-from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.engine.prebuild import Prebuilt, greet
 from kernelproof.verifier.engine.stub_run import MODEL
 from kernelproof.verifier.sandbox import Group

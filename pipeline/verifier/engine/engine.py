@@ -28,8 +28,8 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
-from kernelproof.types.verification import VerifyRequest
-from kernelproof.verifier.build import diagnosis, find_tools
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build import compiler_output, find_tools
 from kernelproof.verifier.devices import gpu_health, locks
 from kernelproof.verifier.devices.discovery import device_for, environment_for, interprets, set_aside
 from kernelproof.verifier.engine.build_stage import BuildStage
@@ -170,7 +170,7 @@ class Engine:
         if first is not None and prebuilt.refused and first.state.status is not None:
             ended = record.ended(first.state.status, prebuilt.refused, findings, prebuilt, prebuilt.trouble)
             return self._with_environment(ended)
-        failure = diagnosis.verdict(_deciding(prebuilt, record.source))
+        failure = compiler_output.verdict(_deciding(prebuilt, record.source))
         if failure is not None:
             status, reason, details = failure
             return self._with_environment(record.ended(status, reason, findings, prebuilt, details))

@@ -29,8 +29,8 @@ from kernelproof.types import (
     check_kinds,
 )
 from kernelproof.types.check_kinds import CheckKind
-from kernelproof.types.verification import VerifyRequest
-from kernelproof.verifier.build import diagnosis
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build import compiler_output
 from kernelproof.verifier.referee.correctness import tolerance
 from kernelproof.version import VERIFIER
 
@@ -162,7 +162,7 @@ class Ledger:
         failed = [build for build in self.builds if build.state.status is not None]
         if len(failed) < len(self.builds):
             failed = [build for build in failed if f"Error building extension '{build.name}'" in raised]
-        ended = diagnosis.verdict(failed)
+        ended = compiler_output.verdict(failed)
         return Ended(*ended) if ended is not None else None
 
     def close(self, status: Status, reason: str, details: str = "") -> Verification:

@@ -13,8 +13,8 @@ import torch
 from kernelproof.backends import backend
 from kernelproof.types import Status, VerifySettings
 from kernelproof.types.check_kinds import WEIGHTS
-from kernelproof.types.verification import VerifyRequest
-from kernelproof.verifier.build.diagnosis import refusal
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ended, Ledger
 from kernelproof.verifier.referee.sides import starting

@@ -3,18 +3,21 @@
 `torch/extension.h` brings all of torch, and nearly all of a small candidate's build is spent on parsing it,
 twice for the device and once for the bindings. Here the names in a source say which operators it uses; a
 folder ahead of torch's own on the include path answers for torch's large headers with the declarations of
-these alone. They are read from the installed torch, never written by us, so that they mean the same. Bindings
-are made without pybind11 where the signatures are simple (`bindings/kernelproof_bindings.h`).
+these alone. They are read from the installed torch, never written by us, so that they mean the same.
+Bindings are made without pybind11 where the signatures are simple (`bindings/kernelproof_bindings.h`).
 
 A missing declaration is a compile error, and then the build is repeated in full: the route only decides the
-time.
+time. `has_unfixable_errors` says where more declarations would not help. It looks at the first error of each
+source only, as others may follow from it.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from kernelproof.types.build import BuildRequest
@@ -174,3 +177,75 @@ def _text(path: Path) -> str | None:
 
 def _without(text: str) -> str:
     return _UNNEEDED.sub("", text)
+
+
+_FIRST = re.compile(
+    r"^(?P<file>main\.cpp|cuda\.cu|own/[^:(\n]+)(?::\d+:\d+:|\(\d+\):) (?:fatal |catastrophic )?error:? "
+    r"(?P<text>.*)\n(?P<code>.*)",
+    re.MULTILINE,
+)
+_ANY = re.compile(r"^[^\s:(][^:(\n]*(?::\d+:\d+:|\(\d+\):) (?:fatal |catastrophic )?error\b", re.MULTILINE)
+_NO_FILE = re.compile(r"No such file or directory|cannot open source file")
+_UNKNOWN = re.compile(
+    r"identifier \"(?P<edg>\w+)\" is undefined|'(?P<gcc>\w+)' was not declared in this scope"
+)
+_SYNTAX = re.compile(r"expected an? \"[;)}\]]\"$|expected '[;)}\]]'")
+_DROPPED = re.compile(r"DeprecatedTypeProperties\" to \"c10::ScalarType\"")
+_MACRO = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
+_USING = re.compile(r"\busing\s+namespace\b|##")
+_STANDARD = (Path("/usr/include/c++"), Path("/usr/include"))
+
+
+def has_unfixable_errors(log: str, request: BuildRequest, toolchain: Toolchain) -> bool:
+    """Whether a build that failed so fails with all headers, too."""
+    log = log.replace("\u2018", "'").replace("\u2019", "'")
+    return any(_is_final(error, request, toolchain) for error in _first_errors(log))
+
+
+def _first_errors(log: str) -> Iterator[re.Match[str]]:
+    """The first error of each source, where it lies in the candidate's own text."""
+    for part in re.split(r"^FAILED: .*$", log, flags=re.MULTILINE)[1:]:
+        any_error, own = _ANY.search(part), _FIRST.search(part)
+        if any_error is not None and own is not None and any_error.start() == own.start():
+            yield own
+
+
+def _is_final(error: re.Match[str], request: BuildRequest, toolchain: Toolchain) -> bool:
+    text = error["text"]
+    if _NO_FILE.search(text) or _DROPPED.search(text):
+        return True
+    unknown = _UNKNOWN.search(text)
+    if unknown is not None:
+        name = unknown["edg"] or unknown["gcc"]
+        return _is_undeclared_binding(name, request) or not _in_headers(name, toolchain)
+    # A macro that is missing may be what a bracket or semicolon seems to be missing at.
+    return bool(_SYNTAX.search(text)) and not _MACRO.search(error["code"])
+
+
+def _is_undeclared_binding(name: str, request: BuildRequest) -> bool:
+    """Whether it is a function to be bound that nothing of the candidate's own mentions: a function of
+    torch's with such a name lies in a namespace."""
+    own = "\n".join((*request.cpp_sources, *request.files.values()))
+    named = name in (request.functions or {})
+    return named and re.search(rf"\b{name}\b", own) is None and _USING.search(own) is None
+
+
+@lru_cache(maxsize=512)
+def _found(name: str, roots: tuple[Path, ...]) -> bool:
+    wanted = name.encode()
+    for root in roots:
+        for folder, _, files in os.walk(root):
+            for file in files:
+                try:
+                    if wanted in Path(folder, file).read_bytes():
+                        return True
+                except OSError:
+                    continue
+    return False
+
+
+def _in_headers(name: str, toolchain: Toolchain) -> bool:
+    """Whether any header of torch, the CUDA toolkit or the system has these letters."""
+    roots = [Path(path) for path in toolchain.torch_includes]
+    roots += [Path(str(toolchain.cuda_home), "include")] if toolchain.cuda_home else []
+    return _found(name, (*roots, *_STANDARD))

@@ -1,20 +1,89 @@
-"""What a failed build comes to in one sentence: the first error that matters, and what the installed torch
-wants instead of what it dropped."""
+"""What compilers print, made fit to store (no scratch paths, no random names, bounded) and summed up in one
+sentence.
+
+The sentence is the first error that matters, with what the installed torch has in place of what it dropped.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from kernelproof.types.build import Build, BuildState
 from kernelproof.types.status import Status
+
+MAX_LOG_CHARS = 200_000
+_TAIL_CHARS = 40_000
+
+_VARYING = (
+    (re.compile(r"\btmpxft_[0-9a-f]+_[0-9a-f]+-\d+_"), "tmpxft_"),  # nvcc
+    (re.compile(r"\bcc[A-Za-z0-9]{6}\.(?=(?:o|s|ii|i|res|cdtor|ltrans)\b)"), "cc."),  # gcc
+    (re.compile(r" >\.step\d+ 2>&1; s=.*"), ""),
+    (re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE), ""),
+)
+"""What differs from run to run or is ours, each with what stands for it."""
+_KILLED = re.compile(
+    r"^(?:\S*: fatal error: (?:Killed|Terminated) signal terminated program \S+"
+    r"|collect2: fatal error: \S+ terminated with signal (?:9|15) .*"
+    r"|nvcc error +: '\S+' died due to signal (?:9|15)\b.*"
+    r"|\S+: error: unable to execute command: (?:Killed|Terminated)"
+    r"|step \d+: ended by signal (?:9|15)"
+    r"|FAILED: \[code=(?:137|143)\].*)$",
+    re.MULTILINE,
+)
+_FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(\S+)", re.MULTILINE)
+_ERROR = re.compile(r"\berror\b(?!\S*/)")
+"""Not in the path of a command."""
+
+
+def clean_log(text: str, scratch: Path) -> str:
+    """`text`, which holds no control characters (the sandbox removes them), the same from run to run.
+
+    Paths below `scratch` become relative. The compilers' temporary names lose their random part, and their
+    times are left out. Over MAX_LOG_CHARS the middle is left out: the first errors matter most, the last
+    lines say how it ended.
+    """
+    text = text.replace(f"{scratch}/", "").replace(str(scratch), ".")
+    for pattern, replacement in _VARYING:
+        text = pattern.sub(replacement, text)
+    return shorten(text)
+
+
+def killed(log: str) -> str:
+    """The line that says that a compiler was killed; or nothing. Sources can have a compiler write one."""
+    found = _KILLED.search(log)
+    return found[0] if found is not None else ""
+
+
+def failures(log: str) -> set[str]:
+    """The outputs that ninja could not have made."""
+    return set(_FAILED.findall(log))
+
+
+def first_error(log: str) -> str:
+    """The first line of a log that says `error`, bounded; else its first line."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if _ERROR.search(line)), lines[0] if lines else "")[:500]
+
+
+def shorten(text: str, limit: int = MAX_LOG_CHARS) -> str:
+    """At most `limit` characters, the middle replaced by a line that says how much is missing."""
+    if len(text) <= limit:
+        return text
+    tail = min(_TAIL_CHARS, limit // 4)
+    head = limit - tail - 80
+    return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[-tail:]}"
+
 
 MAX_CHARS = 400
 MAX_QUOTED = 120
 """Of an error that is quoted."""
 MAX_DETAILS = 20_000
 
-_ERROR = re.compile(r"^(?P<file>[^\s:(][^:(]*)(?::\d+){0,2}(?:\(\d+\))?: (?:fatal |catastrophic )?error\b")
+_ERROR_LINE = re.compile(
+    r"^(?P<file>[^\s:(][^:(]*)(?::\d+){0,2}(?:\(\d+\))?: (?:fatal |catastrophic )?error\b"
+)
 _LINKER = re.compile(r"undefined reference to|multiple definition of|cannot find -l|undefined symbol")
 _DRIVER = re.compile(r"^(?:\S*/)?(?:nvcc|ptxas|nvlink|cicc|ld|collect2|c\+\+|g\+\+)\b.*?\b(?:fatal|error)\b")
 _COMMAND = re.compile(r"^(?:\[\d+/\d+\] |FAILED: |ninja: )|^\S*/(?:c\+\+|g\+\+|nvcc)\S* .* -(?:c|shared) ")
@@ -28,7 +97,7 @@ _BY_NVCC = re.compile(r"^\S+\.cu\(\d+\): error: ", re.MULTILINE)
 def complaint(log: str) -> str:
     """The first error of a log, in one line: of the candidate's own files where there is one, else of any."""
     lines = [line.strip() for line in _plain(log).splitlines() if line.strip() and not _COMMAND.match(line)]
-    errors = [line for line in lines if _ERROR.match(line)]
+    errors = [line for line in lines if _ERROR_LINE.match(line)]
     own = [line for line in errors if _OWN.match(line)]
     linked = [line for line in lines if _LINKER.search(line) or _DRIVER.match(line)]
     found = next(iter((*own, *errors, *linked, *lines)), "the compilers said nothing")

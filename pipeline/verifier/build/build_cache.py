@@ -1,12 +1,13 @@
-"""The store of builds, addressed by content: `<root>/<key[:2]>/<key>/{lib.so,build.json,log.txt}`.
+"""The cache of builds, addressed by content: `<root>/<key[:2]>/<key>/{lib.so,build.json,log.txt}`.
 
-An entry appears in one step (written aside on the same file system, synced, renamed), so a reader sees
-all of it or nothing, whatever is killed when. It goes the same way: renamed into a workplace, then deleted.
+An entry appears in one step (written aside on the same file system, synced, renamed), so a reader sees all
+of it or nothing, whatever is killed when. It goes the same way: renamed into a workplace, then deleted.
 Locks are `flock`s: they end with the process that holds them, and none can be left behind.
 
 Beyond a bound the least recently used entries are removed, a tenth of the bound at a time. Those that were
-used within the last hour stay until twice the bound is reached: a process may be about to open their library.
-A process that finds a library gone asks for the build again.
+used within the last hour stay until twice the bound is reached: a process may be about to open their
+library. A process that finds a library gone asks for the build again. `StoreSize` counts the bytes of all
+entries for all processes, so that no build has to walk through them.
 """
 
 from __future__ import annotations
@@ -14,21 +15,159 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import json
 import os
+import re
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from kernelproof.errors import MachineError
-from kernelproof.types.build import Build, BuildState, Removal
-from kernelproof.verifier.build.entries import LOG, RECORD, Entry, entries, look_at, mark_used
+from kernelproof.types.build import Build, BuildState
+from kernelproof.types.cache import Removal
 from kernelproof.verifier.build.ninja_file import LIBRARY
-from kernelproof.verifier.build.store_size import Count, StoreSize
 from kernelproof.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
+
+RECORD, LOG = "build.json", "log.txt"
+
+_BLOCK = 4096
+_SHELF, _KEY = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry, as it was when it was looked at."""
+
+    path: Path
+    bytes: int
+    """Room on the disk: each file, and the directory, in whole blocks of 4 KiB."""
+    used_ns: int
+    """When it was stored or last loaded: the record's modification time (the directory's, without one)."""
+
+    @property
+    def key(self) -> str:
+        """The build's address."""
+        return self.path.name
+
+
+def entries(root: Path) -> list[Entry]:
+    """All entries below `root`, least recently used first. A file that is no entry by its name is left
+    out."""
+    folders = (
+        folder
+        for ready_builds in _folders(root, _SHELF)
+        for folder in _folders(ready_builds, _KEY)
+        if folder.name.startswith(ready_builds.name)
+    )
+    found = (look_at(Path(folder)) for folder in folders)
+    return sorted((entry for entry in found if entry is not None), key=lambda e: (e.used_ns, e.key))
+
+
+def look_at(path: Path) -> Entry | None:
+    """The entry at `path`; None when it is gone."""
+    room = _BLOCK
+    try:
+        used = path.stat().st_mtime_ns
+        with os.scandir(path) as files:
+            for file in files:
+                status = file.stat(follow_symlinks=False)
+                room += -(-status.st_size // _BLOCK) * _BLOCK
+                if file.name == RECORD:
+                    used = status.st_mtime_ns
+    except OSError:
+        return None
+    return Entry(path, room, used)
+
+
+def mark_used(path: Path) -> None:
+    """Note that the entry at `path` is used now. Nothing happens where that cannot be written."""
+    now = time.time_ns()  # the kernel's own stamps are too coarse to order uses by
+    with suppress(OSError):
+        os.utime(path / RECORD, ns=(now, now))
+
+
+def _folders(parent: Path | os.DirEntry[str], name: re.Pattern[str]) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(parent) as found:
+            yield from (f for f in found if name.fullmatch(f.name) and f.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+
+
+_MOST_BYTES = 1000
+
+
+@dataclass(frozen=True)
+class Count:
+    """What is known of the entries' bytes."""
+
+    bytes: int
+    """At the last walk, and stored since. A replaced entry counts twice until the next walk."""
+    walked_bytes: int
+    """At the last walk over all entries."""
+    walked_at: float
+    """When that was, in seconds since 1970."""
+
+
+class StoreSize:
+    """The count in its file, read and written under a `flock` of microseconds.
+
+    The bytes of an entry are added before it appears, so a process killed in between makes the count too
+    high, and the next walk puts it right. A file that is missing or damaged means that nothing is known.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> Count | None:
+        """The count; None when it is not known."""
+        with self._held() as descriptor:
+            return _read(descriptor)
+
+    def add(self, count: int) -> Count | None:
+        """Adds bytes; the new count, None when it is not known."""
+        with self._held() as descriptor:
+            known = _read(descriptor)
+            if known is None:
+                return None
+            return _write(descriptor, Count(known.bytes + count, known.walked_bytes, known.walked_at))
+
+    def correct(self, walked: int, before: Count | None) -> Count:
+        """Puts in what a walk found. `before`: the count at its start; bytes added since are kept."""
+        with self._held() as descriptor:
+            known = _read(descriptor)
+            added = known.bytes - before.bytes if known is not None and before is not None else 0
+            return _write(descriptor, Count(walked + max(added, 0), walked, time.time()))
+
+    @contextmanager
+    def _held(self) -> Iterator[int]:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _read(descriptor: int) -> Count | None:
+    try:
+        found = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+        return Count(int(found["bytes"]), int(found["walked_bytes"]), float(found["walked_at"]))
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
+
+
+def _write(descriptor: int, count: Count) -> Count:
+    text = json.dumps(asdict(count)).encode()
+    os.ftruncate(descriptor, 0)  # a kill after this leaves an empty file: nothing is known then
+    os.pwrite(descriptor, text, 0)
+    return count
+
 
 LASTING = frozenset({BuildState.OK, BuildState.ERROR})
 """States that compiling the same thing again would only repeat; no other state is ever stored."""
