@@ -29,7 +29,7 @@ from benchmarks.mutants.recipes import ONCE, TWIN, Recipe, maker, recipes_for
 from benchmarks.mutants.sizes import execute, extent, sized, small
 from kernelproof.types import Problem
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.contestant.seeding import draws_noticed, seed_torch
+from kernelproof.verifier.contestant.random_draws import draws_noticed, seed_torch
 from kernelproof.verifier.referee.inputs.problem import outputs_of, upcast
 
 ROUNDING, RATIO = 2.0**-24, 2.0**-29

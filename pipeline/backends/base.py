@@ -100,7 +100,7 @@ class FirstCall:
         """Whether the package is installed."""
         return find_spec(self.package) is not None
 
-    def said(self, *, interpret: bool) -> dict[str, object]:
+    def message(self, *, interpret: bool) -> dict[str, object]:
         """The message about it for a candidate's process."""
         variables = {**self.variables, **((self.interpreter or {}) if interpret else {})}
         return {"text": self.text, "variables": variables, "cache": self.cache, "interpret": interpret}

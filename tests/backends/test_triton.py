@@ -121,7 +121,7 @@ def test_what_was_compiled_is_not_compiled_again_where_it_is_handed_on(
         Contestant(_no_builds, memory_bytes=16 << 30) as contestant,
     ):
         contestant.wait_ready()
-        contestant.ask({**hello, "first_calls": first.said(interpret=False)}, seconds=60)
+        contestant.ask({**hello, "first_calls": first.message(interpret=False)}, seconds=60)
         contestant.ask({"op": "pretend", "device": "cuda", "capability": _capability(builder)}, seconds=60)
         fds = [packed.fileno()] if handed_on else []
         contestant.ask({"op": "load", "source": ASKS_FOR_HITS, "seed": 0}, seconds=60, fds=fds)

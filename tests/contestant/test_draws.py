@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernelproof.verifier.contestant.draws import large_draws
+from kernelproof.verifier.contestant.random_draws import large_draws
 
 CPU = torch.device("cpu")
 

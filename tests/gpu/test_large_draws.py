@@ -9,7 +9,7 @@ import torch
 
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Problem, Status, VerifySettings
-from kernelproof.verifier.contestant.draws import large_draws
+from kernelproof.verifier.contestant.random_draws import large_draws
 from kernelproof.verifier.engine.engine import Engine
 
 pytestmark = pytest.mark.gpu

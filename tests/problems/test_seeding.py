@@ -8,7 +8,7 @@ import torch
 
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.contestant.seeding import seed_torch
+from kernelproof.verifier.contestant.random_draws import seed_torch
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 
 CPU = torch.device("cpu")

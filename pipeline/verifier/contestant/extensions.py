@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch.utils.cpp_extension as torch_cpp_extension
 
-from kernelproof.verifier.contestant import requests, setups
+from kernelproof.verifier.contestant import build_requests
 from kernelproof.verifier.contestant.own_files import with_own_files
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
@@ -51,18 +51,18 @@ class ExtensionLoader:
 
     def load_inline(self, *arguments: Any, **options: Any) -> Any:
         """As `torch.utils.cpp_extension.load_inline`; where the files go and how much is printed is ours."""
-        request, directory = requests.load_inline(*arguments, **options)
+        request, directory = build_requests.load_inline(*arguments, **options)
         return self._loaded(with_own_files(request, machine=_machine(), directory=directory))
 
     def load(self, *arguments: Any, **options: Any) -> Any:
         """As `torch.utils.cpp_extension.load`, for sources that the candidate wrote to files."""
-        request, sources = requests.load(*arguments, **options)
+        request, sources = build_requests.load(*arguments, **options)
         return self._loaded(with_own_files(request, machine=_machine(), sources=sources))
 
     def _run(self, command: Any) -> None:
         """As `BuildExtension.run`: the libraries lie afterwards where setuptools would put them."""
         for extension in command.extensions or ():
-            request = setups.request_of(
+            request = build_requests.request_of(
                 extension,
                 include_paths=torch_cpp_extension.include_paths("cuda"),
                 library_paths=torch_cpp_extension.library_paths("cuda"),

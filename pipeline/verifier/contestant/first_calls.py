@@ -26,14 +26,14 @@ MAX_BYTES = 8 << 20
 class FirstCalls:
     """A backend's part in this process."""
 
-    def __init__(self, said: dict[str, Any]) -> None:
-        """`said`: `text`, `variables`, `cache` and `interpret`, as the trusted end sends them."""
-        os.environ.update({str(name): str(value) for name, value in said["variables"].items()})
-        os.environ[str(said["cache"])] = PLACE
-        self.interprets = bool(said["interpret"])
+    def __init__(self, message: dict[str, Any]) -> None:
+        """`message`: `text`, `variables`, `cache` and `interpret`, as the trusted end sends them."""
+        os.environ.update({str(name): str(value) for name, value in message["variables"].items()})
+        os.environ[str(message["cache"])] = PLACE
+        self.interprets = bool(message["interpret"])
         """Whether kernels are interpreted."""
         definitions: dict[str, Any] = {"__name__": "inside"}
-        exec(compile(said["text"], "inside.py", "exec"), definitions)
+        exec(compile(message["text"], "inside.py", "exec"), definitions)
         self.inside: Any = definitions["Inside"]()
 
     def compile_error(self, error: BaseException) -> bool:

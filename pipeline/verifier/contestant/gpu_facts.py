@@ -25,7 +25,7 @@ def functions(capability: tuple[int, int]) -> dict[str, Callable[..., Any]]:
         shared_memory_per_multiprocessor=228 << 10,
         L2_cache_size=50 << 20,
     )
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "is_available": True,
         "is_initialized": True,
         "device_count": 1,
@@ -41,7 +41,7 @@ def functions(capability: tuple[int, int]) -> dict[str, Callable[..., Any]]:
         "set_device": None,
         "init": None,
     }
-    return _constant(said)
+    return _constant(values)
 
 
 def no_gpu() -> dict[str, Callable[..., Any]]:
@@ -49,5 +49,5 @@ def no_gpu() -> dict[str, Callable[..., Any]]:
     return _constant({"is_available": False, "is_initialized": False, "device_count": 0})
 
 
-def _constant(said: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    return {name: lambda *_, _value=value, **__: _value for name, value in said.items()}
+def _constant(values: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    return {name: lambda *_, _value=value, **__: _value for name, value in values.items()}

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure
-from kernelproof.verifier.contestant.seeding import seed_torch
+from kernelproof.verifier.contestant.random_draws import seed_torch
 
 Forward = Callable[..., Any]
 

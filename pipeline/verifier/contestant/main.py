@@ -1,7 +1,8 @@
 """The runner inside the sandbox: answers the referee's requests, one at a time, until told to stop.
 
 It holds no secret and no verdict: it hands inputs to the candidate and outputs back. Everything it says
-after the candidate is loaded is untrusted, since the candidate lives in the same process.
+after the candidate is loaded is untrusted, since the candidate lives in the same process. For baselines
+only, it compiles the problem's model with torch.compile and warms it up.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import socket
 import sys
 import threading
+import time
 import traceback
 import types
 from collections.abc import Callable, Sequence
@@ -22,11 +24,12 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant import arena as arenas
-from kernelproof.verifier.contestant import compiled, core_lock, encoding, loop, pretence, wire
-from kernelproof.verifier.contestant.draws import large_draws
+from kernelproof.verifier.contestant import core_lock, encoding, fake_device, loop, wire
 from kernelproof.verifier.contestant.extensions import ExtensionLoader
 from kernelproof.verifier.contestant.first_calls import FirstCalls, packed, unpack
+from kernelproof.verifier.contestant.loop import Forward, Slot
 from kernelproof.verifier.contestant.profiling import Watched, add_first_calls
+from kernelproof.verifier.contestant.random_draws import large_draws
 
 MODULE = "candidate"
 """The candidate's module name."""
@@ -64,8 +67,8 @@ class Runner:
         self._kept: Any = None
         self._compiled = False
         self._first_calls: FirstCalls | None = None
-        self._pretended = "cpu"
-        self._pretence: AbstractContextManager[Any] = nullcontext()
+        self._fake_device_type = "cpu"
+        self._fake_device: AbstractContextManager[Any] = nullcontext()
         self._interpreted: list[str] = []
         """Names of kernels that were interpreted, one for each launch."""
         self._held: list[int] = []
@@ -138,11 +141,11 @@ class Runner:
 
     def _pretend(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """For the build stage: the code that is loaded finds a GPU, though there is none."""
-        self._pretended = str(message["device"])
-        if self._pretended == "cuda":
+        self._fake_device_type = str(message["device"])
+        if self._fake_device_type == "cuda":
             major, minor = message["capability"]
-            pretence.pretend((int(major), int(minor)))
-            self._pretence = pretence.Pretence("cuda", cpu_too=False)
+            fake_device.fake_gpu((int(major), int(minor)))
+            self._fake_device = fake_device.FakeDevice("cuda", cpu_too=False)
             if self._first_calls is not None:
                 self._first_calls.inside.compile_only((int(major), int(minor)))
         return {}
@@ -150,8 +153,8 @@ class Runner:
     def _rehearse(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """For the build stage: the model is constructed and called with tensors that have no memory."""
         assert self._module is not None
-        pretence.rehearse(
-            self._module, message["class"], message["problem"], message["sizes"], self._pretended
+        fake_device.rehearse(
+            self._module, message["class"], message["problem"], message["sizes"], self._fake_device_type
         )
         return {}
 
@@ -199,7 +202,7 @@ class Runner:
         module.__file__ = str(path)
         sys.modules[MODULE] = module
         torch.manual_seed(int(message["seed"]))
-        with self._pretence:
+        with self._fake_device:
             exec(compile(message["source"], str(path), "exec"), module.__dict__)
         self._module = module
         return {}
@@ -225,7 +228,7 @@ class Runner:
     def _compile(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Puts the compiled model in the model's place, warmed up: for baselines only."""
         slots, self._compiled = self._slots(message), True
-        self._model, seen = compiled.compile_model(self._model, message["kind"], slots, self._device)
+        self._model, seen = compile_model(self._model, message["kind"], slots, self._device)
         return seen
 
     def _state(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -366,3 +369,38 @@ def main() -> None:
     wire.send(sock, {"ready": True, "pid": os.getpid()})
     runner.serve()
     os._exit(0)  # the candidate's own exit handlers and destructors are of no interest
+
+
+COMPILE_MODES: dict[str, str | None] = {"compile": None, "max-autotune": "max-autotune"}
+"""The baseline's name and torch.compile's mode."""
+WARM_UP_CALLS = 4
+"""At least: the first compiles, the next two let max-autotune run and record its CUDA graph, one replays."""
+
+
+def compile_model(
+    model: torch.nn.Module, kind: str, slots: Sequence[Slot], device: torch.device
+) -> tuple[Forward, dict[str, Any]]:
+    """The compiled model, called on every slot and at least `WARM_UP_CALLS` times; and what was seen.
+
+    Seen are `graphs` and `graph_breaks` (numbers), and `seconds` until everything was compiled. From then on
+    a call that would compile again raises RuntimeError: it would be timed as if it were a call. Raises
+    whatever compiler and model raise, and where torch.compile would silently run the model eagerly instead
+    because it had to compile it too often.
+    """
+    import torch._dynamo
+    from torch._dynamo.utils import counters
+
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    began = time.monotonic()
+    forward: Forward = torch.compile(model, mode=COMPILE_MODES[kind], dynamic=False)
+    with torch.no_grad():
+        for number in range(max(WARM_UP_CALLS, len(slots))):
+            forward(*slots[number % len(slots)].arguments)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    torch.compiler.set_stance("fail_on_recompile")
+    return forward, {
+        "graphs": int(counters["stats"]["unique_graphs"]),
+        "graph_breaks": sum(counters["graph_break"].values()),
+        "seconds": round(time.monotonic() - began, 3),
+    }

@@ -62,7 +62,7 @@ class _Gathering:
             path for path in map(_absolute, self._include_paths) if not self._of_the_machine(path)
         ]
         self._units: list[Path] = []
-        self._found: dict[Path, str] = {}
+        self._texts: dict[Path, str] = {}
         self._spelt: set[str] = set()
         """What includes spell out, part by part."""
         self._passed: dict[Path, None] = {}
@@ -76,13 +76,13 @@ class _Gathering:
     def follow(self, texts: Iterable[str], folder: Path | None) -> None:
         """Adds the headers of texts that would lie in a folder, and of what was added already."""
         waiting = [(text, folder) for text in texts]
-        waiting += [(self._found[path], path.parent) for path in self._units]
+        waiting += [(self._texts[path], path.parent) for path in self._units]
         while waiting:
             text, folder = waiting.pop(0)
             for path in self._included(text, folder):
-                if path not in self._found:
+                if path not in self._texts:
                     self._add(path)
-                    waiting.append((self._found[path], path.parent))
+                    waiting.append((self._texts[path], path.parent))
 
     def fields(self) -> dict[str, Any]:
         """`files`, `units` and `extra_include_paths` of a request."""
@@ -92,7 +92,7 @@ class _Gathering:
             for text in self._include_paths
             if self._of_the_machine(path := _absolute(text)) or path in names
         ]
-        files = {names[path]: text for path, text in self._found.items()}
+        files = {names[path]: text for path, text in self._texts.items()}
         # No folder is made for its own sake, and one that is only passed has to be there, too.
         files |= {f"{names[path]}/{_EMPTY}": "" for path in self._passed if path not in self._above()}
         return {
@@ -102,8 +102,8 @@ class _Gathering:
         }
 
     def _add(self, path: Path) -> None:
-        self._found[path] = path.read_text(encoding="utf-8", errors="replace")
-        if len(self._found) > MAX_FILES or sum(map(len, self._found.values())) > MAX_CHARS:
+        self._texts[path] = path.read_text(encoding="utf-8", errors="replace")
+        if len(self._texts) > MAX_FILES or sum(map(len, self._texts.values())) > MAX_CHARS:
             raise RuntimeError(
                 f"more than {MAX_FILES} files, or {MAX_CHARS} characters of them, for one extension"
             )
@@ -124,7 +124,7 @@ class _Gathering:
                     break
 
     def _above(self) -> set[Path]:
-        return {folder for path in self._found for folder in path.parents}
+        return {folder for path in self._texts for folder in path.parents}
 
     def _of_the_machine(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self._machine)
@@ -133,11 +133,11 @@ class _Gathering:
         """The place in the build of each file, and of each folder above one."""
         above = self._above()
         kept = [folder for folder in self._folders if folder in above]
-        top = _common([*(path.parent for path in self._found), *kept, *self._passed])
+        top = _common([*(path.parent for path in self._texts), *kept, *self._passed])
         names = {top: ROOT}
         for number, path in enumerate(self._units):
             self._name(path, names, f"unit{number}{path.suffix}")
-        for path in self._found:
+        for path in self._texts:
             self._name(path, names, path.name)
         for path in self._passed:
             self._name(path, names, f"folder{len(names)}")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernelproof.verifier.contestant import gpu_facts, requests, stub_torch, wire
+from kernelproof.verifier.contestant import build_requests, gpu_facts, stub_torch, wire
 from kernelproof.verifier.contestant.own_files import with_own_files
 
 MODULE = "candidate"
@@ -92,13 +92,13 @@ class StubRunner:
 
     def _load_inline(self, *arguments: Any, **options: Any) -> Any:
         self._note(sys._getframe(1))
-        request, directory = requests.load_inline(*arguments, **options)
+        request, directory = build_requests.load_inline(*arguments, **options)
         machine = self._message["machine"]
         return self._ask(with_own_files(request, machine=machine, directory=directory))
 
     def _load_files(self, *arguments: Any, **options: Any) -> Any:
         self._note(sys._getframe(1))
-        request, sources = requests.load(*arguments, **options)
+        request, sources = build_requests.load(*arguments, **options)
         return self._ask(with_own_files(request, machine=self._message["machine"], sources=sources))
 
     def _ask(self, request: dict[str, Any]) -> Any:

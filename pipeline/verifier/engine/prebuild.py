@@ -115,13 +115,13 @@ def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) ->
     """Waits for a process, and lets it pretend to have the device. Raises SandboxError, and ContestantGone
     where it was killed from outside."""
     plug = backend(settings.backend)
-    first = plug.first_call.said(interpret=False) if plug.first_call is not None else None
+    first = plug.first_call.message(interpret=False) if plug.first_call is not None else None
     hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
-    pretence = {"op": "pretend", "device": plug.pretended, "capability": builder.toolchain.capability}
+    request = {"op": "pretend", "device": plug.pretended, "capability": builder.toolchain.capability}
     try:
         contestant.wait_ready()
         contestant.ask({**hello, "first_calls": first}, seconds=settings.load_seconds)
-        contestant.ask(pretence, seconds=settings.load_seconds)
+        contestant.ask(request, seconds=settings.load_seconds)
     except (ContestantFailed, ContestantGone) as error:
         if isinstance(error, ContestantGone) and error.is_ours:
             raise

@@ -17,11 +17,12 @@ from kernelproof.verifier.contestant.profiling import (
     BY_TORCH,
     MAX_ENTRIES,
     MAX_NAME,
+    Span,
     Watched,
     allocation,
+    calls,
     launch_shape,
 )
-from kernelproof.verifier.contestant.spans import Span, calls
 from kernelproof.verifier.referee.provenance import reports
 from kernelproof.verifier.referee.provenance.kernels import lacking, library_compute
 from kernelproof.verifier.referee.provenance.origins import Evidence, origin

@@ -16,10 +16,9 @@ import torch
 
 from kernelproof.errors import UsageError
 from kernelproof.types import Problem
-from kernelproof.verifier.contestant.draws import large_draws
 from kernelproof.verifier.contestant.encoding import leaves, ordered, tensors
 from kernelproof.verifier.contestant.loop import is_number
-from kernelproof.verifier.contestant.seeding import draws_noticed, seed_torch
+from kernelproof.verifier.contestant.random_draws import draws_noticed, large_draws, seed_torch
 
 _counter = itertools.count()
 

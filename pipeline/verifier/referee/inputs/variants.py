@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.contestant.seeding import seed_torch
+from kernelproof.verifier.contestant.random_draws import seed_torch
 from kernelproof.verifier.referee.inputs.problem import mapped
 from kernelproof.verifier.referee.inputs.structure import Forms, sampled
 from kernelproof.verifier.referee.inputs.traits import Fixed, Trait, Twin

@@ -9,8 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
-from kernelproof.verifier.contestant.profiling import BY_TORCH, MAX_ENTRIES, MAX_MADE, MAX_NAME, allocation
-from kernelproof.verifier.contestant.spans import LIBRARY_NAMESPACES
+from kernelproof.verifier.contestant.profiling import (
+    BY_TORCH,
+    LIBRARY_NAMESPACES,
+    MAX_ENTRIES,
+    MAX_KERNELS,
+    MAX_NAME,
+    allocation,
+)
 from kernelproof.verifier.referee.ledger import clean
 from kernelproof.verifier.referee.provenance.libraries import holds_kernel
 from kernelproof.verifier.referee.provenance.origins import Evidence, author, evidence, of_library, origin
@@ -201,7 +207,7 @@ def _written_by_others(value: object) -> dict[str, Origin]:
     """Whose a kernel is, by its name, where the file that it was written in is not the candidate's; nothing
     for None. A name that two have is no evidence for the candidate. Raises Malformed."""
     found: dict[str, Origin] = {}
-    if not isinstance(value, list | None) or len(value or ()) > MAX_MADE:
+    if not isinstance(value, list | None) or len(value or ()) > MAX_KERNELS:
         raise Malformed("the list of kernels' files is none, or too long")
     for item in value or ():
         match item:

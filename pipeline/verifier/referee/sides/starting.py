@@ -103,7 +103,7 @@ def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
         "threads": settings.threads,
         "tf32": settings.numerics == "tf32",
         "flush_bytes": flush_bytes(device),
-        "first_calls": first.said(interpret=device.type == "cpu") if first is not None else None,
+        "first_calls": first.message(interpret=device.type == "cpu") if first is not None else None,
     }
 
 

@@ -19,7 +19,7 @@ _GETTERS = {getattr(torch.Tensor, name).__get__: name for name in ("device", "is
 _IS_META = getattr(torch.Tensor, "is_meta").__get__  # noqa: B009
 
 
-class Pretence(TorchFunctionMode):
+class FakeDevice(TorchFunctionMode):
     """While it is entered, tensors that are asked for on a device have no memory there, and say that they are
     on it."""
 
@@ -54,7 +54,7 @@ class Pretence(TorchFunctionMode):
         return value
 
 
-def pretend(capability: tuple[int, int]) -> None:
+def fake_gpu(capability: tuple[int, int]) -> None:
     """From now on `torch.cuda` says that there is one GPU of this compute capability."""
     for name, value in gpu_facts.functions(capability).items():
         setattr(torch.cuda, name, value)
@@ -64,7 +64,7 @@ def pretend(capability: tuple[int, int]) -> None:
 def rehearse(candidate: ModuleType, name: str, problem: str, sizes: Mapping[str, Any], device: str) -> None:
     """Constructs the candidate's model as the problem says, and calls it once, without memory."""
     definitions: dict[str, Any] = {"__name__": "problem"}
-    with Pretence(device, cpu_too=True), torch.device("meta"), torch.no_grad():
+    with FakeDevice(device, cpu_too=True), torch.device("meta"), torch.no_grad():
         exec(compile(problem, "problem.py", "exec"), definitions)
         definitions |= sizes
         model = candidate.__dict__[name](*definitions["get_init_inputs"]())
