@@ -1,12 +1,16 @@
-"""Confinement for commands that nobody trusts: tiers, limits, kill. It knows nothing of kernels."""
+"""Confinement for commands that nobody trusts: tiers, limits, kill. It knows nothing of kernels.
 
-from kernelproof.verifier.sandbox.affinity import on_cores
-from kernelproof.verifier.sandbox.group import Group
+Begin with `process`, which starts a job, watches it and ends it; `model` has its types, and `probe` finds
+the strongest tier of this machine. Tiers A and B are `bwrap` and `bwrap_tree`, tiers C1, C2 and D are
+`warden_tree` with the process `warden`; `landlock` and `seccomp` say what the kernel refuses a job.
+`pausing` holds a job still, and `sweeping` (with the process `sweeper`) lets nothing outlive a killed
+harness.
+"""
+
 from kernelproof.verifier.sandbox.model import Confinement, Held, Job, Limits, Outcome, State, Tier
-from kernelproof.verifier.sandbox.paths import python_paths, read_result, remove_scratch
+from kernelproof.verifier.sandbox.paths import Scratch, python_paths, read_result, remove_scratch, sweep
 from kernelproof.verifier.sandbox.probe import probe
-from kernelproof.verifier.sandbox.process import Process, run, start
-from kernelproof.verifier.sandbox.scratch import Scratch, sweep
+from kernelproof.verifier.sandbox.process import Group, Process, on_cores, run, start
 
 __all__ = [
     "Confinement",

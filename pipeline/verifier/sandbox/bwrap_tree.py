@@ -13,10 +13,8 @@ import time
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import bwrap, procfs, seccomp, slots, sweeping
 from kernelproof.verifier.sandbox.freezer import Freezer
-from kernelproof.verifier.sandbox.gate import START_S, Gate
 from kernelproof.verifier.sandbox.model import Job, Tier
-from kernelproof.verifier.sandbox.spawner import spawn
-from kernelproof.verifier.sandbox.tree import Ended, freezer_for
+from kernelproof.verifier.sandbox.tree import START_S, Ended, Gate, freezer_for, spawn
 
 
 class BwrapTree:

@@ -14,9 +14,7 @@ from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import bwrap, freezer, landlock, slots
 from kernelproof.verifier.sandbox.launch import launch
 from kernelproof.verifier.sandbox.model import Confinement, Job, Tier
-from kernelproof.verifier.sandbox.paths import python_paths
-from kernelproof.verifier.sandbox.readable import ClosedToJobs
-from kernelproof.verifier.sandbox.scratch import Scratch
+from kernelproof.verifier.sandbox.paths import ClosedToJobs, Scratch, python_paths
 
 _CAP_SYS_ADMIN = 1 << 21
 _PROBE_S = 60.0
@@ -50,7 +48,7 @@ print(json.dumps({
 """
 
 _lock = threading.Lock()
-_found: dict[tuple[bool, str | None, str | None], Confinement | SandboxError] = {}
+_probed: dict[tuple[bool, str | None, str | None], Confinement | SandboxError] = {}
 
 
 def probe(*, unsafe: bool = False) -> Confinement:
@@ -62,12 +60,12 @@ def probe(*, unsafe: bool = False) -> Confinement:
     """
     key = (unsafe, os.environ.get("KERNELPROOF_SANDBOX"), os.environ.get("KERNELPROOF_BWRAP"))
     with _lock:
-        if key not in _found:
+        if key not in _probed:
             try:
-                _found[key] = _probe(unsafe, key[1])
+                _probed[key] = _probe(unsafe, key[1])
             except SandboxError as problem:
-                _found[key] = problem
-        found = _found[key]
+                _probed[key] = problem
+        found = _probed[key]
     if isinstance(found, SandboxError):
         raise found
     return found

@@ -1,24 +1,94 @@
-"""Starting a job, watching it, and ending it with proof."""
+"""Starting a job, watching it, and ending it with proof. `Group` ends all jobs of one owner at once, from
+any thread.
+
+A process that SIGKILL ended was taken for lack of memory where this machine ran out of it (`Shortage`). The
+kernel counts what it ended for that reason (`oom_kill` in /proc/vmstat). Daemons such as earlyoom and
+systemd-oomd act before it does, while little is left (`MemAvailable` in /proc/meminfo).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import select
 import signal
 import threading
 import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import procfs
 from kernelproof.verifier.sandbox.launch import launch
 from kernelproof.verifier.sandbox.model import Confinement, Held, Job, Outcome, State
 from kernelproof.verifier.sandbox.pausing import PATIENCE_S, Holder
 from kernelproof.verifier.sandbox.probe import probe
-from kernelproof.verifier.sandbox.shortage import LARGE, Shortage, machine_bytes
 from kernelproof.verifier.sandbox.tree import Tree
+
+
+@contextmanager
+def on_cores(cores: Sequence[int]) -> Iterator[None]:
+    """This thread keeps to these cores meanwhile; none named: it goes where it may."""
+    before = os.sched_getaffinity(0)
+    with suppress(OSError):  # taken from us meanwhile
+        os.sched_setaffinity(0, cores or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+SCARCE = 0.1
+"""The part of the machine's memory that is left when daemons begin to kill."""
+LARGE = 0.5
+"""A job that held more than this part of the memory there is has itself to blame."""
+
+
+class Shortage:
+    """A shortage from now on."""
+
+    def __init__(self) -> None:
+        self._before, self._scarce = _numbers("/proc/vmstat").get("oom_kill"), False
+
+    def look(self) -> None:
+        """Notes whether little is left right now."""
+        left = _numbers("/proc/meminfo")
+        self._scarce |= left.get("MemAvailable:", 1) < SCARCE * left.get("MemTotal:", 0)
+
+    @property
+    def seen(self) -> bool:
+        """Whether little was left at a look, or the kernel has ended something since."""
+        return self._scarce or _numbers("/proc/vmstat").get("oom_kill") != self._before
+
+
+@functools.cache
+def machine_bytes() -> int:
+    """The memory that all processes here may have together: the machine's, or its control group's."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, kinds, group = line.split(":", 2)
+        top = "/sys/fs/cgroup/memory" if kinds == "memory" else "/sys/fs/cgroup"
+        for folder in (top, top + group):  # in a container its own group is the top
+            for name in ("memory.max", "memory.limit_in_bytes"):
+                with suppress(OSError, ValueError):  # not this one, or `max`
+                    found.append(int(Path(folder, name).read_text()))
+    return min(found)
+
+
+def _numbers(file: str) -> dict[str, int]:
+    try:
+        lines = Path(file).read_text().splitlines()
+    except OSError:
+        return {}
+    return {words[0]: int(words[1]) for line in lines if len(words := line.split()) > 1}
+
 
 WATCH_S = 0.2
 """How often the tree's processor time and memory are read."""
@@ -292,3 +362,82 @@ def run(job: Job, *, unsafe: bool = False) -> Outcome:
         outcome = process.wait(None)
     assert outcome is not None
     return outcome
+
+
+MOST_NICE = 10
+"""A step is about a tenth of the time on a shared core: the tenth job gets a ninth of the time that the first
+gets."""
+
+
+class Group:
+    """Starts jobs, and with `close` kills those that still run. Thread-safe."""
+
+    def __init__(self, cores: tuple[int, ...] = (), *, in_turn: bool = False) -> None:
+        """`cores`: the processors of every job in it; none named: as in `Job`.
+
+        `in_turn`: a job gives way to all of other groups, and to those of its own group that run already. So
+        the first of many jobs ends as early as it can, and all of them together no later.
+        """
+        self._cores, self._in_turn = cores, in_turn
+        self._lock = threading.Lock()
+        # A running process is kept alive by the thread that watches it.
+        self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
+        self._closed = False
+        self._parts = threading.local()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called: a thread that waits in order to start a job may give up."""
+        return any(group._closed for group in self._with_part())
+
+    @contextmanager
+    def part(self) -> Iterator[Group]:
+        """The jobs that this thread starts within the block are those of the given group, too: `close` of
+        that one ends them alone, and this thread starts no more of them. Blocks do not nest."""
+        self._parts.now = Group()
+        try:
+            yield self._parts.now
+        finally:
+            del self._parts.now
+
+    def start(self, job: Job, *, unsafe: bool = False) -> Process:
+        """As `kernelproof.verifier.sandbox.start`; raises `SandboxError` also when the group is closed."""
+        self._require_open()
+        process = start(replace(job, cores=self._cores, nice=self._nice()), unsafe=unsafe)
+        for group in self._with_part():
+            with group._lock:
+                group._processes.add(process)
+        if self.closed:  # while it was starting
+            process.kill("closed")
+            self._require_open()
+        return process
+
+    def run(self, job: Job, *, unsafe: bool = False) -> Outcome:
+        """Starts a job and waits for its end. Raises as `start` does."""
+        with self.start(job, unsafe=unsafe) as process:
+            outcome = process.wait(None)
+        assert outcome is not None
+        return outcome
+
+    def close(self) -> None:
+        """Kills every running job, returns when all are gone, and refuses further ones."""
+        self._closed = True
+        with self._lock:
+            running = list(self._processes)
+        for process in running:
+            process.kill("closed")
+
+    def _nice(self) -> int:
+        if not self._in_turn:
+            return 0
+        with self._lock:
+            running = sum(process.wait(0) is None for process in self._processes)
+        return min(MOST_NICE, 1 + running)
+
+    def _with_part(self) -> tuple[Group, ...]:
+        part: Group | None = getattr(self._parts, "now", None)
+        return (self,) if part is None else (self, part)
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise SandboxError("no job is started any more: the work was ended")
