@@ -154,7 +154,7 @@ class Daemon:
         lost = self.store.service.queue.renew(self.owner, held, self.lease_s)
         for number in lost:
             each = self._held[number]
-            if not each.future.done() and not each.stop.asked:
+            if not each.future.done() and not each.stop.requested:
                 _LOG.warning("kernelproof: evaluation %s was cancelled, or its lease was lost", number)
                 each.stop.ask()
         self.store.service.workers.report(

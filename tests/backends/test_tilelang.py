@@ -20,7 +20,7 @@ from kernelproof.problems import read_problem
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.build.compiler_output import refusal
-from kernelproof.verifier.engine.compile_ahead import compile_ahead
+from kernelproof.verifier.engine.build_stage import compile_ahead
 from kernelproof.verifier.engine.engine import Engine, require_device
 from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.policy import review

@@ -24,7 +24,7 @@ from kernelproof.types import (
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant.first_calls import PLACE
 from kernelproof.verifier.devices import discovery
-from kernelproof.verifier.engine.compile_ahead import compile_ahead
+from kernelproof.verifier.engine.build_stage import compile_ahead
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.policy import review

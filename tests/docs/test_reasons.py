@@ -12,7 +12,7 @@ import pytest
 
 from kernelproof.extraction import WARNINGS
 from kernelproof.types import BuildState, Severity, Status, check_kinds
-from kernelproof.verifier.policy.review import RULES
+from kernelproof.verifier.policy import RULES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "reasons.md").read_text()

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelproof.verifier.engine.core_sharing import Cores
-from kernelproof.verifier.engine.fifo import Fifo
+from kernelproof.verifier.engine.core_sharing import Cores, Fifo
 from kernelproof.verifier.engine.referee_process import RefereeLost
 
 WAITERS = 12

@@ -10,7 +10,7 @@ import pytest
 from kernelproof.problems import open_suite
 from kernelproof.types import BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder, BuildIndex, clear
-from kernelproof.verifier.engine import stub_run
+from kernelproof.verifier.engine import prebuild as build_module
 from kernelproof.verifier.engine.prebuild import Prebuilt, prebuild
 from kernelproof.verifier.sandbox import Group
 
@@ -80,7 +80,7 @@ def test_the_index_is_believed_while_all_its_builds_are_there(new_cache: Path, p
 def test_it_runs_with_torch_only_where_the_stub_does_not_do(
     change: str, runner: str, new_cache: Path, problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stub_run, "SECONDS", 3.0)
+    monkeypatch.setattr(build_module, "STUB_SECONDS", 3.0)
     source = BY_WHOM.replace("load_inline(name", f"{change}\nload_inline(name")
     found = prebuild(Builder(new_cache), new_cache, source, VerifySettings(backend="cpp"), Group(), problem)
     assert names(found) == [runner]

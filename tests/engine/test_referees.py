@@ -106,13 +106,13 @@ def held(referees: Referees) -> Iterator[threading.Thread]:
 
     def wait() -> None:
         try:
-            with referees.taken("cuda:0"):
+            with referees.reserved("cuda:0"):
                 pass
         except (RefereeLost, MachineError) as error:
             thread.name = type(error).__name__
 
     thread = threading.Thread(target=wait, name="took one")
-    with referees.taken("cuda:0"):
+    with referees.reserved("cuda:0"):
         thread.start()
         thread.join(0.3)
         assert thread.is_alive()
@@ -164,7 +164,7 @@ def test_a_referee_gets_ready_once_before_it_is_given_out(only_one: Referees) ->
         order.append("ready")
 
     def take() -> None:
-        with only_one.taken("cuda:0"):
+        with only_one.reserved("cuda:0"):
             order.append("taken")
 
     with only_one.expected("cuda:0", ready), only_one.expected("cuda:0", ready):

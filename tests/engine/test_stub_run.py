@@ -11,8 +11,8 @@ import pytest
 from kernelproof.problems import read_problem
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Toolchain, learn_toolchain
-from kernelproof.verifier.engine import stub_run
-from kernelproof.verifier.engine.stub_run import StubBuilds, lines_of_loaders, names_builds, stub_builds
+from kernelproof.verifier.engine import prebuild
+from kernelproof.verifier.engine.prebuild import StubBuilds, lines_of_loaders, names_builds, stub_builds
 from kernelproof.verifier.sandbox import Group
 
 PROBLEM = """
@@ -218,7 +218,7 @@ def test_a_torch_that_a_pth_file_leads_to_is_stood_in_for(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An environment may have borrowed torch from another one."""
-    monkeypatch.setattr(stub_run.site, "getsitepackages", lambda: [str(tmp_path)])
+    monkeypatch.setattr(prebuild.site, "getsitepackages", lambda: [str(tmp_path)])
     asked, shown = run(f"{HEAD}load_inline('n', 'a')\n{WHOLE}")
     assert shown is not None and [each.name for each in asked] == ["n"]
 
@@ -269,7 +269,7 @@ def test_what_is_not_shown_is_left_to_torch(run: Run, source: str) -> None:
 
 
 def test_one_that_hangs_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stub_run, "SECONDS", 1.0)
+    monkeypatch.setattr(prebuild, "STUB_SECONDS", 1.0)
     assert run(f"{HEAD}load_inline('n', 'a')\nwhile True: pass")[1] is None
 
 

@@ -33,8 +33,8 @@ from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.protocol import STRATEGIES
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
-from kernelproof.types.problem import Unfit
-from kernelproof.verifier.policy.review import RULES
+from kernelproof.types.fitness import Unfit
+from kernelproof.verifier.policy import RULES
 from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox.model import Tier
 

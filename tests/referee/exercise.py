@@ -19,7 +19,7 @@ from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.sides.starting import init_arguments
 from kernelproof.verifier.sandbox import Job, Limits, Scratch, python_paths, start
-from kernelproof.verifier.workers.contestant_start import contestant_environment, program
+from kernelproof.verifier.workers.client import contestant_environment, program
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out, share_weights
 from tests.referee.corpus import Member
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kernelproof.types import Status
-from kernelproof.verifier.workers.cleanup import DeferredCleanup
+from kernelproof.verifier.workers.pool import DeferredCleanup
 from tests.referee.corpus import members
 from tests.referee.court import Court
 

@@ -173,10 +173,10 @@ def installed() -> tuple[Gpu, ...]:
     return tuple(found)
 
 
-def _in_cuda_order(found: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+def _in_cuda_order(devices: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """As CUDA counts them: by PCI bus where asked to or where all are alike, else as the driver says."""
-    if os.environ.get(ORDER) == "PCI_BUS_ID" or len({gpu.name for gpu in found}) < 2:
-        return found
+    if os.environ.get(ORDER) == "PCI_BUS_ID" or len({gpu.name for gpu in devices}) < 2:
+        return devices
     environment = {name: value for name, value in os.environ.items() if name != VISIBLE}
     done = subprocess.run(
         [sys.executable, "-I", "-c", _ASK_DRIVER],
@@ -186,5 +186,5 @@ def _in_cuda_order(found: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
         check=False,
     )
     places = done.stdout.split()
-    by_hex = {gpu.uuid.removeprefix("GPU-").replace("-", ""): gpu for gpu in found}
-    return tuple(by_hex[place] for place in places if place in by_hex) or found
+    by_hex = {gpu.uuid.removeprefix("GPU-").replace("-", ""): gpu for gpu in devices}
+    return tuple(by_hex[place] for place in places if place in by_hex) or devices

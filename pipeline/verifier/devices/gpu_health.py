@@ -59,7 +59,7 @@ class Reserve:
         found = self._waiting
         if found is None or self._heard or not self._listen(0):
             return
-        self._checking = _told(found, CHECK)
+        self._checking = _sent(found, CHECK)
 
     def settle(self, seconds: float = TIME_LIMIT_S) -> None:
         """Waits for the end of `prepare`. A canary that is late or finds a fault is ended; it accuses no GPU
@@ -79,7 +79,7 @@ class Reserve:
         found = self._waiting
         if found is None or device != self._device:
             return False
-        _told(found, GO)
+        _sent(found, GO)
         right = self._listen(seconds) and (self._heard != [UP] or self._listen(seconds))
         right = right and self._heard[-1] == HEALTHY
         self._waiting, self._heard = None, []
@@ -178,7 +178,7 @@ def _started(
     )
 
 
-def _told(process: subprocess.Popen[str], word: str) -> bool:
+def _sent(process: subprocess.Popen[str], word: str) -> bool:
     """Sends a canary a line; False when it has ended."""
     assert process.stdin is not None
     try:

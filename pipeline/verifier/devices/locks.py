@@ -58,7 +58,7 @@ def take(device_key: str, on_wait: Callable[[str], None] = lambda _: None) -> Ho
     """
     key = checked_key(device_key)
     try:
-        return Hold(key, _taken(key, on_wait), None)
+        return Hold(key, _descriptor_of(key, on_wait), None)
     except Unusable as error:
         return Hold(key, None, f"measured without the lock on {key}: {error}")
 
@@ -126,18 +126,18 @@ def open_directory() -> int:
     return descriptor
 
 
-def _taken(key: str, on_wait: Callable[[str], None]) -> int:
+def _descriptor_of(key: str, on_wait: Callable[[str], None]) -> int:
     """A descriptor that holds the device.
 
     flock promises no order. So a process that waits for the device holds the turn. A process that lets go of
     the device, and wants it again at once, comes after those that wait.
     """
-    told = False
+    reported = False
 
     def blocked() -> None:
-        nonlocal told
-        if not told:
-            told = True
+        nonlocal reported
+        if not reported:
+            reported = True
             on_wait(_who_holds(key))
 
     turn = _locked(_turn(key), blocked)

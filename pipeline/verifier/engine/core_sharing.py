@@ -1,7 +1,11 @@
 """The cores, shared between builds and measurements: a time is worth nothing while compilers take its core.
 
 Measuring a CPU, all cores are its own (`Cores`). Measuring GPUs, each has some cores to itself while the
-others compile (`shares_by_gpu`): the process that launches kernels and waits for them needs its core at once.
+others compile (`shares_by_gpu`): the process that launches kernels and waits for them needs its core at
+once.
+
+`Fifo` lets threads through in the order in which they came. A plain condition lets them through in no order
+at all; in a batch other threads always wait too, and unlucky ones would wait for most of the batch.
 """
 
 from __future__ import annotations
@@ -9,14 +13,53 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from kernelproof.types import CoreShares
-from kernelproof.verifier.engine.fifo import Fifo
 from kernelproof.verifier.engine.referee_process import RefereeLost
 from kernelproof.verifier.engine.stop import Stop
+
+T = TypeVar("T")
+
+
+class Fifo:
+    """A queue before something that `changed` guards. Its waiters are let through in the order they came."""
+
+    def __init__(self, changed: threading.Condition) -> None:
+        self._changed = changed
+        self._queue: deque[object] = deque()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def wait_for(self, ready: Callable[[], T], stop: Stop | None = None) -> T:
+        """Waits until this caller is the first of the queue and `ready()` is true, and returns what it
+        returned.
+
+        The caller holds `changed`. Only the first of the queue calls `ready`; its exceptions pass through.
+        Raises Stopped when `stop` is asked meanwhile.
+        """
+        stop = stop or Stop()
+        ticket = object()
+        self._queue.append(ticket)
+        try:
+            with stop.by(self._wake):
+                while not (self._queue[0] is ticket and (found := ready())):
+                    self._changed.wait()
+                    stop.check()
+                return found
+        finally:
+            self._queue.remove(ticket)
+            self._changed.notify_all()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
 
 MEASURED_CORES = 2
 """Logical cores for each GPU: one for the process that is timed, one for the referee."""

@@ -2,7 +2,8 @@
 
 Policy, build and referee in a row. Builds run in as many threads as callers bring; each referee, one for a
 GPU, takes a candidate when it is done with the last. A referee that is lost is replaced, and its candidate
-tried again; so is one whose GPU failed its canary, on another GPU.
+tried again; so is one whose GPU failed its canary, on another GPU. `Record` makes the verifications that end
+before a referee has seen the candidate.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from kernelproof.backends import backend
 from kernelproof.errors import DeviceUnfit, MachineError, UsageError
+from kernelproof.hashing import sha256_text
 from kernelproof.pysource import compiles_itself
 from kernelproof.types import (
     Build,
@@ -35,13 +38,44 @@ from kernelproof.verifier.devices.discovery import device_for, environment_for, 
 from kernelproof.verifier.engine.build_stage import BuildStage
 from kernelproof.verifier.engine.core_sharing import Cores, builds_at_once, measured_threads
 from kernelproof.verifier.engine.prebuild import Prebuilt
-from kernelproof.verifier.engine.record import Record
 from kernelproof.verifier.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
 from kernelproof.verifier.engine.referees import Referees
 from kernelproof.verifier.engine.stop import Stop, ended_later
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, sweep
+from kernelproof.version import VERIFIER
 from kernelproof.workspace import cache_bound, cache_directory
+
+
+class Record:
+    """Makes verifications that ended before a referee saw the candidate."""
+
+    def __init__(self, source: str, problem: Problem, settings: VerifySettings) -> None:
+        self.source, self.problem, self.settings = source, problem, settings
+
+    def ended(
+        self,
+        status: Status,
+        reason: str,
+        findings: tuple[Finding, ...] = (),
+        prebuilt: Prebuilt | None = None,
+        details: str = "",
+    ) -> Verification:
+        return Verification(
+            status=status,
+            reason=reason,
+            problem_id=self.problem.id,
+            problem_sha256=self.problem.sha256,
+            candidate_sha256=sha256_text(self.source),
+            settings=self.settings,
+            findings=findings,
+            builds=prebuilt.builds if prebuilt else (),
+            sandbox=prebuilt.sandbox if prebuilt else None,
+            details=details[:20_000],
+            verifier=VERIFIER,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+
 
 MAX_TRIES = 3
 """A verification that fails for our reasons is tried this often before it is recorded as such."""
@@ -141,7 +175,7 @@ class Engine:
             began = time.monotonic()
             if prebuilt is None:
                 with self.builds.place(on_stage, stop):
-                    prebuilt = self.builds.made(source, problem, settings)
+                    prebuilt = self.builds.build(source, problem, settings)
             if self._closed:
                 raise RefereeLost("the engine was closed")
             self.builds.require_compilers(prebuilt.builds, settings)
@@ -182,9 +216,9 @@ class Engine:
         return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
 
     def _judged(
-        self, record: Record, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, stop: Stop
+        self, record: Record, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop
     ) -> Verification:
-        """The referee's verdict. `made`: what was built for it, by content; more is added when it is handed
+        """The referee's verdict. `builds`: what was built for it, by content; more is added when it is handed
         back."""
         trouble, tries, unfit, handed_back, lost_s = "", 0, 0, 0, 0.0
         while tries < MAX_TRIES:
@@ -193,11 +227,11 @@ class Engine:
             stop.check()
             began = time.monotonic()
             try:
-                verdict = self._before_referee(request, made, on_stage, stop, handed_back < MAX_HANDED_BACK)
+                verdict = self._before_referee(request, builds, on_stage, stop, handed_back < MAX_HANDED_BACK)
             except HandedBack as error:
                 handed_back += 1
                 lost_s += time.monotonic() - began
-                self._build_outside(error.request, request.settings, made, on_stage, stop)
+                self._build_outside(error.request, request.settings, builds, on_stage, stop)
                 continue
             except RefereeLost as error:
                 trouble = str(error)
@@ -218,7 +252,7 @@ class Engine:
         return record.ended(Status.INFRASTRUCTURE_ERROR, f"{trouble}, {MAX_TRIES} times")
 
     def _before_referee(
-        self, request: VerifyRequest, made: dict[str, Build], on_stage: OnStage, stop: Stop, hand_back: bool
+        self, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop, hand_back: bool
     ) -> Verification:
         """One try. Raises HandedBack, RefereeLost, DeviceUnfit, Stopped."""
         on_stage("queued")
@@ -226,7 +260,7 @@ class Engine:
         with alone, self._referees.taken(request.device, stop) as referee:
             try:
                 with ended_later(stop, STOPPED_SECONDS, partial(self._replace, referee)):
-                    return self._asked(referee, request, made, on_stage, hand_back)
+                    return self._ask_referee(referee, request, builds, on_stage, hand_back)
             except DeviceUnfit as error:
                 self._give_up(referee, str(error))  # before another candidate takes it
                 raise
@@ -235,20 +269,20 @@ class Engine:
         self,
         wanted: BuildRequest,
         settings: VerifySettings,
-        made: dict[str, Build],
+        builds: dict[str, Build],
         on_stage: OnStage,
         stop: Stop,
     ) -> None:
         """Builds what a referee met, while it has another candidate."""
         with self.builds.place(on_stage, stop):
             build = self.builds.builder.build(wanted, seconds=settings.build_seconds)
-        made[wanted.content_sha256] = build
+        builds[wanted.content_sha256] = build
 
-    def _asked(
+    def _ask_referee(
         self,
         referee: RefereeProcess,
         request: VerifyRequest,
-        made: dict[str, Build],
+        builds: dict[str, Build],
         on_stage: OnStage,
         hand_back: bool,
     ) -> Verification:
@@ -257,7 +291,7 @@ class Engine:
         toolchain = self.builds.builder.toolchain
         try:
             return referee.verify(
-                request, toolchain, on_stage, more=self._many, cores=cores, made=made, hand_back=hand_back
+                request, toolchain, on_stage, more=self._many, cores=cores, made=builds, hand_back=hand_back
             )
         except RefereeLost:
             self._replace(referee)
@@ -311,10 +345,10 @@ def _deciding(prebuilt: Prebuilt, source: str) -> list[Build]:
     return failed
 
 
-def with_origin(asked: Sequence[Build], made: Sequence[Build]) -> tuple[Build, ...]:
+def with_origin(requested: Sequence[Build], built: Sequence[Build]) -> tuple[Build, ...]:
     """The builds that a referee asked for, with the records of those that were made before."""
-    by_key = {build.key: build for build in made}
-    return tuple(by_key.get(build.key, build) for build in asked)
+    by_key = {build.key: build for build in built}
+    return tuple(by_key.get(build.key, build) for build in requested)
 
 
 def _in_numbers(settings: VerifySettings) -> VerifySettings:

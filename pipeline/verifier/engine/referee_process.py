@@ -20,7 +20,7 @@ from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.devices.discovery import Gpu, environment_for
-from kernelproof.verifier.workers.contestant_start import EVEN_GROUND, SILENT
+from kernelproof.verifier.workers.client import EVEN_GROUND, SILENT
 from kernelproof.workspace import DATABASE_VARIABLE
 
 START_SECONDS = 300.0
@@ -103,13 +103,13 @@ class RefereeProcess:
         *,
         more: bool = False,
         cores: CoreShares = ALL_SHARED,
-        made: Mapping[str, Build] = NOTHING,
+        builds: Mapping[str, Build] = NOTHING,
         hand_back: bool = False,
     ) -> Verification:
         """Judges one candidate, whose builds are those of `toolchain`.
 
         `more`: another one of this kind is likely to follow; processes for it come up meanwhile. `cores`:
-        which are kept for what is timed, and which are for the rest. `made`: its builds, by content.
+        which are kept for what is timed, and which are for the rest. `builds`: its builds, by content.
 
         Raises HandedBack, with `hand_back`, when it wants something that is not built; RefereeLost;
         DeviceUnfit when its GPU had to be given up; UsageError or MachineError for what the user must mend.
@@ -121,7 +121,7 @@ class RefereeProcess:
             "cache": str(self._cache),
             "more": more,
             "cores": cores.model_dump(mode="json"),
-            "made": {content: build.model_dump(mode="json") for content, build in made.items()},
+            "made": {content: build.model_dump(mode="json") for content, build in builds.items()},
             "hand_back": hand_back,
         }
         reply = self._ask(message, on_stage)

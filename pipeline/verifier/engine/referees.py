@@ -18,8 +18,7 @@ from pathlib import Path
 from kernelproof.types import CoreShares
 from kernelproof.verifier.devices import discovery
 from kernelproof.verifier.devices.discovery import Gpu
-from kernelproof.verifier.engine.core_sharing import shares_by_gpu
-from kernelproof.verifier.engine.fifo import Fifo
+from kernelproof.verifier.engine.core_sharing import Fifo, shares_by_gpu
 from kernelproof.verifier.engine.referee_process import ALL_SHARED, RefereeLost, RefereeProcess
 from kernelproof.verifier.engine.stop import Stop
 
@@ -37,7 +36,7 @@ class Referees:
         """Referees by the GPU's UUID, or by the empty text without a GPU."""
         self._readied: dict[str, RefereeProcess] = {}
         """Those that were told to get ready."""
-        self._taken: set[str] = set()
+        self._reserved: set[str] = set()
         self._waiting: dict[str, Fifo] = defaultdict(lambda: Fifo(self._changed))
         self._expected = 0
         self._closed = False
@@ -76,21 +75,21 @@ class Referees:
                 self._expected -= 1
 
     @contextmanager
-    def taken(self, device: str, stop: Stop | None = None) -> Iterator[RefereeProcess]:
+    def reserved(self, device: str, stop: Stop | None = None) -> Iterator[RefereeProcess]:
         """A referee of `device` for this thread alone; the thread that waits longest is next. Raises as
         `expected`, and Stopped."""
         with self._changed:
             place = self._waiting[device].wait_for(lambda: self._free(device), stop)[0]
             referee = self._started(place)
             key = _key(place)
-            self._taken.add(key)
+            self._reserved.add(key)
             self._busy.began(key)
         try:
             yield referee
         finally:
             with self._changed:
                 self._busy.ended(key)
-                self._taken.discard(key)
+                self._reserved.discard(key)
                 self._changed.notify_all()
 
     @property
@@ -129,17 +128,17 @@ class Referees:
 
     def _get_ready(self, referee: RefereeProcess, ready: Callable[[RefereeProcess], None]) -> None:
         key = _key(referee.gpu)
-        if self._readied.get(key) is referee or key in self._taken:
+        if self._readied.get(key) is referee or key in self._reserved:
             return
         self._readied[key] = referee
-        self._taken.add(key)
+        self._reserved.add(key)
 
         def work() -> None:
             try:
                 ready(referee)
             finally:
                 with self._changed:
-                    self._taken.discard(key)
+                    self._reserved.discard(key)
                     self._changed.notify_all()
 
         threading.Thread(target=work, name="getting ready", daemon=True).start()
@@ -150,7 +149,7 @@ class Referees:
         self._require_open()
         places = _places(device)
         wanted = {*map(_key, places[: max(1, self._expected)]), *self._running}
-        free = [place for place in places if _key(place) in wanted - self._taken]
+        free = [place for place in places if _key(place) in wanted - self._reserved]
         return sorted(free, key=lambda place: _key(place) not in self._running)
 
     def _started(self, place: Gpu | None) -> RefereeProcess:
@@ -165,7 +164,7 @@ class Referees:
         """Takes out the idle referees whose GPU was put aside, and the referee without a GPU if one is
         healthy again."""
         wanted = {_key(place) for place in discovery.fleet()} or {""}
-        gone = [key for key in self._running if key not in wanted | self._taken]
+        gone = [key for key in self._running if key not in wanted | self._reserved]
         return [self._running.pop(key) for key in gone]
 
     def _require_open(self) -> None:

@@ -18,27 +18,27 @@ class Stop:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked = False
+        self._requested = False
         self._acts: list[Callable[[], None]] = []
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Whether `ask` was called."""
-        return self._asked
+        return self._requested
 
     def ask(self) -> None:
         """Returns at once. The work of ending, such as killing compilers, is done in a thread."""
         with self._lock:
-            if self._asked:
+            if self._requested:
                 return
-            self._asked = True
+            self._requested = True
             acts = list(self._acts)
         for act in acts:
             threading.Thread(target=act, name="stopping", daemon=True).start()
 
     def check(self) -> None:
         """Raises Stopped when `ask` was called."""
-        if self._asked:
+        if self._requested:
             raise Stopped("stopped before there was a verdict")
 
     @contextmanager

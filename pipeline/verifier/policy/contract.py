@@ -83,11 +83,11 @@ def signature_differs(program: Program) -> Iterator[Hit]:
         wanted, function = _wanted(program, name), _method(program, name)
         if wanted is None or function is None:
             continue
-        given = _parameters(function)
+        actual = _parameters(function)
         if (
-            not _fault(wanted, given)
-            and not given.variadic
-            and given.names[: len(wanted.names)] != wanted.names
+            not _fault(wanted, actual)
+            and not actual.variadic
+            and actual.names[: len(wanted.names)] != wanted.names
         ):
             yield Hit(f"{name} should take ({', '.join(wanted.names)}), as Model does.", function)
 
@@ -186,16 +186,16 @@ def _misfits(program: Program, name: str) -> Iterator[Hit]:
         yield Hit(f"{name} {fault}; Model.{name} takes ({', '.join(wanted.names)}).", function)
 
 
-def _fault(wanted: _Parameters, given: _Parameters) -> str:
-    """Why calls that fit `wanted` cannot be made to `given`; empty when they can."""
-    if given.keyword_only:
-        return f"requires the keyword {given.keyword_only[0]}"
-    if given.required > len(wanted.names):
-        return f"requires the extra parameter {given.names[len(wanted.names)]}"
-    if len(given.names) < wanted.required and not given.variadic:
-        return f"does not take {wanted.names[len(given.names)]}"
-    common = [name for name in wanted.names if name in given.names]
-    if common != sorted(common, key=given.names.index):
+def _fault(wanted: _Parameters, actual: _Parameters) -> str:
+    """Why calls that fit `wanted` cannot be made to `actual`; empty when they can."""
+    if actual.keyword_only:
+        return f"requires the keyword {actual.keyword_only[0]}"
+    if actual.required > len(wanted.names):
+        return f"requires the extra parameter {actual.names[len(wanted.names)]}"
+    if len(actual.names) < wanted.required and not actual.variadic:
+        return f"does not take {wanted.names[len(actual.names)]}"
+    common = [name for name in wanted.names if name in actual.names]
+    if common != sorted(common, key=actual.names.index):
         return "takes the parameters in another order"
     return ""
 

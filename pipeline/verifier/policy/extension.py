@@ -7,8 +7,12 @@ from collections.abc import Iterator
 
 from kernelproof.backends import backend
 from kernelproof.types import Severity
-from kernelproof.verifier.policy import native
-from kernelproof.verifier.policy.program import Program
+from kernelproof.verifier.policy.program import (
+    Program,
+    declarations,
+    has_doubled_braces,
+    line_with_open_string,
+)
 from kernelproof.verifier.policy.rule import Hit, Registry
 
 RULES = Registry()
@@ -61,12 +65,12 @@ def _prototype_fault(name: str, cpp: str, cuda: tuple[str, ...] | None) -> str:
     """What is wrong with the declarations of one function; empty when nothing is, or macros may hide it."""
     if "#define" in cpp or re.fullmatch(r"[A-Za-z_]\w*", name) is None:
         return ""
-    declared = native.declarations(cpp, name)
+    declared = declarations(cpp, name)
     if not declared:
         return f"Declare {name} in cpp_sources: it is in `functions`."
     if cuda is None or any(declaration.is_definition for declaration in declared):
         return ""
-    definitions = [d for d in native.declarations("\n".join(cuda), name) if d.is_definition]
+    definitions = [d for d in declarations("\n".join(cuda), name) if d.is_definition]
     if not definitions:
         return (
             ""
@@ -87,7 +91,7 @@ def _prototype_fault(name: str, cpp: str, cuda: tuple[str, ...] | None) -> str:
 )
 def broken_c_string(program: Program) -> Iterator[Hit]:
     for node, text in program.native_strings:
-        line = native.line_with_open_string(text)
+        line = line_with_open_string(text)
         if line is not None:
             yield Hit(r"Use a raw string (r\"\"\") for native source, or write \\n.", node, line)
 
@@ -97,5 +101,5 @@ def broken_c_string(program: Program) -> Iterator[Hit]:
 )
 def doubled_braces(program: Program) -> Iterator[Hit]:
     for node, text in program.native_strings:
-        if native.has_doubled_braces(text):
+        if has_doubled_braces(text):
             yield Hit("Write single braces in a plain string.", node)

@@ -1,16 +1,215 @@
-"""A parsed candidate and what the rules ask about it: qualified names, ModelNew, extensions."""
+"""A parsed candidate and what the rules ask about it: qualified names, ModelNew, extensions.
+
+`Strings` has the values of string expressions, as far as the source alone shows them. C++ and CUDA text is
+looked at with regular expressions (`declarations`): findings about it only inform.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from kernelproof.pysource import Function, find_class, parse
 from kernelproof.types import Problem
-from kernelproof.verifier.policy import native
-from kernelproof.verifier.policy.strings import Strings
+
+MAX_CHARACTERS = 2_000_000
+_MAX_DEPTH = 40
+_SAME_TEXT = {"strip", "lstrip", "rstrip"}
+
+
+class Strings:
+    """Resolves constants, simple assignments, `+`, `+=`, f-strings (constant parts), strip and dedent.
+
+    A name stands for all that is ever assigned to it, joined, as no branch is followed.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._values: dict[str, list[ast.expr]] = {}
+        self._known: dict[str, str | None] = {}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        if isinstance(target, ast.Name):
+                            self._values.setdefault(target.id, []).append(value)
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    self._values.setdefault(name, []).append(value)
+                case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                    self._values.setdefault(name, []).append(value)
+
+    def value(self, node: ast.expr, depth: int = 0) -> str | None:
+        """The text, or None when the source does not show it. Unknown parts of an f-string are a space."""
+        if depth > _MAX_DEPTH:
+            return None
+        match node:
+            case ast.Constant(value=str(text)):
+                return text
+            case ast.JoinedStr(values=parts):
+                return "".join(self._part(part) for part in parts)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return _join([self.value(left, depth + 1), self.value(right, depth + 1)])
+            case ast.Name(id=name):
+                return self._named(name, depth)
+            case ast.Call(func=ast.Attribute(attr="dedent") | ast.Name(id="dedent"), args=[inner]):
+                indented = self.value(inner, depth + 1)
+                return None if indented is None else textwrap.dedent(indented)
+            case ast.Call(func=ast.Attribute(value=inner, attr=method), args=[]) if method in _SAME_TEXT:
+                return self.value(inner, depth + 1)
+        return None
+
+    def values(self, node: ast.expr | None) -> list[str] | None:
+        """The texts of a string or of a list of strings; None when any of them is unknown, [] for None."""
+        if node is None or (isinstance(node, ast.Constant) and node.value is None):
+            return []
+        for item in self._items(node):
+            node = item
+        if isinstance(node, ast.List | ast.Tuple):
+            texts = [self.value(element) for element in node.elts]
+            return (
+                None if any(text is None for text in texts) else [text for text in texts if text is not None]
+            )
+        text = self.value(node)
+        return None if text is None else [text]
+
+    def names(self, node: ast.expr | None) -> list[str] | None:
+        """The same, where a dictionary stands for its keys: the `functions` of an extension."""
+        if node is not None:
+            for item in self._items(node):
+                node = item
+        if isinstance(node, ast.Dict):
+            keys = [self.value(key) if key is not None else None for key in node.keys]
+            return None if any(key is None for key in keys) else [key for key in keys if key is not None]
+        return self.values(node)
+
+    def _items(self, node: ast.expr) -> Iterator[ast.expr]:
+        """The list or dictionary that a name stands for, when it is assigned once."""
+        if isinstance(node, ast.Name):
+            values = self._values.get(node.id, [])
+            if len(values) == 1 and isinstance(values[0], ast.List | ast.Tuple | ast.Dict):
+                yield values[0]
+
+    def _named(self, name: str, depth: int) -> str | None:
+        if name not in self._known:
+            self._known[name] = None  # a name that stands for itself is unknown
+            values = self._values.get(name)
+            if values:
+                self._known[name] = _join([self.value(value, depth + 1) for value in values])
+        return self._known[name]
+
+    @staticmethod
+    def _part(part: ast.expr) -> str:
+        return part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else " "
+
+
+def _join(parts: list[str | None]) -> str | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or sum(map(len, known)) > MAX_CHARACTERS:
+        return None
+    return "".join(known)
+
+
+_COMMENT_OR_LITERAL = re.compile(
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,8}'", re.DOTALL
+)
+_NATIVE = re.compile(r"[;{]\s*(?:$|\})|#include|__global__", re.MULTILINE)
+
+
+def without_comments(text: str) -> str:
+    """The text with each comment replaced by a space; literals that hold comment signs are kept."""
+    return _COMMENT_OR_LITERAL.sub(lambda match: match[0] if match[0][0] in "\"'" else " ", text)
+
+
+def looks_native(text: str) -> bool:
+    """True for text that looks like C++ or CUDA."""
+    return _NATIVE.search(text) is not None
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One declaration or definition of a function at any place of the text."""
+
+    parameters: tuple[str, ...]
+    """Types, in a normal form: no names, no defaults, `at::` for `torch::`."""
+    is_definition: bool
+
+
+def declarations(text: str, name: str) -> list[Declaration]:
+    """The declarations and definitions of `name`: the text after the parenthesis tells a call from them."""
+    found: list[Declaration] = []
+    for match in re.finditer(
+        rf"[\w>&*]\s+[&*]?{re.escape(name)}\s*\(|^{re.escape(name)}\s*\(", text, re.MULTILINE
+    ):
+        if re.search(
+            r"\b(?:return|new|else)\s+[&*]?$", text[max(0, match.start() - 8) : match.end() - len(name) - 1]
+        ):
+            continue
+        end = _closing(text, match.end())
+        after = text[end + 1 : end + 40].lstrip()
+        if end > 0 and after[:1] in {";", "{"}:
+            found.append(Declaration(_types(text[match.end() : end]), after[0] == "{"))
+    return found
+
+
+def _closing(text: str, start: int) -> int:
+    """Index of the parenthesis that closes the parenthesis before `start`; -1 without one in 10,000
+    characters."""
+    depth = 1
+    for index in range(start, min(len(text), start + 10_000)):
+        if text[index] == "(":
+            depth += 1
+        elif text[index] == ")":
+            depth -= 1
+            if depth == 0:
+                return index
+    return -1
+
+
+def _types(parameters: str) -> tuple[str, ...]:
+    parts = [""]
+    depth = 0
+    for character in parameters:
+        depth += {"<": 1, "(": 1, "{": 1, ">": -1, ")": -1, "}": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(_type(part) for part in parts if part.strip() not in {"", "void"})
+
+
+def _type(parameter: str) -> str:
+    text = parameter.partition("=")[0].replace("torch::", "at::").replace("std::", "")
+    words = re.findall(r"[\w:]+|[^\s\w]", text)
+    if len(words) > 1 and words[-2] != "const" and words[-1].isidentifier() and words[-1] not in _TYPE_WORDS:
+        words.pop()  # the parameter's name
+    if not any(sign in words for sign in "&*"):
+        words = [word for word in words if word != "const"]
+    return " ".join(words)
+
+
+_TYPE_WORDS = frozenset(
+    {"int", "long", "float", "double", "bool", "char", "short", "const", "unsigned", "signed"}
+)
+
+
+def line_with_open_string(text: str) -> str | None:
+    """The first line on which a C string literal starts and does not end (raw strings left out), or None."""
+    if 'R"' in text:
+        return None
+    for line in text.split("\n"):
+        bare = re.sub(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.){1,8}'", "", line)
+        if '"' in bare and not bare.rstrip().endswith("\\"):
+            return line.strip()
+    return None
+
+
+def has_doubled_braces(text: str) -> bool:
+    """True when every brace of the text is doubled, as an f-string or `format` template has them."""
+    return "{{" in text and "{" not in text.replace("{{", "") and "}" not in text.replace("}}", "")
+
 
 _LOADERS = {"load_inline": ("name", "cpp_sources", "cuda_sources", "functions"), "load": ("name", "sources")}
 
@@ -145,7 +344,7 @@ class Program:
 
     def _sources(self, node: ast.expr | None) -> tuple[str, ...] | None:
         texts = self.strings.values(node)
-        return None if texts is None else tuple(native.without_comments(text) for text in texts)
+        return None if texts is None else tuple(without_comments(text) for text in texts)
 
     @cached_property
     def native_strings(self) -> tuple[tuple[ast.AST, str], ...]:
@@ -161,8 +360,8 @@ class Program:
         for node in self.nodes:
             if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in skipped:
                 text = self.strings.value(node)
-                if text is not None and native.looks_native(text):
-                    found.append((node, native.without_comments(text)))
+                if text is not None and looks_native(text):
+                    found.append((node, without_comments(text)))
         return tuple(found)
 
 

@@ -34,8 +34,7 @@ from kernelproof.verifier.referee.session import Tools
 from kernelproof.verifier.referee.sides.starting import gpus
 from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.sandbox import Group, on_cores
-from kernelproof.verifier.workers.client import NeedsBuild
-from kernelproof.verifier.workers.ready_builds import ReadyBuilds
+from kernelproof.verifier.workers.client import NeedsBuild, ReadyBuilds
 
 SWITCH_SECONDS = 0.0002
 """No thread waits longer than this for another to give way; Python's own 5 ms are as long as a block."""

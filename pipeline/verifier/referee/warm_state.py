@@ -13,8 +13,7 @@ import torch
 from kernelproof.types import CoreShares, VerifySettings
 from kernelproof.verifier.devices import gpu_health, locks
 from kernelproof.verifier.referee.sides import starting
-from kernelproof.verifier.workers.cleanup import DeferredCleanup
-from kernelproof.verifier.workers.pool import WarmPool
+from kernelproof.verifier.workers.pool import DeferredCleanup, WarmPool
 
 
 class Lease:

@@ -1,1 +1,3 @@
-"""Our side of a sandboxed process: the client, the warm pool, the shared memory, and the cleanup after it."""
+"""Our side of a sandboxed process. Begin with `client`, which starts a contestant and asks it things; `pool`
+keeps processes warm, and `shared_memory` lays out inputs and outputs where both sides see them.
+"""

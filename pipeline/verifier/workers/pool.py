@@ -3,12 +3,16 @@
 Where cores are kept for measurements, the processes start on the other cores, and move when they get their
 device. So no measurement waits for them. Where all cores are shared they come up between measurements. Their
 work on a GPU before they are taken begins and ends while nothing is timed.
+
+After a verdict the cleanup is deferred: the processes of the verification end, its memory is given back, and
+new processes start, while the next verification begins. A measurement waits for the end of all this.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -46,7 +50,7 @@ class WarmPool:
         self._waiting: list[Contestant] = []
         self._kind: _Kind = ((), False)
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="ahead")
-        self._asked: Future[None] | None = None
+        self._pending: Future[None] | None = None
         self._enough = threading.Event()
 
     @property
@@ -110,7 +114,7 @@ class WarmPool:
         Those for whom there was no time are asked beside the next verification.
         """
         self._enough.clear()
-        self._asked = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
+        self._pending = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
 
     def _ask_in_turn(self, request: dict[str, Any]) -> None:
         busy: list[Contestant] = []
@@ -137,8 +141,8 @@ class WarmPool:
     def enough(self) -> None:
         """No further process is asked ahead."""
         self._enough.set()
-        if self._asked is not None:
-            self._asked.result()
+        if self._pending is not None:
+            self._pending.result()
 
     def settle(self) -> None:
         """Waits for those that would take time from a measurement: they answer what was sent ahead, or come
@@ -177,3 +181,25 @@ class WarmPool:
 
 def _none(request: BuildRequest) -> Build:
     return Build(key="", state=BuildState.UNAVAILABLE, name=request.name, log="nothing is loaded yet")
+
+
+class DeferredCleanup:
+    """Does one thing after the other in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="behind")
+        self._pending: deque[tuple[Future[None], int]] = deque()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that will be free when all is done."""
+        return sum(nbytes for future, nbytes in self._pending if not future.done())
+
+    def later(self, work: Callable[[], None], nbytes: int = 0) -> None:
+        """Calls `work`, which frees so many bytes, when all that came before it is done. Returns at once."""
+        self._pending.append((self._pool.submit(work), nbytes))
+
+    def wait(self) -> None:
+        """Returns when nothing is left to do. Raises what the work raised."""
+        while self._pending:
+            self._pending.popleft()[0].result()

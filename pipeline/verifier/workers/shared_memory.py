@@ -210,10 +210,10 @@ class SharedMemory:
         self.give_back(*(made.name for made, _, _ in self._arenas))
 
     @staticmethod
-    def _release(made: arenas.Arena, descriptor: int | None) -> None:
+    def _release(arena: arenas.Arena, descriptor: int | None) -> None:
         if descriptor is not None:
             os.close(descriptor)
-        arenas.release(made)
+        arenas.release(arena)
 
 
 def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
