@@ -257,7 +257,7 @@ class Engine:
         """One try. Raises HandedBack, RefereeLost, DeviceUnfit, Stopped."""
         on_stage("queued")
         alone = self._cores.measuring(stop) if request.device == "cpu" else nullcontext()
-        with alone, self._referees.taken(request.device, stop) as referee:
+        with alone, self._referees.reserved(request.device, stop) as referee:
             try:
                 with ended_later(stop, STOPPED_SECONDS, partial(self._replace, referee)):
                     return self._ask_referee(referee, request, builds, on_stage, hand_back)
@@ -291,7 +291,7 @@ class Engine:
         toolchain = self.builds.builder.toolchain
         try:
             return referee.verify(
-                request, toolchain, on_stage, more=self._many, cores=cores, made=builds, hand_back=hand_back
+                request, toolchain, on_stage, more=self._many, cores=cores, builds=builds, hand_back=hand_back
             )
         except RefereeLost:
             self._replace(referee)
