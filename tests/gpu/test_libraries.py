@@ -12,8 +12,7 @@ from torch.nn import functional
 
 from kernelproof.types import Origin
 from kernelproof.verifier.contestant.profiling import Watched
-from kernelproof.verifier.referee.provenance.libraries import holds_kernel
-from kernelproof.verifier.referee.provenance.origins import origin
+from kernelproof.verifier.referee.provenance.origins import holds_kernel, origin
 from kernelproof.verifier.referee.provenance.reports import MOST_LOOKUPS, read
 
 pytestmark = pytest.mark.gpu

@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from kernelproof.verifier.referee.timing.arrival import PLACES, Arrival
+from kernelproof.verifier.referee.timing.rounds import PLACES, Arrival
 from kernelproof.verifier.workers.shared_memory import in_memory
 
 

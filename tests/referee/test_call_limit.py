@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.verifier.referee.call_limit import BUILT_SECONDS, LEAST_SECONDS, least_seconds
+from kernelproof.verifier.referee.stages import BUILT_SECONDS, LEAST_SECONDS, least_seconds
 from tests.referee.corpus import members
 
 PLAIN = "ext = load_inline('x', cuda_sources=['__global__ void warp() {}'], functions=['f'])"

@@ -28,7 +28,7 @@ from kernelproof.types import Build, BuildRequest, BuildState, Status, Verificat
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Builder, learn_toolchain
 from kernelproof.verifier.contestant import loop, wire
-from kernelproof.verifier.referee.checks.form import check_form
+from kernelproof.verifier.referee.checks.trials import check_form
 from kernelproof.verifier.referee.judge import judge
 from kernelproof.verifier.referee.ledger import Ended, Ledger
 from kernelproof.verifier.referee.provenance import reports

@@ -28,8 +28,7 @@ from kernelproof.types.verification import WHILE_HELD, VerifyRequest
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.referee.environment import describe_environment
-from kernelproof.verifier.referee.judge import judge
-from kernelproof.verifier.referee.preparation import prepare
+from kernelproof.verifier.referee.judge import judge, prepare
 from kernelproof.verifier.referee.session import Tools
 from kernelproof.verifier.referee.sides.starting import gpus
 from kernelproof.verifier.referee.warm_state import WarmState

@@ -1,25 +1,37 @@
-"""One verification, from a candidate's source to a verdict. `plan` has the stages."""
+"""One verification, from a candidate's source to a verdict. `plan` has the stages.
+
+`prepare` gets the referee ready while its first candidate is compiled: the processes for the first
+candidates start, and the device's ceilings and the A/A spread of the day are measured, if the cache does not
+hold them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 
 import torch
 
 from kernelproof.errors import KernelproofError
-from kernelproof.types import Status, Verification
-from kernelproof.types.verification import VerifyRequest
+from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import gpu_health
 from kernelproof.verifier.referee import plan
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.inputs.problem import ProblemError
-from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.ledger import Ended, Ledger, build_failure_override
+from kernelproof.verifier.referee.roofline import ceilings
 from kernelproof.verifier.referee.session import Session, Tools, alone
-from kernelproof.verifier.referee.unbuilt import told_once
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee.timing.sameness import aa_spread
 from kernelproof.verifier.referee.warm_state import WarmState
+from kernelproof.verifier.sandbox import on_cores
 
 DISORDER = {
     Status.CRASH: "a crash",
@@ -46,7 +58,7 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
     gpu = ledger.environment.gpu
     # Anything that runs on a GPU disturbs timing there; on a CPU only the timing itself is alone.
     with alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
-        verdict = told_once(_verdict(request, ledger, tools), request, ledger)
+        verdict = build_failure_override(_verdict(request, ledger, tools), request, ledger)
         if gpu is not None and _disorder(verdict):
             with ledger.stage("canary"):
                 tools.progress("canary")
@@ -104,3 +116,35 @@ def _leave_if_broken(device: torch.device) -> None:
             torch.cuda.synchronize(device)
         except RuntimeError:
             os._exit(BROKEN)
+
+
+_PARALLEL = 1 << 22
+"""Elements enough for torch to use several threads."""
+
+
+def prepare(
+    settings: VerifySettings,
+    device: torch.device,
+    cache: Path,
+    warm: WarmState,
+    progress: Callable[[str], None],
+    *,
+    more: bool,
+) -> None:
+    """Gets ready for candidates with these settings on a GPU, with cores kept for what is measured.
+
+    `more`: several candidates are likely to come. Failures are ignored here: the candidate's own verification
+    meets them again, and reports them.
+    """
+    environment, pool = describe_environment(device), warm.pool
+    if environment.gpu is None:
+        return
+    with contextlib.suppress(Ended, KernelproofError, torch.OutOfMemoryError):
+        if more:
+            pool.refill(
+                starting.gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=pool.ahead
+            )
+        configure_torch(settings.threads, tf32=settings.numerics == "tf32")
+        torch.ones(_PARALLEL).sum()  # torch starts its threads now, free to use all cores
+        with warm.alone(environment.gpu.uuid, progress), on_cores(pool.shares.measured):
+            ceilings.known(device, cache, environment, lambda: aa_spread(settings, device, pool))

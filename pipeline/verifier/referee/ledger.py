@@ -1,4 +1,8 @@
-"""The record of one verification while it is being made: checks, figures, seeds, and how it ended."""
+"""The record of one verification while it is being made: checks, figures, seeds, and how it ended.
+
+`Ended` carries the status. `build_failure_override` puts one status, the build failure, on every candidate
+none of whose extensions compiled, whatever it then computed.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kernelproof.hashing import sha256_text
+from kernelproof.pysource import compiles_itself
 from kernelproof.types import (
     Build,
     Check,
@@ -23,6 +28,7 @@ from kernelproof.types import (
     Flag,
     Kernels,
     Measurement,
+    Origin,
     SandboxReport,
     Status,
     Verification,
@@ -206,3 +212,28 @@ def clean(text: str) -> str:
     Lone surrogates go too: JSON may bring them, and they cannot be written as UTF-8.
     """
     return "".join(ch if ch in "\n\t" or ch.isprintable() else "�" for ch in text)
+
+
+HOWEVER_IT_WENT = (
+    *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),
+    *(Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
+    *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
+)
+"""The statuses that a candidate without its extension may end with."""
+
+
+def build_failure_override(verdict: Ended, request: VerifyRequest, ledger: Ledger) -> Ended:
+    """The build failure, where none of the candidate's builds worked. So the status is the same for every
+    program that then computes in another way, rightly or wrongly."""
+    failure = ledger.build_failure() if verdict.status in HOWEVER_IT_WENT else None
+    if failure is None or has_other_kernels(request, ledger):
+        return verdict
+    return failure
+
+
+def has_other_kernels(request: VerifyRequest, ledger: Ledger) -> bool:
+    """Whether it has native code of its own without torch's extensions. A CPU does not tell such code."""
+    seen = ledger.kernels
+    if not compiles_itself(request.source) or seen is None or request.device == "cpu":
+        return compiles_itself(request.source)
+    return any(launch.origin is Origin.JIT for launch in seen.launches)

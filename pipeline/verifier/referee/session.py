@@ -23,7 +23,7 @@ from kernelproof.verifier.referee.checks.trials import Trials
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ended, Ledger
-from kernelproof.verifier.referee.provenance.reference_trace import ReferenceTrace
+from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
 from kernelproof.verifier.referee.timing.measuring import Measuring

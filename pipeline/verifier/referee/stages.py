@@ -1,31 +1,39 @@
-"""What each stage of the plan does with the session."""
+"""What each stage of the plan does with the session, in the plan's order.
+
+`limit_calls` says how long a call may take: no longer than a person who has the reference would wait.
+`check_held` asks whether a candidate did nothing while it was held between its turns.
+"""
 
 from __future__ import annotations
 
+import re
+import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 
-from kernelproof.types import Flag, Status
+import torch
+
+from kernelproof.backends import backend
+from kernelproof.pysource import compiles_itself
+from kernelproof.types import Flag, Status, VerifySettings
+from kernelproof.types.check_kinds import HELD_STILL
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.devices import locks
-from kernelproof.verifier.referee.call_limit import limit_calls
-from kernelproof.verifier.referee.checks.folding import first_trial
-from kernelproof.verifier.referee.checks.holding import check_held
 from kernelproof.verifier.referee.checks.probes import Probes
 from kernelproof.verifier.referee.checks.state import State
-from kernelproof.verifier.referee.checks.trials import Trials
+from kernelproof.verifier.referee.checks.trials import Trials, first_trial
 from kernelproof.verifier.referee.checks.weights import OtherWeights
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
 from kernelproof.verifier.referee.inputs.variants import describe
-from kernelproof.verifier.referee.ledger import Ended
-from kernelproof.verifier.referee.provenance.kernels import check_kernels, kernels_matter
-from kernelproof.verifier.referee.provenance.reference_trace import ReferenceTrace
+from kernelproof.verifier.referee.ledger import Ended, Ledger, has_other_kernels
+from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace, check_kernels, kernels_matter
 from kernelproof.verifier.referee.session import Session, alone
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing.measuring import Measuring
-from kernelproof.verifier.referee.unbuilt import has_other_kernels
 from kernelproof.verifier.sandbox import on_cores
+from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import (
     free_bytes,
     lay_out,
@@ -34,6 +42,74 @@ from kernelproof.verifier.workers.shared_memory import (
     slot_bytes,
     slots_that_fit,
 )
+
+LEAST_SECONDS, TIMES = {"cuda": 5.0, "cpu": 10.0}, 300.0
+"""By kind of device. A call may take so long, or so many times as long as the reference's, if that is more: a
+candidate that needs longer holds the device for something that nobody would use. Its first call may load
+libraries, and compile (builds that we serve are not counted); a processor does that beside other work."""
+BUILT_SECONDS = 3.0
+"""On a GPU for a candidate whose source names nothing that compiles or tries out ways in its first call: that
+loads libraries only, which the reference has just had read from the disk."""
+_BUSY_AT_FIRST = re.compile(
+    r"torch\s*\.\s*(?:compile|jit)|inductor|dynamo|benchmark|tun(?:e|ing)|warm|event|elapsed|chrono|perf_counter",
+    re.IGNORECASE,
+)
+
+
+def limit_calls(
+    settings: VerifySettings,
+    loaded: LoadedProblem,
+    model: torch.nn.Module,
+    seed: int,
+    device: torch.device,
+    source: str,
+) -> VerifySettings:
+    """The settings with `call_seconds` as this reference and the candidate's `source` make sense of, at most
+    as they say.
+
+    Where kernels are interpreted they stay as they are: that takes thousands of times as long.
+
+    The reference is called once more on the inputs of `seed`: its first call may have loaded libraries.
+    """
+    if device.type == "cpu" and backend(settings.backend).on_gpu:  # interpreted
+        return settings
+    arguments = loaded.draw(seed, device)
+    starting.settled(device)
+    began = time.monotonic()
+    loaded.tried(model, arguments, 0)
+    starting.settled(device)
+    most = max(least_seconds(device.type, source), TIMES * (time.monotonic() - began))
+    return settings.model_copy(update={"call_seconds": min(settings.call_seconds, most)})
+
+
+def least_seconds(device: str, source: str) -> float:
+    """What a call of this candidate may take in any case, on this kind of device."""
+    at_first = compiles_itself(source) or _BUSY_AT_FIRST.search(source) is not None
+    return LEAST_SECONDS[device] if at_first or device != "cuda" else BUILT_SECONDS
+
+
+def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:
+    """Judges all holds of one candidate's process so far. `pair`: the number of its pair, from 0.
+
+    Raises Ended when it worked while it was held. For that something outside of its processes must let them
+    go on, such as a timer of the kernel's: a process that is held does nothing by itself. Time that may have
+    been booked late accuses nobody; the rounds count it as the candidate's.
+    """
+    held = contestant.held_still()
+    check = HELD_STILL if pair == 0 else HELD_STILL.of(f"pair {pair + 1}")
+    figures = asdict(held) | {"allowed_ms": held.allowed_ms}
+    if held.holds == 0:
+        ledger.skipped(check, "it was not held", figures)
+    elif held.woken or held.certain_ms > held.allowed_ms:
+        seen = f"it used {held.ran_ms:.3g} ms of processor time in {held.holds} holds"
+        seen += f", and had gone on before {held.woken} of them ended" if held.woken else ""
+        raise ledger.failed(Status.CHEATING, check, seen, figures)
+    else:
+        seen = f"it ran for {held.ran_ms:.3g} ms in {held.holds} holds"
+        if held.watched:
+            seen += f", some of which were made longer: {held.certain_ms:.3g} ms of it were certainly work"
+        ledger.passed(check, seen, figures)
+
 
 UNTIMED_SLOTS = 2
 """Slots of a verification without timing: a result, and another that must leave it alone."""

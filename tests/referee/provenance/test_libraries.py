@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernelproof.verifier.contestant.profiling import MAX_NAME
-from kernelproof.verifier.referee.loaded_files import loaded_files
-from kernelproof.verifier.referee.provenance.libraries import holds_kernel
-from kernelproof.verifier.referee.provenance.names import kernel_name
+from kernelproof.verifier.referee.environment import loaded_files
+from kernelproof.verifier.referee.provenance.origins import holds_kernel, kernel_name
 
 SOURCE = """
 #include <type_traits>

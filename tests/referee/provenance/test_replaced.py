@@ -9,9 +9,8 @@ import pytest
 from kernelproof.types import Origin
 from kernelproof.verifier.contestant.profiling import BY_TORCH
 from kernelproof.verifier.referee.provenance.kernels import lacking
-from kernelproof.verifier.referee.provenance.kinds import Kind
 from kernelproof.verifier.referee.provenance.origins import Evidence
-from kernelproof.verifier.referee.provenance.replaced import Replaced, Works, replaced
+from kernelproof.verifier.referee.provenance.replaced import Kind, Replaced, Works, replaced
 from kernelproof.verifier.referee.provenance.reports import Report, read_report
 
 Line = tuple[str, int, float, int]

@@ -39,7 +39,7 @@ from kernelproof.verifier.referee.timing.compiled_baselines import (
     same_eager,
     through_eager,
 )
-from kernelproof.verifier.referee.timing.timed import Timed
+from kernelproof.verifier.referee.timing.rounds import Timed
 from kernelproof.verifier.referee.timing.timed_outputs import Subject
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernelproof.verifier.contestant.loop import Flush
-from kernelproof.verifier.referee.timing.emptied import LEFT_OUT, OVERWRITTEN, flush_failure
+from kernelproof.verifier.referee.timing.rounds import LEFT_OUT, OVERWRITTEN, flush_failure
 
 CPU, SEED, CALLS = torch.device("cpu"), 7, 5
 

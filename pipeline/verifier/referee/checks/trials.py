@@ -1,14 +1,30 @@
-"""The correctness trials: the same inputs for reference and candidate, and what is asked of the answer."""
+"""The correctness trials: the same inputs for reference and candidate, and what is asked of the answer.
+
+`check_form` comes first: structure, type, shape, dtype and device of an output, as the contestant describes
+them.
+
+`first_trial` decides whose weights a candidate is tried with: the reference's are copied over those of the
+same name, unless that makes a candidate wrong which folded something into its own.
+
+self.conv.weight.data.mul_(scale) # the scale that Model applies after the convolution
+
+ModelNew is constructed from the same state of the generator as Model, so a layer that is drawn in the same
+order has the reference's values already, and what differs may be meant. Copying the reference's values over
+it undoes the folding. So a candidate that is wrong in the first trial, and had made such tensors, is
+constructed afresh in a new process, keeps them, and is tried again on other inputs. This gives nobody
+anything: weights under names of the candidate's own are never copied over either.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 
-from kernelproof.types import Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
+from kernelproof.types import CheckOutcome, Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
 from kernelproof.types.check_kinds import (
     INPUTS_LATE,
     INPUTS_UNCHANGED,
@@ -21,7 +37,6 @@ from kernelproof.types.check_kinds import (
 )
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.referee.checks.form import check_form
 from kernelproof.verifier.referee.correctness import comparing, tolerance
 from kernelproof.verifier.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
 from kernelproof.verifier.referee.inputs.structure import Forms
@@ -30,6 +45,53 @@ from kernelproof.verifier.referee.ledger import Ended, Ledger
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 from kernelproof.wording import counted
+
+_KEYS = (
+    ("type", Status.WRONG_DTYPE),
+    ("shape", Status.WRONG_SHAPE),
+    ("dtype", Status.WRONG_DTYPE),
+    ("device", Status.WRONG_DTYPE),
+    ("value", Status.WRONG_OUTPUT),
+)
+
+
+def check_form(reply: dict[str, Any], wanted: loop.OutputMeta, ledger: Ledger) -> None:
+    """Raises Ended where the described output is not like the reference's. The reply is untrusted.
+
+    A list counts as a tuple. Other strides are harmless, since values are read in the reference's order: they
+    are noted, once.
+    """
+    output = reply.get("output")
+    found = output if isinstance(output, dict) else {}
+    if _loose(found.get("structure")) != _loose(wanted.structure):
+        seen = f"structure {found.get('structure')!s:.200} instead of {wanted.structure!s:.200}"
+        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, seen)
+    leaves = found.get("leaves")
+    if not isinstance(leaves, list) or len(leaves) != len(wanted.leaves):
+        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, "another number of outputs")
+    for index, (mine, other) in enumerate(zip(leaves, wanted.leaves, strict=True)):
+        _check_leaf(index, mine if isinstance(mine, dict) else {}, other, ledger)
+    if reply.get("copied") is not True:
+        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, "the outputs could not be copied")
+
+
+def _check_leaf(index: int, mine: dict[str, Any], wanted: dict[str, Any], ledger: Ledger) -> None:
+    for key, status in _KEYS:
+        if mine.get(key) != wanted.get(key):
+            seen = f"output {index}: {key} {mine.get(key)!s:.100} instead of {wanted.get(key)!s:.100}"
+            figures = {"output": index, "found": str(mine.get(key))[:100], "expected": wanted.get(key)}
+            raise ledger.failed(status, OUTPUT_FORM, seen, figures)
+    if mine.get("stride") != wanted.get("stride"):
+        ledger.note_strides(index, str(mine.get("stride"))[:100], str(wanted.get("stride"))[:100])
+
+
+def _loose(structure: Any) -> Any:
+    """A structure in which a list counts as a tuple: callers unpack both alike."""
+    if isinstance(structure, list) and len(structure) == 2 and structure[0] in ("tuple", "list"):
+        items = structure[1] if isinstance(structure[1], list) else []
+        return ["sequence", [_loose(item) for item in items]]
+    return structure
+
 
 LATER_DRAWS = 4
 """The number of later calls on other inputs that an earlier result must survive."""
@@ -319,3 +381,62 @@ def _summary(judged: Judgement, expected: Expected) -> str:
         f"relative error {worst.relative_norm:.3g} in norm "
         f"(the reference's own {worst.reference_relative_norm:.3g}; allowed {worst.allowed_norm:.3g}{why})"
     )
+
+
+Afresh = Callable[[Collection[str]], None]
+"""Seats the candidate in a new process, where tensors of these names stay as ModelNew made them."""
+
+
+def first_trial(trials: Trials, ledger: Ledger, differed: Collection[str], afresh: Afresh) -> frozenset[str]:
+    """The first trial, with the reference's weights or else with those that ModelNew made.
+
+    `differed`: names of the tensors that ModelNew made with other values. Returns the names of those that are
+    kept so. Raises Ended as `Trials.first` does: with what failed by less, if both ways are wrong.
+    """
+    errors = len(ledger.errors)
+    try:
+        trials.first()
+        return frozenset()
+    except Ended as ended:
+        by = _wrong_by(ledger, ended)
+        if by is None or not differed:
+            raise
+        copied = ended
+    weights = next(index for index, check in enumerate(ledger.checks) if check.name == "weights")
+    before = ledger.since(weights, errors)
+    try:
+        afresh(differed)
+        trials.first()
+    except Ended as ended:
+        if ended.status is Status.INFRASTRUCTURE_ERROR:
+            raise
+        still = _wrong_by(ledger, ended)
+        if still is not None and still < by:
+            _add(ledger, f"; with the reference's values over them it was wrong by {by:.3g} in norm")
+            raise
+        ledger.since(weights, errors)
+        ledger.checks.extend(before[0])
+        ledger.errors.extend(before[1])
+        rest = "fails too" if still is None else f"is wrong by {still:.3g} in norm"
+        _add(ledger, f"; with the {len(differed)} as ModelNew made them it {rest}")
+        raise copied from None
+    _add(ledger, f": with the reference's values over them the first trial was wrong by {by:.3g} in norm")
+    return frozenset(differed)
+
+
+def _wrong_by(ledger: Ledger, ended: Ended) -> float | None:
+    """By how much the values were wrong in norm, relative to the reference's; None if something else was."""
+    last = ledger.checks[-1] if ledger.checks else None
+    if last is None or last.outcome is not CheckOutcome.FAIL or last.name != "values: drawn":
+        return None
+    found = last.figures.get("relative_norm")
+    if ended.status is not Status.WRONG_OUTPUT or not isinstance(found, int | float):
+        return None
+    return float(found) if math.isfinite(found) else math.inf
+
+
+def _add(ledger: Ledger, words: str) -> None:
+    """Adds to what the check of the weights saw."""
+    for index, check in enumerate(ledger.checks):
+        if check.name == "weights":
+            ledger.checks[index] = check.model_copy(update={"seen": check.seen + words})

@@ -1,1 +1,3 @@
-"""The problem, loaded, and the inputs that are drawn for it."""
+"""The problem, loaded (`problem`), and the inputs that are drawn for it: `variants` of them that keep their
+`structure`, and other `shapes` for probes.
+"""

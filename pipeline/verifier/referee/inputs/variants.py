@@ -24,8 +24,7 @@ import torch
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.random_draws import seed_torch
 from kernelproof.verifier.referee.inputs.problem import mapped
-from kernelproof.verifier.referee.inputs.structure import Forms, sampled
-from kernelproof.verifier.referee.inputs.traits import Fixed, Trait, Twin
+from kernelproof.verifier.referee.inputs.structure import Fixed, Forms, Trait, Twin, sampled
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 

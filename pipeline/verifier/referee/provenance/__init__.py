@@ -1,1 +1,3 @@
-"""Whose kernels ran: reports of the profiler, libraries, origins."""
+"""Whose kernels ran. Begin with `kernels`, which decides; `reports` reads what a contestant claims,
+`origins` says whose a kernel is, `replaced` what libraries no longer do.
+"""

@@ -18,8 +18,14 @@ from kernelproof.verifier.contestant.profiling import (
     allocation,
 )
 from kernelproof.verifier.referee.ledger import clean
-from kernelproof.verifier.referee.provenance.libraries import holds_kernel
-from kernelproof.verifier.referee.provenance.origins import Evidence, author, evidence, of_library, origin
+from kernelproof.verifier.referee.provenance.origins import (
+    Evidence,
+    author,
+    evidence,
+    holds_kernel,
+    of_library,
+    origin,
+)
 from kernelproof.verifier.referee.provenance.replaced import Operator, Works, works
 
 MOST_LOOKUPS = 16

@@ -1,12 +1,16 @@
 """Which bytes of memory the operators of one forward read: a trace at the dispatcher.
 
-Every number here is a lower bound. Views, shapes and allocations read nothing, and of other operators
-`kernelproof.verifier.referee.roofline.operators` says which read only a part of their arguments.
+Every number here is a lower bound. Views, shapes and allocations read nothing. Of other operators
+`parts_read` says how much of their arguments they read: the fewest elements that their results need. An
+operator that takes elements by index reads those it takes, each once; one that may skip elements (windows
+with gaps, a mask, a triangle, a factor of zero) reads those it cannot skip. Where that depends on data in a
+way that is not modelled here, and of operators that are not torch's own, nothing is counted. Operators that
+are not named read all of their arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +20,252 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee.correctness.geometry import Geometry, storage_address
 from kernelproof.verifier.referee.correctness.tracing import bound, written
-from kernelproof.verifier.referee.roofline.operators import MASK_ELEMENTS, OTHERS, only_written, parts_read
+
+MASK_ELEMENTS = 1 << 28
+"""Largest storage whose elements are ticked off one by one (256 MiB); beyond, the largest view counts."""
+OTHERS = "*"
+"""Stands for all arguments that are not named."""
+_MAKERS = ("empty", "zeros", "ones", "full", "rand", "randn", "randint", "new_", "sym_", "is_", "_is_")
+"""Operators that look at the shape and type of a tensor, not at its values, begin so."""
+_RANDOM = (
+    "bernoulli_",
+    "cauchy_",
+    "exponential_",
+    "geometric_",
+    "log_normal_",
+    "normal_",
+    "random_",
+    "uniform_",
+)
+_OVERWRITING = frozenset(("copy_", "fill_", "zero_", "resize_", "set_", *_RANDOM))
+"""Operators that write to `self` without reading it."""
+_UNKNOWN: dict[str, tuple[str, ...]] = {
+    "grid_sampler_2d": ("input",),
+    "grid_sampler_3d": ("input",),
+    "searchsorted": ("sorted_sequence",),
+    "bucketize": ("boundaries",),
+    "_ctc_loss": ("log_probs", "targets"),
+    "_cudnn_ctc_loss": ("log_probs", "targets"),
+    "_pack_padded_sequence": ("input",),
+    "segment_reduce": ("data",),
+    "scatter": ("self", "src"),
+    "scatter_": ("self", "src"),
+    "scatter_add": ("src",),
+    "scatter_add_": ("src",),
+    "scatter_reduce": ("self", "src"),
+    "scatter_reduce_": ("self", "src"),
+    "index_put": ("self",),
+    "index_put_": ("self",),
+    "index_copy": ("self",),
+    "index_copy_": ("self",),
+    "index_fill": ("self",),
+    "index_fill_": ("self",),
+    "masked_scatter": ("self", "source"),
+    "masked_scatter_": ("self", "source"),
+    "tril_": ("self",),
+    "triu_": ("self",),
+    "slice_scatter": ("self",),
+    "select_scatter": ("self",),
+    "put": ("self",),
+    "put_": ("self",),
+}
+"""Arguments of which an unknown part is read, by operator: nothing is counted."""
+
+
+def only_written(func: torch._ops.OpOverload, argument: str) -> bool:
+    """Whether an argument that the operator changes is overwritten without being read."""
+    if func._overloadpacket.__name__ in _OVERWRITING:
+        return True
+    return any(a.name == argument and a.kwarg_only for a in func._schema.arguments)
+
+
+def parts_read(
+    func: torch._ops.OpOverload, named: dict[str, Any], results: list[torch.Tensor]
+) -> dict[str, int]:
+    """Arguments that are read in part only, with the number of elements; OTHERS stands for all the others.
+
+    `named` are the operator's arguments by name, `results` its results.
+    """
+    name = func._overloadpacket.__name__
+    if func.namespace not in ("aten", "prims") or name.startswith(_MAKERS) or name.endswith("_like"):
+        return {OTHERS: 0}
+    if name in _UNKNOWN:
+        return dict.fromkeys(_UNKNOWN[name], 0)
+    if name.startswith("_scaled_dot_product"):
+        return _attended(named)
+    if name.startswith("upsample_") or name.endswith("pad_nd"):
+        whole = next(iter(named.values()))
+        return {next(iter(named)): min(whole.numel(), results[0].numel())}
+    if name not in _PARTLY:
+        return {}
+    if "out" in named:
+        return {OTHERS: 0}
+    try:
+        return _PARTLY[name](func, named, results)
+    except RuntimeError:  # no memory to count with, or a layout that cannot be counted
+        return {OTHERS: 0}
+
+
+_FILLER = -1e4
+"""Numbers below this are taken for the fillers of masked places, such as -1e9 and minus infinity."""
+Partly = Callable[[Any, dict[str, Any], list[torch.Tensor]], dict[str, int]]
+
+
+def _rows(source: str, index: str) -> Partly:
+    """Rows (along `dim`, else the first dimension) that an index names, each once."""
+
+    def count(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+        table = named[source]
+        length = table.shape[named.get("dim", 0)] if table.dim() else 1
+        return {source: int(named[index].unique().numel()) * (table.numel() // max(length, 1))}
+
+    return count
+
+
+def _taken(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    """The number of elements that the operator takes, each once; 0 for a very large tensor."""
+    source = named["self"]
+    if source.numel() > MASK_ELEMENTS >> 2:
+        return {"self": 0}
+    positions = torch.arange(source.numel(), dtype=torch.int32, device=source.device).view(source.shape)
+    seen = torch.zeros(source.numel(), dtype=torch.bool, device=source.device)
+    seen[func(**named | {"self": positions}).reshape(-1).long()] = True
+    return {"self": int(seen.sum())}
+
+
+def _triangle(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    ones = torch.ones(named["self"].shape, dtype=torch.bool, device=named["self"].device)
+    return {"self": int(func(**named | {"self": ones}).sum())}
+
+
+def _chosen(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    """Of each alternative, no more than the condition chooses."""
+    condition = named["condition"].bool()
+    sides = {"self": condition, "other": ~condition}
+    return {key: _selected(named.get(key), mask, results) for key, mask in sides.items()}
+
+
+def _unmasked(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    return {"self": _selected(named["self"], ~named["mask"].bool(), results)}
+
+
+def _selected(source: Any, mask: torch.Tensor, results: list[torch.Tensor]) -> int:
+    """Fewest elements of `source` that stand where a mask is true, when both are broadcast to the result."""
+    if not isinstance(source, torch.Tensor) or not mask.numel() or not source.numel():
+        return 0
+    whole = results[0].numel()
+    return int(mask.sum()) * (whole // mask.numel()) // (whole // source.numel())
+
+
+def _multiplied(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    """Of each factor, what does not meet a zero: a mask may be multiplied with."""
+    one, other = named["self"], named["other"]
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return {}
+    return {"self": _selected(one, other != 0, results), "other": _selected(other, one != 0, results)}
+
+
+def _added(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    """Of each term, what does not meet a filler: a mask may be added."""
+    one, other = named["self"], named["other"]
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return {}
+    if one.is_complex() or other.is_complex():
+        return {}
+    return {
+        "self": _selected(one, other > _FILLER, results),
+        "other": _selected(other, one > _FILLER, results),
+    }
+
+
+def _product(left: str, right: str) -> Partly:
+    """Of each matrix, what does not meet a column or a row of zeros of the other one."""
+
+    def count(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+        one, other = named[left], named[right]
+        return {
+            left: int((other != 0).any(-1).sum()) * one.shape[-2],
+            right: int((one != 0).any(-2).sum()) * other.shape[-1],
+        }
+
+    return count
+
+
+def _attended(named: dict[str, Any]) -> dict[str, int]:
+    """Keys and values: which of them a mask leaves is not known."""
+    masked = named.get("attn_mask") is not None or named.get("attn_bias") is not None
+    shorter = named["query"].shape[-2] < named["key"].shape[-2]
+    return {"key": 0, "value": 0} if masked or (named.get("is_causal") and shorter) else {}
+
+
+def _labels(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    """One element for each label that is not ignored."""
+    return {"self": int((named["target"] != named.get("ignore_index", -100)).sum())}
+
+
+def _kept(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    """What dropout leaves."""
+    dropped = named["p"] if named.get("train", True) else 0.0
+    return {"input": int(named["input"].numel() * (1 - dropped))}
+
+
+def _windows(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+    """Elements that lie in some window of a convolution or a pooling."""
+    source = "input" if "input" in named else "self"
+    whole, out = named[source], results[0]
+    if named.get("transposed"):
+        return {}
+    kernel = list(named["weight"].shape[2:]) if "weight" in named else list(named["kernel_size"])
+    axes = whole.dim() - 2 if "weight" in named else int(func._overloadpacket.__name__.split("pool")[1][0])
+    settings = [
+        _each(kernel, axes),
+        _each(named.get("stride") or kernel, axes),
+        _each(named.get("padding", 0), axes),
+        _each(named.get("dilation", 1), axes),
+    ]
+    count = whole.numel()
+    for axis, (size, step, pad, spread) in enumerate(zip(*settings, strict=True), start=whole.dim() - axes):
+        length = whole.shape[axis]
+        starts = torch.arange(out.shape[axis]) * step - pad
+        places = (starts[:, None] + torch.arange(size) * spread).reshape(-1)
+        inside = places[(places >= 0) & (places < length)]
+        count = count // max(length, 1) * int(inside.unique().numel())
+    return {source: count}
+
+
+def _each(value: Any, count: int) -> list[int]:
+    """One number for each dimension, from a number, or from one or all of them in a list."""
+    listed = [value] if isinstance(value, int) else list(value)
+    return listed * count if len(listed) == 1 else listed
+
+
+_PARTLY: dict[str, Partly] = {
+    "embedding": _rows("weight", "indices"),
+    "_embedding_bag": _rows("weight", "indices"),
+    "_embedding_bag_forward_only": _rows("weight", "indices"),
+    "index_select": _rows("self", "index"),
+    **dict.fromkeys(("index", "_unsafe_index", "gather", "take", "masked_select"), _taken),
+    **dict.fromkeys(("tril", "triu"), _triangle),
+    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), _labels),
+    **dict.fromkeys(("masked_fill", "masked_fill_"), _unmasked),
+    **dict.fromkeys(("mul", "mul_"), _multiplied),
+    **dict.fromkeys(("add", "add_"), _added),
+    **dict.fromkeys(("mm", "bmm"), _product("self", "mat2")),
+    "addmm": _product("mat1", "mat2"),
+    "baddbmm": _product("batch1", "batch2"),
+    "where": _chosen,
+    "native_dropout": _kept,
+    **dict.fromkeys(
+        (
+            "convolution",
+            "avg_pool2d",
+            "avg_pool3d",
+            "max_pool2d_with_indices",
+            "max_pool3d_with_indices",
+        ),
+        _windows,
+    ),
+}
 
 
 @dataclass(frozen=True)

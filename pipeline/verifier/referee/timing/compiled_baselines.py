@@ -26,12 +26,12 @@ from kernelproof.hashing import sha256_json
 from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
 from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.referee.environment import loaded_files
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ended, clean
-from kernelproof.verifier.referee.loaded_files import loaded_files
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing import claim, stats
-from kernelproof.verifier.referee.timing.timed import Timed
+from kernelproof.verifier.referee.timing.rounds import Timed
 from kernelproof.verifier.referee.timing.timed_outputs import Subject
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
 from kernelproof.verifier.workers.shared_memory import SharedMemory

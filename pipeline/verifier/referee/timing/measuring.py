@@ -33,13 +33,12 @@ from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.roofline import ceilings, roofline
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
-from kernelproof.verifier.referee.timing import claim, clock, emptied
+from kernelproof.verifier.referee.timing import claim, clock
 from kernelproof.verifier.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.verifier.referee.timing.disturbance import Watch
-from kernelproof.verifier.referee.timing.rounds import Stopwatch
+from kernelproof.verifier.referee.timing.rounds import LEFT_OUT, OVERWRITTEN, Stopwatch, Timed
 from kernelproof.verifier.referee.timing.sameness import aa_spread
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
-from kernelproof.verifier.referee.timing.timed import Timed
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.pool import WarmPool
@@ -229,10 +228,10 @@ class Measuring:
         if timed.failure == "results_late":
             seen = "elements of a result changed after the reply: its device was not done"
             raise ledger.failed(Status.CHEATING, RESULTS_LATE, seen)
-        if timed.failure == emptied.LEFT_OUT:
+        if timed.failure == LEFT_OUT:
             seen = "the work that empties it was left out"
             raise ledger.failed(Status.CHEATING, CACHE_EMPTIED, seen)
-        if timed.failure == emptied.OVERWRITTEN:
+        if timed.failure == OVERWRITTEN:
             seen = "memory of its process that is not the program's own was overwritten"
             raise ledger.failed(Status.RUNTIME_ERROR, CACHE_EMPTIED, seen)
         if timed.failure == "inside_clock":

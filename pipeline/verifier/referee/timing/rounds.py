@@ -1,16 +1,26 @@
 """The rounds of a measurement: candidate and baseline in alternating blocks on fresh inputs.
 
 One round: as many slots as a secret number says are filled with inputs never used before, outputs are
-poisoned, then baseline and candidate, each in a sandboxed process of its own, walk through the same slots, in
-random order. The two processes are alike in everything but what they run: neither is timed on better terms.
-A contestant reports a time for each call; the referee holds a clock of its own around the whole block. The
-contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a random half of
-the calls of every round are compared with the baseline's on the same inputs.
+poisoned, then baseline and candidate, each in a sandboxed process of its own, walk through the same slots,
+in random order. The two processes are alike in everything but what they run: neither is timed on better
+terms. A contestant reports a time for each call; the referee holds a clock of its own around the whole
+block. The contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a
+random half of the calls of every round are compared with the baseline's on the same inputs.
 
-One secret slot of each round is watched: its inputs also lie in memory that no contestant can
-reach, and they are destroyed when all calls are made, before the places of the results are told. Results
-computed only when they are copied have nothing to come from. And some rounds are decoys: they look like the
-others, but their inputs are the trials' variants, and their times do not count.
+One secret slot of each round is watched: its inputs also lie in memory that no contestant can reach, and
+they are destroyed when all calls are made, before the places of the results are told. Results computed only
+when they are copied have nothing to come from. And some rounds are decoys: they look like the others, but
+their inputs are the trials' variants, and their times do not count.
+
+`flush_failure` says whether the cache was emptied before each timed call, by the proof that `Flush` leaves.
+A wrong proof has two causes. Work was left out: then the sum is that of an earlier step. Or the numbers were
+overwritten: a kernel that writes past the end of its result reaches memory of its own process, the flush's
+too. That is a fault of an honest program, and no accusation.
+
+`Arrival` says whether the results of a block were there when its contestant said so. A candidate that
+replies before its device is done has work of its calls off the clock, and by the time that outputs are
+compared, all is there. So a few elements of a few places, others in each block, are read while the clock
+still runs, for both sides alike. When all is done they must be what they were.
 """
 
 from __future__ import annotations
@@ -19,27 +29,105 @@ import math
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import torch
+
+from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.loop import Flush
-from kernelproof.verifier.referee.environment import read_state
+from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing import clock
-from kernelproof.verifier.referee.timing.arrival import Arrival
-from kernelproof.verifier.referee.timing.block_lengths import FIRST_CALLS, ORDERS, WARM_CALLS, Blocks
+from kernelproof.verifier.referee.timing.blocks import FIRST_CALLS, ORDERS, WARM_CALLS, Blocks, Decoys
 from kernelproof.verifier.referee.timing.claim import timing_of
 from kernelproof.verifier.referee.timing.clock import Alone, Round
-from kernelproof.verifier.referee.timing.decoys import Decoys
 from kernelproof.verifier.referee.timing.disturbance import Repeats, Watch
-from kernelproof.verifier.referee.timing.emptied import flush_failure
-from kernelproof.verifier.referee.timing.stopping import StoppingRule
-from kernelproof.verifier.referee.timing.timed import Timed
+from kernelproof.verifier.referee.timing.stopping import Stop, StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
-from kernelproof.verifier.workers.shared_memory import SharedSlot, same_bits
+from kernelproof.verifier.workers.shared_memory import SharedSlot, in_memory, same_bits
+
+
+@dataclass
+class Timed:
+    """What the rounds gave; `failure` names the check that ended them early."""
+
+    rounds: list[Round] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
+    """Why rounds were thrown away."""
+    notes: list[str] = field(default_factory=list)
+    """Notes of the watch over the blocks that made no block worthless: things seen, and things it cannot
+    see."""
+    power_capped: int = 0
+    """Rounds after which the power cap limited the clocks."""
+    checked_calls: int = 0
+    stop: Stop | None = None
+    """Why no more rounds were made; None where a check failed."""
+    failure: str | None = None
+    bad: ErrorStatistics | None = None
+    alone: dict[int, list[Alone]] = field(default_factory=dict)
+    """The baseline's blocks after a pair's candidate was gone, by the pair's number."""
+    before: Readings = field(default_factory=dict)
+    after: Readings = field(default_factory=dict)
+
+    def found(self, bad: ErrorStatistics | None) -> None:
+        """Takes down an output that is wrong, if it is the first failure."""
+        if bad is not None and self.failure is None:
+            self.failure, self.bad = "timed_outputs", bad
+
+
+LEFT_OUT, OVERWRITTEN = "cache_emptied", "cache_overwritten"
+
+
+def flush_failure(flush: Flush, proof: object, seed: int, calls: int) -> str | None:
+    """What is wrong with a contestant's `proof` of `calls` flushes from `seed`; None when it is right.
+
+    `flush` does again what the contestant's process had to do. `LEFT_OUT`: fewer flushes give this proof, or
+    it is no number, which only a runner that was tampered with sends. Else `OVERWRITTEN`.
+    """
+    flush.begin(seed)
+    for _ in range(calls):
+        flush()
+    if proof == flush.proof:
+        return None
+    flush.begin(seed)
+    for _ in range(calls):
+        if proof == flush.proof:
+            return LEFT_OUT
+        flush()
+    return OVERWRITTEN if isinstance(proof, int) else LEFT_OUT
+
+
+PLACES, ELEMENTS = 4, 16
+"""Places that are looked at in a block, and elements of each output there. A candidate that leaves two of
+sixteen results for later is found with a chance of 45 % in each block."""
+
+
+class Arrival:
+    """What is looked at in one block. Made before its clock starts."""
+
+    def __init__(self, places: Sequence[Sequence[torch.Tensor]], source: random.Random) -> None:
+        """`places`: the output tensors of each call's place; `source` chooses, in secret."""
+        chosen = source.sample(list(places), min(PLACES, len(places)))
+        self._memory = [in_memory(output) for outputs in chosen for output in outputs if output.numel()]
+        self._where = [
+            torch.tensor([source.randrange(len(flat)) for _ in range(ELEMENTS)], device=flat.device)
+            for flat in self._memory
+        ]
+        self._seen: list[torch.Tensor] = []
+
+    def look(self) -> None:
+        """Reads the elements as they are now. The caller waits for the device."""
+        self._seen = [flat[where] for flat, where in zip(self._memory, self._where, strict=True)]
+
+    def changed(self) -> bool:
+        """Whether one of them is no longer what it was."""
+        now = [flat[where] for flat, where in zip(self._memory, self._where, strict=True)]
+        return not all(map(torch.equal, now, self._seen))
+
 
 WARM_UP_SECONDS = 0.2
 OVERLAP = 1.25

@@ -10,8 +10,7 @@ import torch
 
 from kernelproof.types import ErrorStatistics, VerifySettings
 from kernelproof.verifier.referee.correctness import comparing, tolerance
-from kernelproof.verifier.referee.correctness.oracle import Oracle
-from kernelproof.verifier.referee.correctness.outputs import ReferenceOutputs, compare
+from kernelproof.verifier.referee.correctness.oracle import Oracle, ReferenceOutputs, compare
 from kernelproof.verifier.referee.correctness.tolerance import NORM_FLOOR, UNBELIEVABLE
 from kernelproof.verifier.referee.inputs.problem import mapped
 from kernelproof.verifier.referee.inputs.variants import Variant
