@@ -44,7 +44,7 @@ class Court:
         if self._ahead is not None and not ahead:
             self._referees.replace(self._ahead)
             self._ahead = None
-        with self._own_folder(), self._referees.taken(request.device) as referee:
+        with self._own_folder(), self._referees.reserved(request.device) as referee:
             cores = self._referees.shares_of(referee, request.device)
             self._ahead = referee if ahead else None
             try:

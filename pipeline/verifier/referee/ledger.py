@@ -74,7 +74,7 @@ class Ledger:
         self.sandbox: SandboxReport | None = None
         self.measurement: Measurement | None = None
         self.exit: str | None = None
-        self.said = ""
+        self.process_output = ""
         """Text that the candidate's processes wrote to stdout and stderr. Untrusted."""
         self.own_weights = ""
         """A sentence on the candidate's weights that differ from the reference's in name, shape or values;
@@ -104,11 +104,11 @@ class Ledger:
                 worst = max(order.index(found), order.index(self.error_class or found))
                 self.error_class = order[worst]
 
-    def note_strides(self, output: int, found: str, expected: str) -> None:
+    def note_strides(self, output: int, actual: str, expected: str) -> None:
         """Notes that an output has other strides than the reference's, which is harmless."""
-        self._strides[output] = (found, expected)
+        self._strides[output] = (actual, expected)
 
-    def strides_said(self) -> None:
+    def record_strides(self) -> None:
         """Records what was noted about strides."""
         if not self._strides:
             self.passed(check_kinds.OUTPUT_STRIDES, "the same")
@@ -190,7 +190,7 @@ class Ledger:
             measurement=self.measurement if ranked else None,
             seeds=self.seeds,
             inputs=self.inputs,
-            details=clean(details or self.said)[:20_000],
+            details=clean(details or self.process_output)[:20_000],
             exit=self.exit,
             error_class=self.error_class,
             determinism=self.determinism,

@@ -31,7 +31,7 @@ class PlanStage:
     wanted: Callable[[Session], bool] = stages.always
     holds: Callable[[Session], AbstractContextManager[None]] | None = None
     """A context that is held from this stage to the end of the plan. The stage's seconds exclude its wait."""
-    told: bool = True
+    announced: bool = True
     """Whether the progress of the verification names this stage when it begins."""
 
     @property
@@ -74,7 +74,7 @@ PLAN = (
         stages.kernels,
         (kinds.OWN_KERNEL, kinds.OWN_COMPUTE),
         (Status.BUILD_ERROR, Status.RUNTIME_ERROR),
-        told=False,
+        announced=False,
     ),
     PlanStage(
         "settling",
@@ -96,7 +96,11 @@ PLAN = (
         stages.measured,
     ),
     PlanStage(
-        "timing", "launch-bound calls as CUDA graphs", stages.replays, wanted=stages.worth_a_claim, told=False
+        "timing",
+        "launch-bound calls as CUDA graphs",
+        stages.replays,
+        wanted=stages.worth_a_claim,
+        announced=False,
     ),
     PlanStage(
         "kernels",
@@ -105,14 +109,14 @@ PLAN = (
         (kinds.OWN_KERNEL.again(), kinds.OWN_COMPUTE.again()),
         (Status.RUNTIME_ERROR,),
         stages.worth_another_look,
-        told=False,
+        announced=False,
     ),
     PlanStage(
         "probes",
         "what the problem does not promise: flags",
         stages.probes,
         (kinds.PROBES, kinds.PROBE),
-        told=False,
+        announced=False,
     ),
     PlanStage(
         "timing",
@@ -123,14 +127,14 @@ PLAN = (
             kinds.RESOLVED,
         ),
         wanted=stages.measured,
-        told=False,
+        announced=False,
     ),
     PlanStage(
         "baselines",
         "further baselines, where they are asked for",
         stages.further_baselines,
         wanted=stages.measured,
-        told=False,
+        announced=False,
     ),
 )
 
@@ -145,6 +149,6 @@ def run(session: Session) -> None:
             if stage.holds is not None:
                 session.held.enter_context(stage.holds(session))
             with session.ledger.stage(stage.name):
-                if stage.told:
+                if stage.announced:
                     session.tools.progress(stage.name)
                 stage.run(session)

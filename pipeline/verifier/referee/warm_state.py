@@ -33,12 +33,12 @@ class Lease:
             this = self._times
 
         def free() -> None:
-            if (left := self.taken(this)) is not None:
+            if (left := self.reclaim(this)) is not None:
                 left.release()
 
         return free
 
-    def taken(self, this: int | None = None) -> locks.Hold | None:
+    def reclaim(self, this: int | None = None) -> locks.Hold | None:
         """The hold that was left (that `this` time), if it is still there."""
         with self._guard:
             if this not in (None, self._times):
@@ -63,7 +63,7 @@ class WarmState:
 
         Where the next block comes before that, and no process waits, the device is not let go in between.
         """
-        hold = self.lease.taken()
+        hold = self.lease.reclaim()
         if hold is not None and (hold.key != device_key or locks.wanted(hold)):
             try:
                 self.cleanup.wait()

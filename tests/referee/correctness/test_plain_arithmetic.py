@@ -228,7 +228,7 @@ def test_what_was_refused_before_is_right_by_its_plain_arithmetic(
     found = judged(oracles[of[0]], HONEST[of], trial, 1)
     assert found is not None
     assert found.plain
-    [output] = found.found
+    [output] = found.errors
     assert output.allowed_norm is not None
     assert tolerance.norm_floor(torch.float32) < output.relative_norm <= output.allowed_norm
 

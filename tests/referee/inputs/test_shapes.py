@@ -66,13 +66,13 @@ def test_a_triangular_matrix_is_made_smaller_as_a_whole() -> None:
 def test_other_shapes_have_the_structure_of_the_declared_one() -> None:
     a, rows = torch.randn(12, 12), torch.randn(9, 12)
     for drawn in (a + a.T, a @ a.T + torch.eye(12), rows.sort(1).values, rows.softmax(1), a.tril()):
-        trait = Forms([drawn]).said["input 0"].partition(" ")[0]
+        trait = Forms([drawn]).traits_by_input["input 0"].partition(" ")[0]
         ways = [way for other in every_shape([drawn]) for way in other.ways]
         assert ways
         for way in ways:
             changed = way()[0]
             if changed.shape[-1] > 1 and changed.numel() > 20:
-                assert trait in Forms([changed]).said["input 0"]
+                assert trait in Forms([changed]).traits_by_input["input 0"]
 
 
 def test_what_may_be_an_index_points_at_what_is_there() -> None:

@@ -83,7 +83,7 @@ def draws(name: str, seed: int, count: int) -> list[list[torch.Tensor]]:
 
 @each
 def test_structure_is_recognised_and_named(name: str) -> None:
-    assert name in Forms(*draws(name, 3, 2)).said["input 0"]
+    assert name in Forms(*draws(name, 3, 2)).traits_by_input["input 0"]
 
 
 @pytest.mark.few(60)
@@ -123,18 +123,21 @@ def test_what_is_kept_is_changed_all_the_same(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 def test_structure_is_seen_in_every_precision(dtype: torch.dtype) -> None:
     wide = torch.randn(30, 30)
-    assert "symmetric" in Forms([(wide + wide.T).to(dtype)]).said["input 0"]
-    assert "probabilities along dimension 1" in Forms([wide.softmax(1).to(dtype)]).said["input 0"]
-    assert "unit length" in Forms([torch.nn.functional.normalize(wide, dim=1)[:20].to(dtype)]).said["input 0"]
-    assert Forms([torch.rand(300, 40, dtype=dtype)]).said == {}
+    assert "symmetric" in Forms([(wide + wide.T).to(dtype)]).traits_by_input["input 0"]
+    assert "probabilities along dimension 1" in Forms([wide.softmax(1).to(dtype)]).traits_by_input["input 0"]
+    assert (
+        "unit length"
+        in Forms([torch.nn.functional.normalize(wide, dim=1)[:20].to(dtype)]).traits_by_input["input 0"]
+    )
+    assert Forms([torch.rand(300, 40, dtype=dtype)]).traits_by_input == {}
 
 
 def test_a_large_matrix_is_sampled_and_its_structure_found() -> None:
     large = torch.randn(1500, 1500)
-    assert Forms([large]).said == {}
-    assert Forms([large.triu()]).said == {"input 0": "upper triangular"}
-    assert Forms([large + large.T]).said == {"input 0": "symmetric"}
-    assert Forms([large.sort(0).values]).said == {"input 0": "ascending along dimension 0"}
+    assert Forms([large]).traits_by_input == {}
+    assert Forms([large.triu()]).traits_by_input == {"input 0": "upper triangular"}
+    assert Forms([large + large.T]).traits_by_input == {"input 0": "symmetric"}
+    assert Forms([large.sort(0).values]).traits_by_input == {"input 0": "ascending along dimension 0"}
 
 
 def test_one_element_out_of_place_is_no_structure() -> None:
@@ -149,8 +152,8 @@ def test_one_element_out_of_place_is_no_structure() -> None:
 
 def test_what_one_draw_shows_by_chance_is_no_structure() -> None:
     ordered, other = torch.arange(12.0) + 0.5, torch.randn(12)
-    assert "ascending along dimension 0" in Forms([ordered]).said["input 0"]
-    assert Forms([ordered], [other]).said == {}
+    assert "ascending along dimension 0" in Forms([ordered]).traits_by_input["input 0"]
+    assert Forms([ordered], [other]).traits_by_input == {}
 
 
 def test_a_mask_that_is_all_ones_once_stays_a_mask() -> None:
@@ -167,14 +170,14 @@ def named_fixed(forms: Forms) -> bool:
 def test_what_is_the_same_in_every_draw_is_left_alone_beside_what_is_not() -> None:
     table = torch.linspace(0.1, 0.9, 8).cos()
     forms = Forms([torch.randn(9), table], [torch.randn(9), table])
-    assert forms.said == {"input 1": "the same in every draw"}
+    assert forms.traits_by_input == {"input 1": "the same in every draw"}
     assert Forms([table], [table]).said.get("input 0") != "the same in every draw"
 
 
 def test_equal_inputs_stay_equal() -> None:
     x = torch.randn(6, 7)
     forms = Forms([x, x.clone()])
-    assert forms.said == {"input 1": "equal to input 0"}
+    assert forms.traits_by_input == {"input 1": "equal to input 0"}
     for variant in VARIANTS:
         changed = variant.keeping(forms).apply([x, x.clone()], 3)
         assert changed is not None

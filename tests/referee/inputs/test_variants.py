@@ -102,7 +102,7 @@ def test_values_that_carry_a_meaning_are_left_alone(tensor: torch.Tensor) -> Non
 def test_ordinary_draws_are_free(seed: int, rows: int, columns: int) -> None:
     source = torch.Generator().manual_seed(seed)
     draws = ([torch.rand(rows, columns, generator=source)] for _ in range(2))
-    assert Forms(*draws).said == {}
+    assert Forms(*draws).traits_by_input == {}
 
 
 def test_signed_inputs_have_both_signs_where_draws_have_one() -> None:

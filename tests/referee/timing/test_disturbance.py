@@ -21,10 +21,10 @@ from kernelproof.verifier.referee.timing.disturbance import (
     GpuReading,
     Repeats,
     Watch,
+    lost_to_others,
     newcomers,
     slowed_down,
     spent,
-    taken_by_others,
 )
 from tests.referee.corpus import members
 from tests.referee.court import Court
@@ -92,20 +92,20 @@ def test_cores_are_those_that_the_processes_may_use() -> None:
 
 def test_two_threads_of_ours_on_one_core_wait_for_each_other() -> None:
     ran, waited = spent({}, {(1, 1): (50 * MS, 50 * MS), (1, 2): (50 * MS, 50 * MS)})
-    assert taken_by_others(ran, waited, 100 * MS, 1) == 0
+    assert lost_to_others(ran, waited, 100 * MS, 1) == 0
 
 
 def test_a_foreign_program_beside_them_takes_what_they_did_not_run() -> None:
     third = 33 * MS
     waits = {(1, thread): (third, 2 * third) for thread in (1, 2)}
-    assert taken_by_others(*spent({}, waits), 3 * third, 1) == third
+    assert lost_to_others(*spent({}, waits), 3 * third, 1) == third
 
 
 def test_only_the_block_counts_and_what_began_within_it() -> None:
     before = {(1, 1): (900 * MS, 700 * MS), (1, 2): (5 * MS, 5 * MS)}
     after = {(1, 1): (930 * MS, 704 * MS), (1, 3): (10 * MS, 2 * MS)}
     assert spent(before, after) == (40 * MS, 6 * MS)
-    assert taken_by_others(40 * MS, 6 * MS, 100 * MS, 4) == 6 * MS
+    assert lost_to_others(40 * MS, 6 * MS, 100 * MS, 4) == 6 * MS
 
 
 def test_threads_that_were_only_woken_delay_nothing() -> None:
@@ -126,7 +126,7 @@ def test_no_more_than_was_waited_and_no_more_than_was_left_to_take(
     cores: int,
 ) -> None:
     ran, waited = spent(before, after)
-    found = taken_by_others(ran, waited, wall, cores)
+    found = lost_to_others(ran, waited, wall, cores)
     assert 0 <= found <= waited <= sum(each for _, each in after.values())
     assert found + min(ran, cores * wall) <= cores * wall
     assert spent(after, after) == (0, 0)

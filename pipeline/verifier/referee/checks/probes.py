@@ -160,7 +160,7 @@ class Probes:
     def _probe(self, candidate: CandidateProcess, probe: Probe, check: CheckKind) -> bool:
         """Whether it is right, or nothing is known. Records the check."""
         try:
-            found = self._taken(probe)
+            found = self._usable_arguments(probe)
         except torch.OutOfMemoryError:
             found = SHORT
         if isinstance(found, str):
@@ -197,7 +197,7 @@ class Probes:
             self._ledger.passed(check, "it is")
         return True
 
-    def _taken(self, probe: Probe) -> tuple[list[Any], Any] | str:
+    def _usable_arguments(self, probe: Probe) -> tuple[list[Any], Any] | str:
         """Arguments that the reference takes, with its result; else why there are none."""
         if not probe.ways:
             return "the inputs' structure allows no other"

@@ -57,7 +57,7 @@ class State:
             return
         missing = candidate.read_state(kept, Status.RUNTIME_ERROR)
         for name in sorted(kept - missing):
-            before = candidate.made.get(name, self._pristine.views[name])
+            before = candidate.folded.get(name, self._pristine.views[name])
             if not same_bits(self._weights.views[name].to(before.device), before):
                 seen = f"{name} was changed by forward"
                 raise self._ledger.failed(Status.MUTATED_INPUT, STATE_UNCHANGED, seen, {"name": name})
@@ -72,7 +72,7 @@ class State:
         if not self._moving:
             return
         # A tensor that starts with the candidate's own values ends elsewhere, too.
-        there = self._moving & candidate.shared - candidate.made.keys()
+        there = self._moving & candidate.shared - candidate.folded.keys()
         there -= candidate.read_state(there, Status.RUNTIME_ERROR)
         state = self._stepped(candidate, there, slot, device)
         there -= candidate.read_state(there, Status.RUNTIME_ERROR)

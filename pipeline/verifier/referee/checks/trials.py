@@ -155,7 +155,7 @@ class Trials:
         self._variants()
         self._kept_result(aliased)
         self._ledger.passed(OUTPUT_FORM, "the same in every trial")
-        self._ledger.strides_said()
+        self._ledger.record_strides()
         self._ledger.passed(INPUTS_UNCHANGED, "the same bytes after every trial")
 
     @property
@@ -191,14 +191,14 @@ class Trials:
         reasons = []
         for way in variant.ways:
             kept = way.keeping(self._structure)
-            why = self._asked(kept)
+            why = self._try_variant(kept)
             if why is None:
                 self._used.append(kept)
                 return
             reasons.append(why)
-        self._ledger.skipped(VALUES.of(variant.name), reasons[0], self._structure.said)
+        self._ledger.skipped(VALUES.of(variant.name), reasons[0], self._structure.traits_by_input)
 
-    def _asked(self, variant: Variant) -> str | None:
+    def _try_variant(self, variant: Variant) -> str | None:
         """A trial on a variant. Returns why it decides nothing, if so; raises Ended."""
         name = variant.name
         arguments = self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device)
@@ -232,9 +232,9 @@ class Trials:
 
     def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
         check, judged = VALUES.of(expected.name), self._oracle.judge(expected, slot.outputs)
-        found = judged.found
+        found = judged.errors
         if judged.excused is not None:
-            figures = {"amplification": judged.amplification, "plain_error": judged.hopeless}
+            figures = {"amplification": judged.amplification, "plain_error": judged.plain_error}
             known = {key: value for key, value in figures.items() if value is not None}
             self._ledger.skipped(check, f"{judged.excused}: right results may differ so", known)
             return
@@ -250,19 +250,19 @@ class Trials:
         if expected.name not in GROSS:
             self._ledger.saw_class(classes)
         self._right_on.add(expected.name)
-        kept = self._structure.said if expected.forgiving else {}
+        kept = self._structure.traits_by_input if expected.forgiving else {}
         self._ledger.passed(check, _summary(judged, expected), kept)
 
-    def _wrong(self, check: CheckKind, found: ErrorStatistics, expected: Expected) -> Ended:
-        seen = f"output {found.output}: {found.verdict}"
-        kind = tolerance.error_class(found, self._settings.numerics)
+    def _wrong(self, check: CheckKind, error: ErrorStatistics, expected: Expected) -> Ended:
+        seen = f"output {error.output}: {error.verdict}"
+        kind = tolerance.error_class(error, self._settings.numerics)
         telling = expected.name.startswith("drawn") or not self._exact_when_drawn
         if telling and kind in _AS_LARGE_AS and self._oracle.multiplies(expected):
             seen = f"{seen}; the error is as large as {_AS_LARGE_AS[kind]} would make it"
         # Other weights are off by as much as weights are: by far more than any arithmetic.
-        if expected.name.startswith("drawn") and found.relative_norm > tolerance.HALF_FLOOR:
+        if expected.name.startswith("drawn") and error.relative_norm > tolerance.HALF_FLOOR:
             seen = "; ".join(filter(None, (seen, self._ledger.own_weights)))
-        figures = found.model_dump(mode="json")
+        figures = error.model_dump(mode="json")
         return self._ledger.failed(Status.WRONG_OUTPUT, check, seen, figures)
 
     def _repeat(self, expected: Expected) -> None:
@@ -364,14 +364,14 @@ def _accurate(sticks: list[comparing.Yardstick]) -> bool:
 
 
 def _summary(judged: Judgement, expected: Expected) -> str:
-    for stick, found in zip(expected.sticks, judged.found, strict=True):
+    for stick, found in zip(expected.sticks, judged.errors, strict=True):
         if stick.noise is not None:
             few, size = int((stick.noise > 0).sum()), float(stick.noise.max())
             return (
                 f"output {found.output} is rounding noise in {few} of {counted(found.count, 'element')}: "
                 f"off by {found.max_abs:.3g} at most, and one rounding of the inputs alone makes {size:.3g}"
             )
-    worst = max(judged.found, key=lambda e: e.relative_norm, default=None)
+    worst = max(judged.errors, key=lambda e: e.relative_norm, default=None)
     if worst is None:
         return "no tensor outputs"
     if worst.allowed_norm is None:

@@ -87,7 +87,7 @@ class OtherWeights:
         A candidate without a tensor under a name of its own has none but the reference's: it leaves out the
         missing ones.
         """
-        if candidate.made:
+        if candidate.folded:
             return []
         there = candidate.shared
         return [name for name in self.names if name in there or not candidate.own_names]

@@ -26,7 +26,7 @@ _MOST = float(torch.finfo(torch.float64).max)
 
 
 @dataclass(frozen=True)
-class Room:
+class ExtraTolerance:
     """How far off the truth one output may be since the plainest honest arithmetic is, too."""
 
     norm: float
@@ -57,7 +57,7 @@ class Yardstick:
     """Whether the truth is finite throughout."""
     slack: float = 0.0
     """One element may be off by this much, however small it is."""
-    room: Room | None = None
+    extra: ExtraTolerance | None = None
     """The error beyond the tolerance that honest arithmetic may have there, where that was computed."""
     noise: torch.Tensor | None = None
     """Of an output that is rounding noise (see `correctness.noise`), flat, float64: how far rounding alone
@@ -198,8 +198,8 @@ def compare_with(
 def _allowed_norm(stick: Yardstick, floor: float) -> float:
     """How far the whole may be from the truth, in norm."""
     allowed = max(stick.multiple * stick.reference_norm, floor * stick.truth_norm)
-    if stick.room is not None:
-        allowed = max(allowed, min(stick.room.norm, stick.room.floor * stick.truth_norm))
+    if stick.extra is not None:
+        allowed = max(allowed, min(stick.extra.norm, stick.extra.floor * stick.truth_norm))
     return allowed
 
 
@@ -269,8 +269,8 @@ class _Worst:
         squared = float(error.square().sum())
         scale = sure.abs().clamp_(min=stick.rms)
         bound = (scale * relative).clamp_(min=max(stick.multiple * stick.reference_max, stick.slack))
-        if stick.room is not None:
-            widest = (scale * (ELEMENT_MULTIPLE * stick.room.floor)).clamp_(max=stick.room.largest)
+        if stick.extra is not None:
+            widest = (scale * (ELEMENT_MULTIPLE * stick.extra.floor)).clamp_(max=stick.extra.largest)
             bound = torch.maximum(bound, widest)
         loose = None
         for each in (stick.noise, moved):

@@ -203,20 +203,20 @@ class _Values:
             return self._source[torch.unravel_index(indices, self._source.shape)]
         return torch.gather(self._source[piece], self._leaf.dim, indices)
 
-    def _piece(self, found: torch.Tensor, given: torch.Tensor, piece: tuple[slice, ...]) -> torch.Tensor:
+    def _piece(self, indices: torch.Tensor, valid: torch.Tensor, piece: tuple[slice, ...]) -> torch.Tensor:
         leaf, dim = self._leaf, self._leaf.dim or 0
-        mine, right = self._at(found, piece), self._at(self._right[piece], piece)
-        if leaf.rule is Rule.SET and bool(given.all()):
+        mine, right = self._at(indices, piece), self._at(self._right[piece], piece)
+        if leaf.rule is Rule.SET and bool(valid.all()):
             mine, order = mine.sort(dim)
-            wrong = torch.empty_like(given).scatter_(dim, order, ~self._agree(mine, right.sort(dim).values))
+            wrong = torch.empty_like(valid).scatter_(dim, order, ~self._agree(mine, right.sort(dim).values))
         else:
             wrong = ~self._agree(mine, right)
         if leaf.rule in (Rule.ORDER, Rule.SET, Rule.STABLE):
-            wrong |= _repeated(found, given, dim)
+            wrong |= _repeated(indices, valid, dim)
         if leaf.rule is Rule.RUNNING:
-            places = torch.arange(found.shape[dim], device=found.device)
-            shape = [-1 if axis == dim else 1 for axis in range(found.dim())]
-            wrong |= found > places.reshape(shape)
+            places = torch.arange(indices.shape[dim], device=indices.device)
+            shape = [-1 if axis == dim else 1 for axis in range(indices.dim())]
+            wrong |= indices > places.reshape(shape)
         return wrong
 
     def _agree(self, mine: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -252,16 +252,16 @@ class _Values:
         return math.sqrt(squares / max(count, 1))
 
 
-def _repeated(found: torch.Tensor, given: torch.Tensor, dim: int) -> torch.Tensor:
-    """Where an index stands that stood before along `dim`; those that are not `given` repeat nothing."""
-    length = found.shape[dim]
+def _repeated(indices: torch.Tensor, valid: torch.Tensor, dim: int) -> torch.Tensor:
+    """Where an index stands that stood before along `dim`; those that are not `valid` repeat nothing."""
+    length = indices.shape[dim]
     if length < 2:
-        return torch.zeros_like(given)
-    places = torch.arange(length, device=found.device)
-    places = places.reshape([-1 if axis == dim else 1 for axis in range(found.dim())])
-    ordered, order = torch.sort(torch.where(given, found, -1 - places), dim=dim, stable=True)
-    again = torch.zeros_like(given)
+        return torch.zeros_like(valid)
+    places = torch.arange(length, device=indices.device)
+    places = places.reshape([-1 if axis == dim else 1 for axis in range(indices.dim())])
+    ordered, order = torch.sort(torch.where(valid, indices, -1 - places), dim=dim, stable=True)
+    again = torch.zeros_like(valid)
     again.narrow(dim, 1, length - 1).copy_(
         ordered.narrow(dim, 1, length - 1) == ordered.narrow(dim, 0, length - 1)
     )
-    return torch.empty_like(given).scatter_(dim, order, again)
+    return torch.empty_like(valid).scatter_(dim, order, again)

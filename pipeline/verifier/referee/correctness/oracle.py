@@ -111,14 +111,14 @@ class Expected:
 class Judgement:
     """How another answer compares."""
 
-    found: list[ErrorStatistics]
+    errors: list[ErrorStatistics]
     """Of every output."""
     amplification: float | None = None
     """By how much the problem amplifies rounding there in norm, if only rounding excuses what was found."""
 
     plain: bool = False
     """Whether only the error of plain arithmetic there makes it right."""
-    hopeless: float | None = None
+    plain_error: float | None = None
     """How far off plain arithmetic is in norm there, if only that excuses what was found."""
 
     @property
@@ -126,8 +126,8 @@ class Judgement:
         """Why what was found decides nothing, if so, in words."""
         if self.amplification is not None:
             return f"the problem amplifies rounding {self.amplification:.3g}-fold in norm there"
-        if self.hopeless is not None:
-            return f"plain float32 sums are off by {self.hopeless:.3g} of the result in norm there"
+        if self.plain_error is not None:
+            return f"plain float32 sums are off by {self.plain_error:.3g} of the result in norm there"
         return None
 
     @property
@@ -135,7 +135,7 @@ class Judgement:
         """The first output that is wrong, if there is one and nothing excuses it."""
         if self.excused is not None:
             return None
-        return next((each for each in self.found if each.wrong), None)
+        return next((each for each in self.errors if each.wrong), None)
 
 
 class Oracle:
@@ -217,9 +217,11 @@ class Oracle:
         if not any(each.wrong for each in found):
             return Judgement(found)
         at = Inputs(expected.arguments, expected.seed, self._device)
-        with_room = self._arithmetic.room(at, expected.sticks, found, drawn=not expected.forgiving)
-        if with_room is not None:
-            again = self._compared(replace(expected, sticks=with_room), mine)
+        widened = self._arithmetic.with_extra_tolerance(
+            at, expected.sticks, found, drawn=not expected.forgiving
+        )
+        if widened is not None:
+            again = self._compared(replace(expected, sticks=widened), mine)
             if not any(each.wrong for each in again):
                 return Judgement(again, plain=True)
         if not expected.forgiving:
@@ -231,11 +233,11 @@ class Oracle:
             excused = self._compared(expected, mine, condition)
             if not any(each.wrong for each in excused):
                 return Judgement(found, condition.amplification)
-        hopeless = self._arithmetic.hopeless(at, expected.sticks)
-        if hopeless is not None:
-            excused = self._compared(replace(expected, sticks=hopeless[0]), mine)
+        unlimited = self._arithmetic.with_plain_error(at, expected.sticks)
+        if unlimited is not None:
+            excused = self._compared(replace(expected, sticks=unlimited[0]), mine)
             if not any(each.wrong for each in excused):
-                return Judgement(found, hopeless=hopeless[1])
+                return Judgement(found, plain_error=unlimited[1])
         return Judgement(found)
 
     def _compared(

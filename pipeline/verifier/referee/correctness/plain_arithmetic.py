@@ -38,7 +38,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee.correctness import tolerance
-from kernelproof.verifier.referee.correctness.comparing import Room, Yardstick, compare_with, measured
+from kernelproof.verifier.referee.correctness.comparing import (
+    ExtraTolerance,
+    Yardstick,
+    compare_with,
+    measured,
+)
 from kernelproof.verifier.referee.correctness.tracing import bound, written
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
 
@@ -405,38 +410,42 @@ class Arithmetic:
         """How many products the reference has that a tensor core could do."""
         return self._outputs(at, coarse=())[1].products
 
-    def room(
-        self, at: Inputs, sticks: Sequence[Yardstick], found: Sequence[ErrorStatistics], *, drawn: bool
+    def with_extra_tolerance(
+        self, at: Inputs, sticks: Sequence[Yardstick], errors: Sequence[ErrorStatistics], *, drawn: bool
     ) -> list[Yardstick] | None:
         """The yardsticks with room for what a candidate's outputs are found to be without; or None."""
         widest = tolerance.plain_ceiling(drawn=drawn)
-        if not all(_within_reach(stick, each, widest) for stick, each in zip(sticks, found, strict=True)):
+        if not all(_within_reach(stick, each, widest) for stick, each in zip(sticks, errors, strict=True)):
             return None
         outputs, seen = self._outputs(at, coarse=None)
-        sized = any(each.wrong and stick.noise is None for stick, each in zip(sticks, found, strict=True))
+        sized = any(each.wrong and stick.noise is None for stick, each in zip(sticks, errors, strict=True))
         if outputs is None or (drawn and sized and not self._know_ends(at, sticks, seen.count)):
             return None
         widened = list(sticks)
-        for number, (stick, each, plain) in enumerate(zip(sticks, found, outputs, strict=True)):
+        for number, (stick, each, plain) in enumerate(zip(sticks, errors, outputs, strict=True)):
             if each.wrong and stick.noise is not None:
                 widened[number] = _noisier(stick, plain, stick.noise)
             elif each.wrong:
                 ceiling = min(widest, self._ends.get(number, widest)) if drawn else widest
-                widened[number] = replace(stick, room=_room(stick, plain, ceiling))
+                widened[number] = replace(stick, extra=_extra_tolerance(stick, plain, ceiling))
         return widened
 
-    def hopeless(self, at: Inputs, sticks: Sequence[Yardstick]) -> tuple[list[Yardstick], float] | None:
+    def with_plain_error(
+        self, at: Inputs, sticks: Sequence[Yardstick]
+    ) -> tuple[list[Yardstick], float] | None:
         """Yardsticks with all the room that plain arithmetic asks for, where that is more than any tolerance
         allows, and its error in norm; None where it is not so."""
         outputs, _ = self._outputs(at, coarse=None)
         if outputs is None:
             return None
-        rooms = [_room(stick, plain, math.inf) for stick, plain in zip(sticks, outputs, strict=True)]
-        sizes = zip(sticks, rooms, strict=True)
-        worst = max((room.norm / stick.truth_norm for stick, room in sizes if room), default=0.0)
+        extras = [
+            _extra_tolerance(stick, plain, math.inf) for stick, plain in zip(sticks, outputs, strict=True)
+        ]
+        sizes = zip(sticks, extras, strict=True)
+        worst = max((extra.norm / stick.truth_norm for stick, extra in sizes if extra), default=0.0)
         if worst <= tolerance.PLAIN_MULTIPLE * tolerance.HALF_FLOOR:
             return None
-        widened = [replace(stick, room=room) for stick, room in zip(sticks, rooms, strict=True)]
+        widened = [replace(stick, extra=extra) for stick, extra in zip(sticks, extras, strict=True)]
         return widened, worst / tolerance.PLAIN_MULTIPLE
 
     def _know_ends(self, at: Inputs, sticks: Sequence[Yardstick], steps: int) -> bool:
@@ -473,15 +482,15 @@ class Arithmetic:
             return None, steps
 
 
-def _within_reach(stick: Yardstick, found: ErrorStatistics, ceiling: float) -> bool:
+def _within_reach(stick: Yardstick, error: ErrorStatistics, ceiling: float) -> bool:
     """Whether an output is right, or wrong by so little that room up to the ceiling could help."""
-    if found.wrong == 0:
+    if error.wrong == 0:
         return True
-    if stick.native.dtype != torch.float32 or not stick.has_truth or found.nan or not stick.all_finite:
+    if stick.native.dtype != torch.float32 or not stick.has_truth or error.nan or not stick.all_finite:
         return False
     if stick.noise is not None:
         return True
-    return found.relative_norm <= ceiling and found.max_rel <= tolerance.ELEMENT_MULTIPLE * ceiling
+    return error.relative_norm <= ceiling and error.max_rel <= tolerance.ELEMENT_MULTIPLE * ceiling
 
 
 def _noisier(stick: Yardstick, plain: torch.Tensor, noise: torch.Tensor) -> Yardstick:
@@ -494,9 +503,9 @@ def _noisier(stick: Yardstick, plain: torch.Tensor, noise: torch.Tensor) -> Yard
     return replace(stick, noise=torch.where(noise > 0.0, noise.clamp(min=far), noise))
 
 
-def _room(stick: Yardstick, plain: torch.Tensor, ceiling: float) -> Room | None:
+def _extra_tolerance(stick: Yardstick, plain: torch.Tensor, ceiling: float) -> ExtraTolerance | None:
     if not stick.native.dtype == plain.dtype == torch.float32 or plain.shape != stick.shape:
         return None
     found = measured(plain.reshape(-1), stick.exact, stick.shape)
     multiple = tolerance.PLAIN_MULTIPLE
-    return Room(multiple * found.reference_norm, multiple * found.reference_max, ceiling)
+    return ExtraTolerance(multiple * found.reference_norm, multiple * found.reference_max, ceiling)

@@ -193,20 +193,20 @@ def _trial_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: s
     return max(norm_floor(dtype, numerics), reference_multiple(dtype) * reference_relative_norm)
 
 
-def error_class(found: ErrorStatistics, numerics: str = "fp32") -> ErrorClass | None:
+def error_class(error: ErrorStatistics, numerics: str = "fp32") -> ErrorClass | None:
     """What arithmetic this output could come from; None where that says nothing (other dtypes).
 
     An output that passes against the native reference's own error is equivalent to float32, unless that
     reference was allowed TF32.
     """
-    if found.dtype != "float32":
+    if error.dtype != "float32":
         return None
-    if numerics == "fp32" and found.wrong == 0:
+    if numerics == "fp32" and error.wrong == 0:
         return ErrorClass.FP32_EQUIVALENT
-    odd = found.first_bad is not None and (found.expected is None or found.got is None)
-    if odd or found.nan:
+    odd = error.first_bad is not None and (error.expected is None or error.got is None)
+    if odd or error.nan:
         return ErrorClass.WORSE
     for name, floor in CLASS_FLOORS:
-        if found.relative_norm <= floor and found.max_rel <= ELEMENT_MULTIPLE * floor:
+        if error.relative_norm <= floor and error.max_rel <= ELEMENT_MULTIPLE * floor:
             return name
     return ErrorClass.WORSE

@@ -89,7 +89,7 @@ class IndexTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         name = func._overloadpacket.__name__ if isinstance(func, torch._ops.OpOverload) else ""
         if name in _RULES:
-            self._found(name, named, result)
+            self._track(name, named, result)
         elif name in _COPIES:
             self._copied(named["self"], result)
         return result
@@ -116,7 +116,7 @@ class IndexTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 kept = replace(tracked.leaf, source=tracked.leaf.source.clone())
                 self._tracked[key] = replace(tracked, leaf=kept)
 
-    def _found(self, name: str, named: dict[str, Any], result: Any) -> None:
+    def _track(self, name: str, named: dict[str, Any], result: Any) -> None:
         indices = result if name in _ALONE else result[1] if isinstance(result, tuple) else None
         source = named.get("self")
         if not isinstance(source, torch.Tensor) or not isinstance(indices, torch.Tensor):

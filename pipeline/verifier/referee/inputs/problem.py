@@ -143,13 +143,15 @@ def outputs_of(value: Any, device: torch.device) -> list[torch.Tensor]:
     """
     kinds = {bool: torch.bool, int: torch.int64}
 
-    def made(leaf: Any) -> torch.Tensor:
+    def as_tensor(leaf: Any) -> torch.Tensor:
         if isinstance(leaf, torch.Tensor):
             return leaf
         return torch.tensor(leaf, dtype=kinds.get(type(leaf), torch.float32), device=device)
 
     return [
-        made(leaf) for leaf in leaves(ordered(value)) if isinstance(leaf, torch.Tensor) or is_number(leaf)
+        as_tensor(leaf)
+        for leaf in leaves(ordered(value))
+        if isinstance(leaf, torch.Tensor) or is_number(leaf)
     ]
 
 

@@ -218,7 +218,7 @@ class Forms:
         return traits
 
     @property
-    def said(self) -> dict[str, str]:
+    def traits_by_input(self) -> dict[str, str]:
         """What the record says: the traits of each floating input that has any."""
         named = {
             f"input {index}": ", ".join(trait.name for trait in self.of(index))

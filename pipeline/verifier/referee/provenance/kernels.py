@@ -98,24 +98,24 @@ def check_kernels(
         ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)
         report = traced()
     works = expected()
-    found = replaced(works, report.works) if works is not None and report.works is not None else None
-    kernels = _with_shares(report.kernels, found)
+    replacement = replaced(works, report.works) if works is not None and report.works is not None else None
+    kernels = _with_shares(report.kernels, replacement)
     if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
         ledger.kernels = kernels
-    _judge(kernels, found, shown, ledger, settings, again)
+    _judge(kernels, replacement, shown, ledger, settings, again)
 
 
-def _with_shares(kernels: Kernels, found: Replaced | None) -> Kernels:
+def _with_shares(kernels: Kernels, replacement: Replaced | None) -> Kernels:
     """The kernels with what they replace of the reference, where that is known."""
-    if found is None:
+    if replacement is None:
         return kernels
-    shares = {"replaced_share": found.share, "replaced_outside_products": found.outside_products}
+    shares = {"replaced_share": replacement.share, "replaced_outside_products": replacement.outside_products}
     return kernels.model_copy(update=shares)
 
 
 def _judge(
     kernels: Kernels,
-    found: Replaced | None,
+    replacement: Replaced | None,
     shown: Evidence,
     ledger: Ledger,
     settings: VerifySettings,
@@ -124,10 +124,13 @@ def _judge(
     """Raises Ended where the settings ask for more of the candidate's own."""
     own_kernel, own_compute = (each.again() if again else each for each in (OWN_KERNEL, OWN_COMPUTE))
     figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
-    if found is not None:
-        figures |= {"replaced_share": found.share, "replaced_outside_products": found.outside_products}
+    if replacement is not None:
+        figures |= {
+            "replaced_share": replacement.share,
+            "replaced_outside_products": replacement.outside_products,
+        }
     if settings.own_kernel:
-        why = lacking(kernels, ledger.builds, shown, found)
+        why = lacking(kernels, ledger.builds, shown, replacement)
         if why:
             ledger.kernels = kernels
             raise ledger.failed(Status.NO_CUSTOM_KERNEL, own_kernel, why, figures)
@@ -148,12 +151,12 @@ def lacking(
     kernels: Kernels,
     builds: Sequence[Build],
     shown: Evidence | None = None,
-    found: Replaced | None = None,
+    replacement: Replaced | None = None,
 ) -> str:
     """Why no kernel of the candidate's own did the work; empty when one did.
 
-    `found`: what they replace of the reference's work, where that is known. Without a trace it is enough that
-    an extension was built, or that the source compiles kernels in another way.
+    `replacement`: what they replace of the reference's work, where that is known. Without a trace it is enough
+    that an extension was built, or that the source compiles kernels in another way.
     """
     built = any(build.state is BuildState.OK for build in builds)
     if kernels.raised:
@@ -165,8 +168,8 @@ def lacking(
     if not own:
         ran = f"; what ran is {_names(others)}" if others else ""
         return f"it is right, but no kernel of its own ran{ran}"
-    if found is not None:
-        return _replaces_nothing(kernels, found, own, others)
+    if replacement is not None:
+        return _replaces_nothing(kernels, replacement, own, others)
     if kernels.own_share is not None and kernels.own_share < OWN_FLOOR:
         total = sum(launch.ms or 0.0 for launch in kernels.launches)
         library = sum(launch.ms or 0.0 for launch in kernels.launches if launch.origin in _LIBRARIES) / total
@@ -176,17 +179,16 @@ def lacking(
     return ""
 
 
-def _replaces_nothing(kernels: Kernels, found: Replaced, own: list[str], others: list[str]) -> str:
+def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str], others: list[str]) -> str:
     """Why own kernels that ran did nothing that libraries do for the reference; empty when they did."""
     ran = f"it is right, but its own kernels ({_names(own)}) replace nothing"
-    if found.nothing:
-        return f"{ran}: all that the reference computes ({_names(found.still)}) still runs in libraries"
-    rearranged = PRODUCT in found.gone or CONVOLUTION in found.gone
-    if found.kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
+    if replacement.nothing:
+        return f"{ran}: all that the reference computes ({_names(replacement.still)}) still runs in libraries"
+    rearranged = PRODUCT in replacement.gone or CONVOLUTION in replacement.gone
+    if replacement.kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
         return ""
-    return (
-        f"{ran}: in place of {_names(found.gone)} libraries do other work of the same kind ({_names(others)})"
-    )
+    gone = _names(replacement.gone)
+    return f"{ran}: in place of {gone} libraries do other work of the same kind ({_names(others)})"
 
 
 def library_compute(kernels: Kernels) -> tuple[str, ...]:
@@ -250,7 +252,7 @@ class ReferenceTrace:
             return lambda: self._works
         if self._baseline is not None:
             message = {"op": "profile", "seed": seed, "timed_next": True, **slot.message(baseline=True)}
-            asked = self._requests.submit(self._asked, self._baseline, message)
+            asked = self._requests.submit(self._ask, self._baseline, message)
             return lambda: self._keep(asked.result())
         watched = Watched(lambda: self._loaded.run(self._model, arguments, seed), torch.device("cpu"))
         try:
@@ -259,7 +261,7 @@ class ReferenceTrace:
             return lambda: None
         return lambda: self._keep({"profile": watched.report})
 
-    def _asked(self, baseline: Callable[[], Contestant], message: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, baseline: Callable[[], Contestant], message: dict[str, Any]) -> dict[str, Any]:
         seconds = self._settings.call_seconds + TRACE_SECONDS
         try:
             return baseline().ask(message, seconds=seconds)

@@ -250,9 +250,9 @@ class Evidence:
     @cached_property
     def text(self) -> str:
         """The source without comments: its words, and the texts in it. All of it where it is no Python."""
-        return self._said(without=frozenset())
+        return self._words_without(without=frozenset())
 
-    def _said(self, *, without: frozenset[int]) -> str:
+    def _words_without(self, *, without: frozenset[int]) -> str:
         """Those of the text's nodes whose `id` is not among these."""
         if self._tree is None:
             return self.source
@@ -282,7 +282,7 @@ class Evidence:
             for node in nodes
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         )
-        return bool(_ASKS_INDUCTOR.search(self._said(without=remarks)))
+        return bool(_ASKS_INDUCTOR.search(self._words_without(without=remarks)))
 
     def holds(self, name: str) -> bool:
         """Whether a library that was built has this kernel."""

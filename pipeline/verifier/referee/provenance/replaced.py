@@ -115,7 +115,7 @@ def kinds_of(name: str) -> Kinds:
     return next((kinds for pattern, kinds in _PATTERNS if pattern.fullmatch(name)), _UNKNOWN)
 
 
-MADE_UP_FOR = 0.9
+COMPENSATED_SHARE = 0.9
 """Other work of libraries makes up for what is missing where it is of the same kind, on this share of the
 elements; where no elements are known, in this share of the time."""
 
@@ -239,19 +239,19 @@ def _kinds_replaced(missing: Mapping[str, Spent], more: Mapping[str, Spent]) -> 
     lacks = {
         kind: _sum(spent for name, spent in missing.items() if kind in _kinds(name).needs) for kind in Kind
     }
-    return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _made_up(kind, lack, more))
+    return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _compensated(kind, lack, more))
 
 
-def _made_up(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
+def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
     """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
     kind, and for products: one of them may be arranged as another, or as a sum of terms."""
     able = {name: spent for name, spent in more.items() if kind in _kinds(name).does}
     by_time = (
         more if kind in (Kind.OTHER, Kind.PRODUCT) else {n: s for n, s in able.items() if not s.elements}
     )
-    if _sum(by_time.values()).ms >= MADE_UP_FOR * lack.ms:
+    if _sum(by_time.values()).ms >= COMPENSATED_SHARE * lack.ms:
         return True
-    return 0 < MADE_UP_FOR * lack.elements <= _sum(able.values()).elements
+    return 0 < COMPENSATED_SHARE * lack.elements <= _sum(able.values()).elements
 
 
 def _kinds(name: str) -> Kinds:
@@ -267,20 +267,20 @@ def _by_class(lines: Iterable[Operator]) -> dict[str, Spent]:
     return found
 
 
-def _missing(spent: Spent, found: Spent | None) -> Spent:
+def _missing(spent: Spent, candidate: Spent | None) -> Spent:
     """What libraries do of this for the reference, and not in the candidate.
 
     The tensors that they get show how much they do: a last sum over a few partial ones is not the
     reference's sum. Three products that became a larger one are less by that, so there the time counts too.
     A product without the bias is a whole one.
     """
-    if found is None:
+    if candidate is None:
         return spent
-    done = found.elements / spent.elements if spent.elements else found.calls / spent.calls
-    if found.calls < spent.calls:
+    done = candidate.elements / spent.elements if spent.elements else candidate.calls / spent.calls
+    if candidate.calls < spent.calls:
         if spent.ms > 0:
-            done = max(done, found.ms / spent.ms)
-    elif done >= MADE_UP_FOR:
+            done = max(done, candidate.ms / spent.ms)
+    elif done >= COMPENSATED_SHARE:
         return Spent()
     left = 1 - min(done, 1.0)
     return Spent(spent.calls, spent.ms * left, round(spent.elements * left))

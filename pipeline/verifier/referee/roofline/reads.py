@@ -122,7 +122,7 @@ def _rows(source: str, index: str) -> Partly:
     return count
 
 
-def _taken(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
+def _by_index(func: Any, named: dict[str, Any], results: list[torch.Tensor]) -> dict[str, int]:
     """The number of elements that the operator takes, each once; 0 for a very large tensor."""
     source = named["self"]
     if source.numel() > MASK_ELEMENTS >> 2:
@@ -244,7 +244,7 @@ _PARTLY: dict[str, Partly] = {
     "_embedding_bag": _rows("weight", "indices"),
     "_embedding_bag_forward_only": _rows("weight", "indices"),
     "index_select": _rows("self", "index"),
-    **dict.fromkeys(("index", "_unsafe_index", "gather", "take", "masked_select"), _taken),
+    **dict.fromkeys(("index", "_unsafe_index", "gather", "take", "masked_select"), _by_index),
     **dict.fromkeys(("tril", "triu"), _triangle),
     **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), _labels),
     **dict.fromkeys(("masked_fill", "masked_fill_"), _unmasked),

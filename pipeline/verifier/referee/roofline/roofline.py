@@ -137,7 +137,7 @@ def _outputs(trace: ReadTrace, outputs: list[torch.Tensor]) -> dict[int, list[Re
 
 
 def _needed(
-    trace: ReadTrace, made: dict[int, list[Read]], varying: dict[int, int], device: torch.device
+    trace: ReadTrace, output_reads: dict[int, list[Read]], varying: dict[int, int], device: torch.device
 ) -> int:
     """Bytes of arguments that the outputs depend on, going back from the outputs through all operators.
 
@@ -146,7 +146,7 @@ def _needed(
     """
     nbytes = trace.nodes.nbytes
     wanted: dict[int, list[tuple[float, Read]]] = defaultdict(list)
-    for node, parts in made.items():
+    for node, parts in output_reads.items():
         wanted[node].extend((1.0, part) for part in parts)
 
     def demand(node: int) -> float:

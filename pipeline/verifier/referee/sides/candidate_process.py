@@ -53,7 +53,7 @@ class CandidateProcess:
         """Names of those that ModelNew made with other values than the reference's."""
         self.own_names: frozenset[str] = frozenset()
         """Names of its tensors that the reference has not, or has in another form."""
-        self.made: dict[str, torch.Tensor] = {}
+        self.folded: dict[str, torch.Tensor] = {}
         """The tensors that keep the values that ModelNew made, with a copy of these values in host memory."""
 
     def begin(self, request: VerifyRequest, loaded: LoadedProblem, seed: int) -> None:
@@ -100,19 +100,19 @@ class CandidateProcess:
             if mine.get(name) == [spec["dtype"], spec["shape"]]
         }
         self.own_names = frozenset(map(str, mine.keys() - self._shared.keys()))
-        self.differed, self.made = frozenset(), {}
+        self.differed, self.folded = frozenset(), {}
         if self._shared:
             self.read_state(self._shared, Status.LOAD_ERROR, seconds)
             self.differed = frozenset(
                 name for name in self._shared if not same_bits(weights.views[name], pristine.views[name])
             )
             kept = self._shared.keys() & set(keep)
-            self.made = {name: weights.views[name].to("cpu", copy=True) for name in kept}
+            self.folded = {name: weights.views[name].to("cpu", copy=True) for name in kept}
             self.write_state(self._shared.keys() - kept, weights, pristine.views, Status.LOAD_ERROR, seconds)
-        self._said(len(weights.specs), len(mine))
+        self._record_weights(len(weights.specs), len(mine))
         self._ledger.own_weights = self._own(weights.specs, mine)
 
-    def _said(self, of: int, mine: int) -> None:
+    def _record_weights(self, of: int, mine: int) -> None:
         """Records what came of the weights: the reference has `of` tensors, the candidate `mine`."""
         matched, equal = len(self._shared), len(self._shared) - len(self.differed)
         figures = {"reference": of, "candidate": mine, "matched": matched, "equal_before": equal}
@@ -123,9 +123,9 @@ class CandidateProcess:
         seen = (
             f"{matched} of {tensors} matched by name and shape; {equal} held the reference's values already"
         )
-        if self.made:
-            figures["kept"] = len(self.made)
-            seen += f"; folded: kept {len(self.made)} as ModelNew made them ({_some(sorted(self.made))})"
+        if self.folded:
+            figures["kept"] = len(self.folded)
+            seen += f"; folded: kept {len(self.folded)} as ModelNew made them ({_some(sorted(self.folded))})"
         else:
             seen += ", the others got them now"
         self._ledger.passed(WEIGHTS, seen, figures)
@@ -237,7 +237,7 @@ class CandidateProcess:
 
     def take_output(self) -> None:
         """Notes what its processes have written."""
-        self._ledger.said = self.contestant.output() or self._ledger.said
+        self._ledger.process_output = self.contestant.output() or self._ledger.process_output
 
     def close(self) -> None:
         """Ends the process."""

@@ -76,12 +76,12 @@ class Blocks:
         """The next round was made, and counts."""
         self._planned.pop()
 
-    def wanted(self, made: Round) -> int:
+    def wanted(self, last: Round) -> int:
         """How many calls a block should hold, by the times in this round."""
         usual = min(MAX_SLOTS, self._slots)
-        if any(map(math.isnan, (*made.baseline, *made.candidate))):  # a time was impossible
+        if any(map(math.isnan, (*last.baseline, *last.candidate))):  # a time was impossible
             return usual
-        baseline, candidate = min(made.baseline), min(made.candidate)
+        baseline, candidate = min(last.baseline), min(last.candidate)
         slowest = max(baseline, candidate)
         count = min(self._slots, max(usual, math.ceil(SHORT_BLOCK_MS / slowest)))
         fewest = FEWEST_CALLS if baseline > FAR_SLOWER * candidate else FEWEST_CALLS - 1
@@ -92,11 +92,11 @@ class Blocks:
         fewest = max(1, min(many - 1, math.ceil(FEWEST_SHARE * many)))
         self.counts = (self._random.randint(fewest, max(fewest, many - 1)), many)
 
-    def recounted(self, made: Round) -> bool:
+    def recounted(self, last: Round) -> bool:
         """Whether, by this round, far more calls fit into a block than the warm-up showed: the candidate was
         slow only there. Blocks hold as many from now on, and planned rounds are dropped.
         """
-        many = self.wanted(made)
+        many = self.wanted(last)
         if many < RECOUNTED * self.most:
             return False
         self.hold(many)
@@ -119,7 +119,7 @@ class Decoys:
         """`source` chooses, in secret."""
         self._variants, self._random = list(variants), source
         self._next: list[Variant] = []
-        self._made: list[int] = []
+        self._decoy_calls: list[int] = []
         """The calls of each decoy so far."""
 
     def comes_now(self) -> bool:
@@ -131,17 +131,17 @@ class Decoys:
         candidate that is clearly slower, or below the bar. None is needed of one that is far slower and holds
         the device long.
         """
-        if self._made and (rule.is_clearly_slower(rounds) or rule.is_below_bar(rounds)):
+        if self._decoy_calls and (rule.is_clearly_slower(rounds) or rule.is_below_bar(rounds)):
             return False
         if rule.is_far_slower(rounds) and rounds[-1].host_ms > DEAR_MS:
             return False
         most = len(self._variants)
-        return most > 0 and (len(self._made) < AT_LEAST or sum(self._made) < most)
+        return most > 0 and (len(self._decoy_calls) < AT_LEAST or sum(self._decoy_calls) < most)
 
     def take(self, count: int) -> list[Variant]:
         """The next `count` variants. Each has its turn, so that few decoys show all of them."""
         while len(self._next) < count:
             self._next += self._random.sample(self._variants, len(self._variants))
         taken, self._next = self._next[:count], self._next[count:]
-        self._made.append(count)
+        self._decoy_calls.append(count)
         return taken

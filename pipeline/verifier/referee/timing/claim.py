@@ -175,18 +175,18 @@ def conclude(
     device_spread: float = 0.0,
     rigor: Rigor = Rigor.QUICK,
     trusted: bool = False,
-    told: Reached | None = None,
+    reach: Reached | None = None,
 ) -> Measurement:
     """The measurement that complete, believable rounds give.
 
-    `trusted`: the candidate is a baseline of ours, whose own clock is believed. `told`: what `reached` says
+    `trusted`: the candidate is a baseline of ours, whose own clock is believed. `reach`: what `reached` says
     of these rounds where that is known, without `alone`, which changes them, and without `device_spread`.
     """
     fair = bounded(rounds, alone or {}, backend)
-    told = told or reached(fair, backend, device_spread)
+    reach = reach or reached(fair, backend, device_spread)
     if trusted:
-        told = replace(told, outer=Interval(low=told.inner, high=told.inner_interval.high))
-    logs, inner = told.interval, told.inner_interval.high
+        reach = replace(reach, outer=Interval(low=reach.inner, high=reach.inner_interval.high))
+    logs, inner = reach.interval, reach.inner_interval.high
     if fair != list(rounds):
         # A host that was busy meanwhile slows both sides alike. So the bound may take a claim away, but it
         # does not show that the candidate is slower: the baseline as it was beside the candidate counts too.
@@ -205,11 +205,11 @@ def conclude(
     if doubts:
         pace = Pace.UNRESOLVED
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
-    candidate = baseline * math.exp(-told.estimate)
+    candidate = baseline * math.exp(-reach.estimate)
     return Measurement(
         candidate_ms=candidate,
         baseline_ms=baseline,
-        speedup=math.exp(told.estimate),
+        speedup=math.exp(reach.estimate),
         speedup_interval=interval,
         pace=pace,
         unresolved_because=because or None,
@@ -264,10 +264,10 @@ def two_modes(rounds: Sequence[Round]) -> bool:
     return apart > max(MODES_APART, MODE_WIDTHS * spread)
 
 
-def undecided(told: Measurement) -> bool:
+def undecided(measurement: Measurement) -> bool:
     """Whether only the rounds' own A/A spread forbids to claim a difference: more of them make it less."""
-    shown = stats.pace(told.speedup_interval, stats.CLAIM_FLOOR)
-    return shown in (Pace.FASTER, Pace.SLOWER) and told.pace is not shown
+    shown = stats.pace(measurement.speedup_interval, stats.CLAIM_FLOOR)
+    return shown in (Pace.FASTER, Pace.SLOWER) and measurement.pace is not shown
 
 
 def much_slowed(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -> bool:

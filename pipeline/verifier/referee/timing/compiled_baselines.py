@@ -189,14 +189,14 @@ class CompiledBaselines:
             most_seconds=settings.most_seconds,
         )
 
-    def _keep(self, kind: str, found: Compiled | Refused) -> None:
+    def _keep(self, kind: str, outcome: Compiled | Refused) -> None:
         """Written in one step. A cache that cannot be written only costs time."""
         identity = self._identity(kind)
         place = self._place(identity)
         partial = place.with_suffix(f".{os.getpid()}")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(_Kept(identity=identity, found=found).model_dump_json(indent=1))
+            partial.write_text(_Kept(identity=identity, found=outcome).model_dump_json(indent=1))
             partial.replace(place)
         except OSError:
             with suppress(OSError):
@@ -220,35 +220,41 @@ class CompiledBaselines:
         }
 
 
-def same_eager(measurement: Measurement, found: Compiled) -> bool:
-    """Whether the eager baseline is as fast today as when `found` was measured."""
-    allowed = max(SAME_EAGER, 3 * max(measurement.aa_spread, found.aa_spread))
-    return abs(_drift(measurement, found)) <= allowed
+def same_eager(measurement: Measurement, compiled: Compiled) -> bool:
+    """Whether the eager baseline is as fast today as when `compiled` was measured."""
+    allowed = max(SAME_EAGER, 3 * max(measurement.aa_spread, compiled.aa_spread))
+    return abs(_drift(measurement, compiled)) <= allowed
 
 
-def through_eager(kind: str, measurement: Measurement, found: Compiled) -> Against:
+def through_eager(kind: str, measurement: Measurement, compiled: Compiled) -> Against:
     """The candidate against a compiled baseline, through the eager one that both were measured against.
 
     With s = eager / candidate and r = eager / compiled the speedup is s / r, and compiled takes today's eager
     time / r. On the logarithmic scale the half-widths of both intervals add in quadrature, and with them
     the change of the eager time between the two measurements: it is unknown how compiled moved meanwhile.
     """
-    mine, other, drift = measurement.speedup_interval, found.speedup_interval, _drift(measurement, found)
-    down = math.hypot(math.log(measurement.speedup / mine.low), math.log(other.high / found.speedup), drift)
-    up = math.hypot(math.log(mine.high / measurement.speedup), math.log(found.speedup / other.low), drift)
-    speedup = measurement.speedup / found.speedup
+    mine, other, drift = (
+        measurement.speedup_interval,
+        compiled.speedup_interval,
+        _drift(measurement, compiled),
+    )
+    down = math.hypot(
+        math.log(measurement.speedup / mine.low), math.log(other.high / compiled.speedup), drift
+    )
+    up = math.hypot(math.log(mine.high / measurement.speedup), math.log(compiled.speedup / other.low), drift)
+    speedup = measurement.speedup / compiled.speedup
     interval = Interval(low=speedup * math.exp(-down), high=speedup * math.exp(up))
-    smallest = max(measurement.resolution, found.resolution)
+    smallest = max(measurement.resolution, compiled.resolution)
     inner = measurement.baseline_ms / (measurement.inside_ms or measurement.candidate_ms)
     highest = interval.high * max(1.0, inner / mine.high)
     return Against(
         baseline=kind,
-        baseline_ms=measurement.baseline_ms / found.speedup,
+        baseline_ms=measurement.baseline_ms / compiled.speedup,
         speedup=speedup,
         speedup_interval=interval,
         pace=stats.pace(interval, smallest, highest),
         unresolved_because=stats.unresolved_because(interval, smallest, highest) or None,
-        measured=found.measured,
+        measured=compiled.measured,
     )
 
 
@@ -339,31 +345,33 @@ def _half_width(ratio: Interval) -> float:
     return stats.half_width(Interval(low=math.log(ratio.low), high=math.log(ratio.high)))
 
 
-def _drift(measurement: Measurement, found: Compiled) -> float:
-    """How the eager baseline changed from `found` to today, as a log-ratio."""
-    return math.log(measurement.baseline_ms / found.eager_ms)
+def _drift(measurement: Measurement, compiled: Compiled) -> float:
+    """How the eager baseline changed from `compiled` to today, as a log-ratio."""
+    return math.log(measurement.baseline_ms / compiled.eager_ms)
 
 
-def _check(kind: str, against: Against, found: Compiled, cached: bool) -> Check:
+def _check(kind: str, against: Against, compiled: Compiled, cached: bool) -> Check:
     low, high = against.speedup_interval.low, against.speedup_interval.high
-    origin = f"measured {found.measured}" if cached else "measured now"
+    origin = f"measured {compiled.measured}" if cached else "measured now"
     seen = (
         f"{against.speedup:.3f} [{low:.3f}, {high:.3f}], {against.pace}; the compiled reference is "
-        f"{found.speedup:.3f} times as fast as the eager one ({origin}), "
-        f"{counted(found.graphs, 'graph')}, {counted(found.graph_breaks, 'graph break')}"
+        f"{compiled.speedup:.3f} times as fast as the eager one ({origin}), "
+        f"{counted(compiled.graphs, 'graph')}, {counted(compiled.graph_breaks, 'graph break')}"
     )
     figures = {"cached": cached, "against": against.model_dump(mode="json")}
-    figures["compiled"] = found.model_dump(mode="json")
-    return Check(name=_name(kind), outcome=CheckOutcome.PASS, asked=_asked(kind), seen=seen, figures=figures)
+    figures["compiled"] = compiled.model_dump(mode="json")
+    return Check(
+        name=_name(kind), outcome=CheckOutcome.PASS, asked=_question(kind), seen=seen, figures=figures
+    )
 
 
-def _no_check(kind: str, found: Refused) -> Check:
+def _no_check(kind: str, refusal: Refused) -> Check:
     return Check(
         name=_name(kind),
         outcome=CheckOutcome.NOT_APPLICABLE,
-        asked=_asked(kind),
-        seen=f"there is no such baseline: {found.why}",
-        figures=found.model_dump(mode="json"),
+        asked=_question(kind),
+        seen=f"there is no such baseline: {refusal.why}",
+        figures=refusal.model_dump(mode="json"),
     )
 
 
@@ -371,7 +379,7 @@ def _name(kind: str) -> str:
     return f"baseline: {kind}"
 
 
-def _asked(kind: str) -> str:
+def _question(kind: str) -> str:
     mode = "default mode" if kind == "compile" else "mode max-autotune"
     return f"How fast is it beside the reference under torch.compile, {mode}?"
 

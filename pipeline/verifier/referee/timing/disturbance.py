@@ -82,7 +82,7 @@ class Watch:
     _known: frozenset[int] | None = field(default=None, init=False)
     _best_mhz: int = field(default=0, init=False)
     _gpu: GpuReading | None = field(default=None, init=False)
-    _asked: Future[GpuReading] | None = field(default=None, init=False)
+    _pending_reading: Future[GpuReading] | None = field(default=None, init=False)
     _waits: Waits = field(default_factory=dict, init=False)
     _cores: int = field(default=1, init=False)
     _began: int = field(default=0, init=False)
@@ -116,17 +116,17 @@ class Watch:
     def ask_gpu(self) -> None:
         """Asks the driver ahead, once the blocks of a round are over; `gpu_trouble` waits for the answer."""
         if self.read_gpu is not None:
-            self._asked = in_thread(self.read_gpu)
+            self._pending_reading = in_thread(self.read_gpu)
 
     def gpu_trouble(self) -> str | None:
         """The same for the GPU: trouble in any block since the last call, as far as the driver shows it."""
         if self.read_gpu is None:
             return None
-        asked, self._asked = self._asked, None
+        asked, self._pending_reading = self._pending_reading, None
         before, self._gpu = self._gpu or GpuReading(), asked.result() if asked else self.read_gpu()
-        return self._told(before, self._gpu)
+        return self._trouble(before, self._gpu)
 
-    def _told(self, before: GpuReading, now: GpuReading) -> str | None:
+    def _trouble(self, before: GpuReading, now: GpuReading) -> str | None:
         if now.sm_mhz is None or now.reasons is None:
             self._note("the driver does not tell clocks and what limits them: slowdowns are not seen")
         if (now.reasons or 0) & POWER_CAP:
@@ -141,7 +141,7 @@ class Watch:
 
     def _waiting(self, wall_ns: int) -> str | None:
         ran, waited = spent(self._waits, read_waits(self.pids()))
-        taken = taken_by_others(ran, waited, wall_ns, self._cores)
+        taken = lost_to_others(ran, waited, wall_ns, self._cores)
         self.waited_ms = taken / 1e6
         # On a CPU the time counts in which a core was wanted: what lies around the block dilutes nothing.
         block = wall_ns if self.read_gpu is not None else min(wall_ns, ran + waited)
@@ -236,7 +236,7 @@ def spent(before: Waits, after: Waits) -> tuple[int, int]:
     return sum(ran for ran, _ in steps), waited
 
 
-def taken_by_others(ran: int, waited: int, wall_ns: int, cores: int) -> int:
+def lost_to_others(ran: int, waited: int, wall_ns: int, cores: int) -> int:
     """The most nanoseconds of waiting for a core that other programs can have caused.
 
     The cores give `cores * wall_ns`. The threads used some of that, and other programs can have used only the

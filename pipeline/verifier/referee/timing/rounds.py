@@ -73,7 +73,7 @@ class Timed:
     before: Readings = field(default_factory=dict)
     after: Readings = field(default_factory=dict)
 
-    def found(self, bad: ErrorStatistics | None) -> None:
+    def record_wrong(self, bad: ErrorStatistics | None) -> None:
         """Takes down an output that is wrong, if it is the first failure."""
         if bad is not None and self.failure is None:
             self.failure, self.bad = "timed_outputs", bad
@@ -339,7 +339,7 @@ class Stopwatch:
         private = watched.others | {watched.index: watched.private}
         for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
             arguments = private.get(number) or sources[number].values()
-            timed.found(self._outputs.wrong_decoy(place, variant, arguments, watched.seeds[number]))
+            timed.record_wrong(self._outputs.wrong_decoy(place, variant, arguments, watched.seeds[number]))
         self._judge_block(timed)
         timed.checked_calls += count
 
@@ -403,7 +403,7 @@ class Stopwatch:
         if self._subject.seeded:
             message["seeds"] = watched.seeds if watched is not None else self._seeds(slots)
 
-        def told() -> list[list[dict[str, Any]]]:
+        def places_message() -> list[list[dict[str, Any]]]:
             nonlocal ours
             if watched is not None and not (self._trusted or self._subject.aliased):
                 ours = self._destroy(side, slots, watched)
@@ -417,7 +417,7 @@ class Stopwatch:
         start = time.perf_counter_ns()
         side.resume()
         try:
-            reply = side.ask(message, seconds=seconds, places=told)
+            reply = side.ask(message, seconds=seconds, places=places_message)
         except (ContestantFailed, ContestantGone) as error:
             if is_baseline:  # no fault of the candidate's
                 raise starting.baseline_failed(error) from None
@@ -467,7 +467,7 @@ class Stopwatch:
         others = [index for index in range(len(slots)) if index != watched.index]
         chosen = self._random.sample(others, len(others) // 2)
         seeds = watched.seeds
-        timed.found(self._outputs.wrong(places[watched.index], watched.private, seeds[watched.index]))
+        timed.record_wrong(self._outputs.wrong(places[watched.index], watched.private, seeds[watched.index]))
         for index in chosen:
-            timed.found(self._outputs.wrong_beside(slots[index], places[index], seeds[index]))
+            timed.record_wrong(self._outputs.wrong_beside(slots[index], places[index], seeds[index]))
         timed.checked_calls += 1 + len(chosen)

@@ -112,17 +112,17 @@ class StoppingRule:
         out_of_patience = seconds > self.most_seconds + min(
             self.patience_seconds, self.most_seconds * self.patience_share
         )
-        told = claim.reached(rounds, self.backend)
-        measured = claim.conclude(rounds, backend=self.backend, trusted=self.trusted, told=told)
+        reach = claim.reached(rounds, self.backend)
+        measured = claim.conclude(rounds, backend=self.backend, trusted=self.trusted, reach=reach)
         if not out_of_patience and claim.undecided(measured):
             return None
         if not late and self._says_little(measured):
             return None
-        if self.trusted or told.shortfall <= self.half_width:
+        if self.trusted or reach.shortfall <= self.half_width:
             return Stop.TIME_UP if late else Stop.RESOLVED
         if out_of_patience:
             return Stop.TIME_UP
-        return Stop.REFUTED if told.refuted and len(rounds) >= self.sure_rounds else None
+        return Stop.REFUTED if reach.refuted and len(rounds) >= self.sure_rounds else None
 
     def _needs_proof(self, rounds: Sequence[clock.Round], seconds: float) -> bool:
         """Whether most rounds show that work is hidden, and more of them may prove it.
@@ -166,12 +166,14 @@ class StoppingRule:
 
     def is_close_call(self, rounds: Sequence[clock.Round]) -> bool:
         """Whether these rounds show a difference so small that another pair of processes must confirm it."""
-        told = claim.conclude(rounds, backend=self.backend)
-        if told.pace is Pace.FASTER:
-            return math.log(told.speedup_interval.low) < self.close_call
-        return told.pace is Pace.SLOWER and math.log(told.speedup_interval.high) > -self.close_call
+        measurement = claim.conclude(rounds, backend=self.backend)
+        if measurement.pace is Pace.FASTER:
+            return math.log(measurement.speedup_interval.low) < self.close_call
+        return (
+            measurement.pace is Pace.SLOWER and math.log(measurement.speedup_interval.high) > -self.close_call
+        )
 
-    def _says_little(self, told: Measurement) -> bool:
+    def _says_little(self, measurement: Measurement) -> bool:
         """Whether no difference is shown by rounds that could not show much of one."""
-        wide = told.aa_spread > self.spread_widths * self.half_width
-        return told.pace in (Pace.SAME, Pace.UNRESOLVED) and wide
+        wide = measurement.aa_spread > self.spread_widths * self.half_width
+        return measurement.pace in (Pace.SAME, Pace.UNRESOLVED) and wide

@@ -129,6 +129,6 @@ class TimedOutputs:
         return not any(each.wrong for each in found)
 
 
-def _near(found: ErrorStatistics) -> bool:
+def _near(error: ErrorStatistics) -> bool:
     """Whether a wrong output is near enough to right that the truth could tell otherwise."""
-    return found.nan == 0 and found.relative_norm <= UNBELIEVABLE * NORM_FLOOR[torch.float32]
+    return error.nan == 0 and error.relative_norm <= UNBELIEVABLE * NORM_FLOOR[torch.float32]
