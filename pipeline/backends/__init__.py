@@ -24,10 +24,10 @@ __all__ = [
 ]
 
 
-def _wrong(name: str, found: object) -> str | None:
-    if not isinstance(found, Backend):
+def _wrong(name: str, value: object) -> str | None:
+    if not isinstance(value, Backend):
         return "is no Backend"
-    return None if found.name == name else f"calls itself {found.name!r}; give both the same name"
+    return None if value.name == name else f"calls itself {value.name!r}; give both the same name"
 
 
 BACKENDS: Registry[Backend] = Registry(

@@ -289,15 +289,15 @@ class BuildCache:
     def _evict(self, spare: str) -> None:
         """Count all entries; beyond the bound remove the least recently used. Never an error of the store."""
         with suppress(OSError, LockTimeout), self.lock(_EVICTION, 0.0):
-            before, found = self._store_size.read(), entries(self._root)
-            total = sum(e.bytes for e in found)
+            before, stored = self._store_size.read(), entries(self._root)
+            total = sum(e.bytes for e in stored)
             excess = total - int(_FILLED_AGAIN * self._bound) if total > self._bound else 0
             grace_s = self._grace_s if total <= _CROWDED * self._bound else 0.0
-            old = [e for e in found if abs(_age_s(e)) >= grace_s and e.key != spare]
-            self._remove(found, _first(old, excess), before)
+            old = [e for e in stored if abs(_age_s(e)) >= grace_s and e.key != spare]
+            self._remove(stored, _first(old, excess), before)
 
-    def _remove(self, found: list[Entry], chosen: list[Entry], before: Count | None) -> Removal:
-        """Remove those of the entries `found` that are `chosen`; count the rest. Hold the lock of eviction.
+    def _remove(self, stored: list[Entry], chosen: list[Entry], before: Count | None) -> Removal:
+        """Remove those of the entries `stored` that are `chosen`; count the rest. Hold the lock of eviction.
 
         An entry that was used since it was looked at stays, as does one that cannot be moved.
         """
@@ -315,12 +315,12 @@ class BuildCache:
                         trouble = trouble or f"{entry.path}: {error.strerror}"
                     else:
                         removed.append(entry)
-        taken, all_bytes = sum(e.bytes for e in removed), sum(e.bytes for e in found)
+        taken, all_bytes = sum(e.bytes for e in removed), sum(e.bytes for e in stored)
         self._store_size.correct(all_bytes - taken, before)
         return Removal(
             builds=len(removed),
             bytes=taken,
-            left_builds=len(found) - len(removed),
+            left_builds=len(stored) - len(removed),
             left_bytes=all_bytes - taken,
             trouble=trouble,
         )
@@ -421,10 +421,10 @@ def open_cache(cache_dir: Path) -> BuildCache:
         ) from error
 
 
-def _first(found: list[Entry], excess: int) -> list[Entry]:
+def _first(stored: list[Entry], excess: int) -> list[Entry]:
     """As many entries from the start as take at least `excess` bytes."""
     chosen: list[Entry] = []
-    for entry in found:
+    for entry in stored:
         if excess <= 0:
             break
         chosen.append(entry)

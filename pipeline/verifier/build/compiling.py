@@ -110,15 +110,15 @@ class Compiler:
     def _make(
         self,
         plan: BuildPlan,
-        given: Mapping[str, bytes],
+        extra_files: Mapping[str, bytes],
         wanted: Sequence[str],
         seconds: float,
         memory_bytes: int,
     ) -> Compiled:
-        """The files `wanted` of a plan, with those `given` beside its own."""
+        """The files `wanted` of a plan, with those `extra_files` beside its own."""
         with self._cache.scratch() as scratch:
             plan.write(scratch)
-            for name, data in given.items():
+            for name, data in extra_files.items():
                 (scratch / name).write_bytes(data)
             outcome = self._run(scratch, wanted, seconds, memory_bytes)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)

@@ -231,7 +231,7 @@ def _is_undeclared_binding(name: str, request: BuildRequest) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _found(name: str, roots: tuple[Path, ...]) -> bool:
+def _occurs(name: str, roots: tuple[Path, ...]) -> bool:
     wanted = name.encode()
     for root in roots:
         for folder, _, files in os.walk(root):
@@ -248,4 +248,4 @@ def _in_headers(name: str, toolchain: Toolchain) -> bool:
     """Whether any header of torch, the CUDA toolkit or the system has these letters."""
     roots = [Path(path) for path in toolchain.torch_includes]
     roots += [Path(str(toolchain.cuda_home), "include")] if toolchain.cuda_home else []
-    return _found(name, (*roots, *_STANDARD))
+    return _occurs(name, (*roots, *_STANDARD))

@@ -155,8 +155,8 @@ def lacking(
 ) -> str:
     """Why no kernel of the candidate's own did the work; empty when one did.
 
-    `replacement`: what they replace of the reference's work, where that is known. Without a trace it is enough
-    that an extension was built, or that the source compiles kernels in another way.
+    `replacement`: what they replace of the reference's work, where that is known. Without a trace it is
+    enough that an extension was built, or that the source compiles kernels in another way.
     """
     built = any(build.state is BuildState.OK for build in builds)
     if kernels.raised:
