@@ -12,7 +12,7 @@ from scripts.fault_places import Fault
 STARTED_BY = {
     "pipeline/verifier/contestant/": "pipeline/verifier/workers/client.py",
     "pipeline/verifier/sandbox/warden.py": "pipeline/verifier/sandbox/warden_tree.py",
-    "pipeline/verifier/sandbox/sweeper.py": "pipeline/verifier/sandbox/sweeping.py",
+    "pipeline/verifier/sandbox/sweeper.py": "pipeline/verifier/sandbox/bwrap.py",
 }
 """Code that runs where nothing can be measured, and the file that starts it: its tests are taken."""
 

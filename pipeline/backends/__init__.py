@@ -6,7 +6,7 @@ mine = "my_package.my_module:BACKEND"
 
 from __future__ import annotations
 
-from kernelproof.backends.base import Backend, Device, FirstCall, Inside, Timing, Words
+from kernelproof.backends.interface import Backend, Device, FirstCall, Inside, Timing, Words
 from kernelproof.registry import Registry
 
 __all__ = [

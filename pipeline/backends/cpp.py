@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kernelproof.backends.base import Backend, Device, Timing, Words
+from kernelproof.backends.interface import Backend, Device, Timing, Words
 
 
 def has_function_body(text: str) -> bool:

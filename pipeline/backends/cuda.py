@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproof.backends.base import Backend, Device, Timing, Words
+from kernelproof.backends.interface import Backend, Device, Timing, Words
 
 BACKEND = Backend(
     name="cuda",

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kernelproof.backends.base import Backend, Device, FirstCall, Words
 from kernelproof.backends.cuda import BACKEND as CUDA
+from kernelproof.backends.interface import Backend, Device, FirstCall, Words
 from kernelproof.pysource import parse
 
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kernelproof.backends.base import Backend, Device, FirstCall, Words
 from kernelproof.backends.cuda import BACKEND as CUDA
+from kernelproof.backends.interface import Backend, Device, FirstCall, Words
 from kernelproof.pysource import parse
 
 _DECORATORS = {"triton.jit", "jit", "triton.runtime.jit"}

@@ -96,7 +96,7 @@ def test_an_own_kernel_is_a_function_that_opens_one(source: str, own: bool, tmp_
 @pytest.mark.parametrize("missing", [True, False])
 def test_without_the_package_the_remedy_is_named(missing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though nvcc may be here: else its candidates would be judged by an import that fails."""
-    monkeypatch.setattr("kernelproof.backends.base.find_spec", lambda _: None if missing else object())
+    monkeypatch.setattr("kernelproof.backends.interface.find_spec", lambda _: None if missing else object())
     monkeypatch.setattr(
         "kernelproof.verifier.engine.engine.find_tools", lambda: SimpleNamespace(nvcc=Path("nvcc"))
     )

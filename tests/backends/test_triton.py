@@ -235,7 +235,7 @@ def test_the_example_gives_the_references_results_when_it_is_interpreted(tmp_pat
 
 
 def test_without_the_package_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelproof.backends.base.find_spec", lambda _: None)
+    monkeypatch.setattr("kernelproof.backends.interface.find_spec", lambda _: None)
     assert discovery.device_for("triton") is None
     assert "pip install" in TRITON.missing
 

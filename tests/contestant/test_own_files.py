@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.types import BuildRequest
-from kernelproof.verifier.contestant.own_files import with_own_files
+from kernelproof.verifier.contestant.build_requests import with_own_files
 
 EMPTY: dict[str, Any] = {"name": "ext", "cpp_sources": [], "cuda_sources": [], "extra_include_paths": []}
 FOLDERS = ("", "a", "a/b", "c", "unit0.h")

@@ -92,7 +92,7 @@ def test_a_worker_leaves_out_backends_whose_package_is_missing(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine with a GPU may lack a package that one backend compiles with; the others work there."""
-    monkeypatch.setattr("kernelproof.backends.base.find_spec", lambda _: None)
+    monkeypatch.setattr("kernelproof.backends.interface.find_spec", lambda _: None)
     with pytest.raises(MachineError, match="pip install"):
         discovery.device_for("tilelang")
     assert set(backends_here()) == {name for name in names() if backend(name).first_call is None}

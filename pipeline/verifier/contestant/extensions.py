@@ -20,7 +20,7 @@ import torch
 import torch.utils.cpp_extension as torch_cpp_extension
 
 from kernelproof.verifier.contestant import build_requests
-from kernelproof.verifier.contestant.own_files import with_own_files
+from kernelproof.verifier.contestant.build_requests import with_own_files
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 """Sends a build request; returns the reply and the library's descriptor."""

@@ -1,7 +1,7 @@
 """Kernels that are compiled when they are first called: what a backend does in a candidate's process.
 
 The backend's own part comes as the text of a program, which defines a class `Inside` (`FirstCall` in
-`kernelproof.backends.base`). The compiler's output is packed in the build stage, and unpacked before the
+`kernelproof.backends.interface`). The compiler's output is packed in the build stage, and unpacked before the
 candidate is loaded where it is judged: the same compiler finds it there by its content.
 """
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.verifier.contestant import build_requests, gpu_facts, stub_torch, wire
-from kernelproof.verifier.contestant.own_files import with_own_files
+from kernelproof.verifier.contestant.build_requests import with_own_files
 
 MODULE = "candidate"
 MAX_TRACEBACK = 16_000

@@ -17,7 +17,7 @@ import torch
 from kernelproof.types.problem import FitnessFinding, Unfit
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee.correctness.comparing import Yardstick, compare, compare_with
-from kernelproof.verifier.referee.correctness.noise import yardsticks
+from kernelproof.verifier.referee.correctness.rounding import yardsticks
 from kernelproof.verifier.referee.correctness.tolerance import norm_floor
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
 from kernelproof.wording import counted

@@ -21,9 +21,8 @@ from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.referee.checks.probes import Probes
-from kernelproof.verifier.referee.checks.state import State
 from kernelproof.verifier.referee.checks.trials import Trials, first_trial
-from kernelproof.verifier.referee.checks.weights import OtherWeights
+from kernelproof.verifier.referee.checks.weights import OtherWeights, State
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
 from kernelproof.verifier.referee.inputs.variants import describe

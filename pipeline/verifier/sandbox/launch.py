@@ -6,7 +6,7 @@ import re
 
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import slots
-from kernelproof.verifier.sandbox.bwrap_tree import BwrapTree
+from kernelproof.verifier.sandbox.bwrap import BwrapTree
 from kernelproof.verifier.sandbox.model import Job, Tier
 from kernelproof.verifier.sandbox.paths import prepare_scratch, require_readable
 from kernelproof.verifier.sandbox.tree import Tree

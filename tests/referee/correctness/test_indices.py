@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee.correctness import indices
-from kernelproof.verifier.referee.correctness.indices import IndexLeaf
-from kernelproof.verifier.referee.correctness.tracing import IndexTrace
+from kernelproof.verifier.referee.correctness.indices import IndexLeaf, IndexTrace
 
 Forward = Callable[..., Any]
 seeds = st.integers(0, 2**32 - 1)

@@ -1,4 +1,4 @@
 """What is asked of a candidate before it is timed. Begin with `trials`: new inputs in the same places, each
-output compared. `state` looks at parameters and buffers, `weights` tries other weights, `probes` asks
-what the problem does not promise.
+output compared. `weights` looks at parameters and buffers and tries other weights, `probes` asks what the
+problem does not promise.
 """

@@ -1,23 +1,136 @@
-"""Other weights: what a fresh model has as one value throughout, and a trained one has not.
+"""A candidate's parameters and buffers, and whether it is right with other weights.
 
-A fresh layer norm multiplies by ones and adds zeros. A candidate that leaves out both is right in every
-trial, and wrong in every model that somebody has trained. So once such weights get other values, in the
-reference and in the candidate, and both are asked again. It is a probe: a candidate that folded the ones into
-another weight once is right as well, and cannot know of values that come later.
+`State`: parameters and buffers that the reference leaves alone must stay, those that it updates should
+follow. Running statistics are the second kind. A candidate that does not update them computes the right
+outputs with less work, and differs only once the model is used for something else: this gives a flag, no
+failure. Weights that forward changes make every later answer differ: this is a failure.
+
+`OtherWeights`: what a fresh model has as one value throughout, and a trained one has not. A fresh layer norm
+multiplies by ones and adds zeros. A candidate that leaves out both is right in every trial, and wrong in
+every model that somebody has trained. So once such weights get other values, in the reference and in the
+candidate, and both are asked again. It is a probe: a candidate that folded the ones into another weight once
+is right as well, and cannot know of values that come later.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
 
-from kernelproof.types import Status
+from kernelproof.types import Flag, Status, VerifySettings
+from kernelproof.types.check_kinds import STATE_UNCHANGED, STATE_UPDATED
+from kernelproof.verifier.referee.correctness.comparing import CHUNK
+from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import mapped
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
-from kernelproof.verifier.workers.shared_memory import SharedWeights
+from kernelproof.verifier.workers.shared_memory import SharedSlot, SharedWeights, same_bits
+from kernelproof.wording import counted
+
+STEP_SHARE, ROUNDINGS = 2.0**-6, 8
+"""A step may be off by this part of it, or by so many roundings of the values."""
+
+
+class State:
+    """The state of one candidate beside the reference's, after the trials."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        weights: SharedWeights,
+        pristine: SharedWeights,
+        settings: VerifySettings,
+        ledger: Ledger,
+    ) -> None:
+        """`weights` lies where the candidate can write, `pristine`, the initial state, does not."""
+        self._oracle, self._weights, self._pristine = oracle, weights, pristine
+        self._settings, self._ledger = settings, ledger
+        state = oracle.model.state_dict()
+        self._moving = {
+            name for name, initial in pristine.views.items() if not same_bits(state[name], initial)
+        }
+        """What the reference itself changes."""
+
+    def check_unchanged(self, candidate: CandidateProcess) -> None:
+        """Whether what matched is as it was, where the reference left it alone. Raises Ended.
+
+        It was as the reference's, or as ModelNew made it where that was kept.
+        """
+        kept = candidate.shared - self._moving
+        if not kept:
+            why = "no tensor matched by name" if not candidate.shared else "the reference changes its own"
+            self._ledger.skipped(STATE_UNCHANGED, why)
+            return
+        missing = candidate.read_state(kept, Status.RUNTIME_ERROR)
+        for name in sorted(kept - missing):
+            before = candidate.folded.get(name, self._pristine.views[name])
+            if not same_bits(self._weights.views[name].to(before.device), before):
+                seen = f"{name} was changed by forward"
+                raise self._ledger.failed(Status.MUTATED_INPUT, STATE_UNCHANGED, seen, {"name": name})
+        counts = {"compared": len(kept - missing), "no_longer_there": len(missing)}
+        self._ledger.passed(STATE_UNCHANGED, "the same bytes after all trials", counts)
+
+    def check_updated(self, candidate: CandidateProcess, slot: SharedSlot, device: torch.device) -> None:
+        """Whether one call from the initial state takes both to the same one; sets a flag if not.
+
+        Only where the reference changes something. Raises Ended when the call fails.
+        """
+        if not self._moving:
+            return
+        # A tensor that starts with the candidate's own values ends elsewhere, too.
+        there = self._moving & candidate.shared - candidate.folded.keys()
+        there -= candidate.read_state(there, Status.RUNTIME_ERROR)
+        state = self._stepped(candidate, there, slot, device)
+        there -= candidate.read_state(there, Status.RUNTIME_ERROR)
+        mine, initial = self._weights.views, self._pristine.views
+        wrong = {name for name in there if not _follows(mine[name], state[name], initial[name])}
+        missing = self._moving - there
+        figures = {"compared": len(there), "others": len(wrong), "not_there": len(missing)}
+        if not wrong | missing:
+            self._ledger.passed(STATE_UPDATED, f"{counted(len(there), 'tensor')} followed", figures)
+            return
+        first = min(wrong | missing)
+        seen = f"{first} {'is not updated as the reference does' if first in wrong else 'is not there'}"
+        self._ledger.flagged(STATE_UPDATED, Flag.STATE_NOT_UPDATED, seen, figures)
+
+    def _stepped(
+        self, candidate: CandidateProcess, there: set[str], slot: SharedSlot, device: torch.device
+    ) -> dict[str, torch.Tensor]:
+        """One call of both from the initial state; the state that the reference has then."""
+        arguments = self._oracle.loaded.draw(self._ledger.seed("trial state"), device)
+        seed = self._ledger.seed("forward state")
+        state = self._oracle.model.state_dict()
+        for name in self._moving:
+            state[name].copy_(self._pristine.views[name])
+        self._oracle.native(arguments, seed)
+        candidate.write_state(there, self._weights, self._pristine.views, Status.RUNTIME_ERROR)
+        slot.fill(arguments)
+        message = {"op": "call", "seed": seed, **slot.message()}
+        candidate.ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
+        return self._oracle.model.state_dict()
+
+
+def _follows(mine: torch.Tensor, reference: torch.Tensor, initial: torch.Tensor) -> bool:
+    """Whether a tensor made the reference's step: in norm to a part of that step, or to its own rounding.
+
+    A step may be small beside the values: of inputs with variance one, a running variance makes hardly any.
+    """
+    if not reference.is_floating_point() or not bool(torch.isfinite(reference).all()):
+        return same_bits(mine, reference)
+    error = step = size = 0.0
+    for start in range(0, reference.numel(), CHUNK):
+        here = slice(start, start + CHUNK)
+        found, wide, before = (t.reshape(-1)[here].double() for t in (mine, reference, initial))
+        error += float((found - wide).square().sum())
+        step += float((wide - before).square().sum())
+        size += float(wide.square().sum())
+    rounding = ROUNDINGS * torch.finfo(reference.dtype).eps * math.sqrt(size)
+    return math.sqrt(error) <= max(STEP_SHARE * math.sqrt(step), rounding)
+
 
 LEAST = 0.5
 """Other values are at least so large: a scale of 1e-6 hides all that is scaled by it."""

@@ -15,11 +15,16 @@ import torch
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.referee.correctness import comparing, indices, tolerance
-from kernelproof.verifier.referee.correctness.conditioning import DIRECTIONS, WELL_CONDITIONED, Condition
-from kernelproof.verifier.referee.correctness.indices import IndexLeaf
-from kernelproof.verifier.referee.correctness.noise import loosened, middle, yardsticks
+from kernelproof.verifier.referee.correctness.indices import IndexLeaf, IndexTrace
 from kernelproof.verifier.referee.correctness.plain_arithmetic import Arithmetic, Inputs
-from kernelproof.verifier.referee.correctness.tracing import IndexTrace
+from kernelproof.verifier.referee.correctness.rounding import (
+    DIRECTIONS,
+    WELL_CONDITIONED,
+    Condition,
+    loosened,
+    middle,
+    yardsticks,
+)
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
 
 INDEX_DTYPES = ("int64", "int32")

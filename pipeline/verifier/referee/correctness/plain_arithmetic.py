@@ -44,7 +44,7 @@ from kernelproof.verifier.referee.correctness.comparing import (
     compare_with,
     measured,
 )
-from kernelproof.verifier.referee.correctness.tracing import bound, written
+from kernelproof.verifier.referee.correctness.indices import bound, written
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
 
 CHUNK = 1 << 24

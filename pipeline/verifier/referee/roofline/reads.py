@@ -18,8 +18,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.referee.correctness.geometry import Geometry, storage_address
-from kernelproof.verifier.referee.correctness.tracing import bound, written
+from kernelproof.verifier.referee.correctness.indices import Geometry, bound, storage_address, written
 
 MASK_ELEMENTS = 1 << 28
 """Largest storage whose elements are ticked off one by one (256 MiB); beyond, the largest view counts."""

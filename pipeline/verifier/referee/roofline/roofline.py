@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernelproof.types.measurement import Ceilings, Roofline
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.referee.correctness.geometry import Geometry
+from kernelproof.verifier.referee.correctness.indices import Geometry
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError
 from kernelproof.verifier.referee.roofline.reads import Read, ReadTrace, union
 
