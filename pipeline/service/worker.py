@@ -96,9 +96,9 @@ class BuildWorker:
             return None
         return self.store.service.queue.finish_build(job.id, job.token, artefact)
 
-    def _artefact(self, taken: Taken, stop: Stop) -> str | None:
+    def _artefact(self, job: LeasedJob, stop: Stop) -> str | None:
         """The key of the judge's artefact; None where there is none. Raises as `build_for_others` does."""
-        candidate = candidate_from_text(taken.id, taken.text, taken.problem).extraction.candidate
+        candidate = candidate_from_text(job.id, job.text, job.problem).extraction.candidate
         if candidate is None:
             return None
         toolchain = self.engine.builds.toolchain
@@ -113,7 +113,7 @@ class BuildWorker:
     def _prebuilt(self, source: str, job: LeasedJob, stop: Stop) -> Prebuilt | None:
         """The build stage, again where our side failed."""
         for _ in range(RETRIES + 1):
-            result = self.engine.builds.build_for_others(source, taken.problem, taken.settings, stop)
+            result = self.engine.builds.build_for_others(source, job.problem, job.settings, stop)
             if result is None or self.stop.is_set():
                 break
             builds = (*result.builds, *result.contents.values())

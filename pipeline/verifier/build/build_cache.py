@@ -28,8 +28,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from kernelproof.errors import MachineError
-from kernelproof.types.build import Build, BuildState
-from kernelproof.types.cache import Removal
+from kernelproof.types.build import Build, BuildState, Removal
 from kernelproof.verifier.build.ninja_file import LIBRARY
 from kernelproof.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
 

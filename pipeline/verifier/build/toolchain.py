@@ -21,7 +21,7 @@ from typing import Any
 
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.hashing import sha256_json, sha256_text
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.sandbox import Job, Limits
 
 ARCHITECTURE_VARIABLE = "KERNELPROOF_CUDA_ARCH"

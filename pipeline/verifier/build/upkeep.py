@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import MachineError
-from kernelproof.types.build import BuildState
-from kernelproof.types.cache import CacheSurvey, Removal
+from kernelproof.types.build import BuildState, CacheSurvey, Removal
 from kernelproof.verifier.build.build_cache import LASTING, RECORD, Entry, LockTimeout, entries, open_cache
 from kernelproof.verifier.build.build_index import BuildIndex
 from kernelproof.workspace import CACHE_VARIABLE, cache_bound

@@ -31,7 +31,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import compiler_output, find_tools
 from kernelproof.verifier.devices import gpu_health, locks
 from kernelproof.verifier.devices.discovery import device_for, environment_for, interprets, set_aside

@@ -29,7 +29,7 @@ from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.pysource import parse
 from kernelproof.types import Build, BuildRequest, BuildState, Problem, SandboxReport, VerifySettings
-from kernelproof.types.base import FrozenRecord
+from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import KEY_FORMAT, Builder, BuildIndex, Toolchain
 from kernelproof.verifier.sandbox import Group
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone

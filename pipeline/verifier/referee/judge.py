@@ -19,7 +19,7 @@ import torch
 
 from kernelproof.errors import KernelproofError
 from kernelproof.types import Status, Verification, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import gpu_health
 from kernelproof.verifier.referee import plan

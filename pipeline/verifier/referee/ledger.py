@@ -35,7 +35,7 @@ from kernelproof.types import (
     check_kinds,
 )
 from kernelproof.types.check_kinds import CheckKind
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import compiler_output
 from kernelproof.verifier.referee.correctness import tolerance
 from kernelproof.version import VERIFIER

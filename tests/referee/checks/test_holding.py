@@ -11,7 +11,7 @@ import pytest
 
 from kernelproof.problems import open_suite
 from kernelproof.types import CheckOutcome, Status, VerifySettings
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.referee.ledger import Ended, Ledger
 from kernelproof.verifier.referee.stages import check_held
 from kernelproof.verifier.sandbox import Held, probe

@@ -13,7 +13,7 @@ import torch
 from kernelproof.backends import backend
 from kernelproof.types import Status, VerifySettings
 from kernelproof.types.check_kinds import WEIGHTS
-from kernelproof.types.verify_request import VerifyRequest
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ended, Ledger
