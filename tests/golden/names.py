@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from kernelproof.types.fitness import Unfit
 from typer.main import get_command
 
 from kernelproof import errors, types
@@ -34,6 +33,7 @@ from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.protocol import STRATEGIES
 from kernelproof.types import Status, check_kinds
 from kernelproof.types.check_kinds import CheckKind
+from kernelproof.types.problem import Unfit
 from kernelproof.verifier.policy import RULES
 from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox.model import Tier

@@ -16,7 +16,7 @@ from kernelproof.verifier.sandbox.procfs import at_rest
 
 MARKED = """
 import os, subprocess, sys
-from kernelproof.verifier.sandbox.bwrap import environment
+from kernelproof.verifier.sandbox.bwrap import lifeline_environment as environment
 for env in (environment(), environment(), {}):
     print(subprocess.Popen(["sleep", "1000"], env=env, stdout=subprocess.DEVNULL, start_new_session=True).pid)
 ours = environment()

@@ -171,7 +171,7 @@ def test_what_is_the_same_in_every_draw_is_left_alone_beside_what_is_not() -> No
     table = torch.linspace(0.1, 0.9, 8).cos()
     forms = Forms([torch.randn(9), table], [torch.randn(9), table])
     assert forms.traits_by_input == {"input 1": "the same in every draw"}
-    assert Forms([table], [table]).said.get("input 0") != "the same in every draw"
+    assert Forms([table], [table]).traits_by_input.get("input 0") != "the same in every draw"
 
 
 def test_equal_inputs_stay_equal() -> None:
