@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproof.analysis.bottleneck import Bottleneck, bottleneck
-from kernelproof.analysis.occupancy import Occupancy, occupancy
+from kernelproof.analysis.bottleneck import Bottleneck, Occupancy, bottleneck, occupancy
 from kernelproof.analysis.resources import Resources, match, resources
 from kernelproof.types import FrozenRecord, Launch, Verification
 

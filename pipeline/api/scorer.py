@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kernelproof.api.rules import Rules, text_of
+from kernelproof.api.judging import Rules, text_of
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict

@@ -13,10 +13,17 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from kernelproof.api.judging import Judging
-from kernelproof.api.results import C, CandidateLike, Result, Results, Submission, deadline_of, seconds
-from kernelproof.api.rules import Rules, text_of
-from kernelproof.api.ticket import Ticket
+from kernelproof.api.judging import Judging, Rules, text_of
+from kernelproof.api.results import (
+    C,
+    CandidateLike,
+    Result,
+    Results,
+    Submission,
+    Ticket,
+    deadline_of,
+    seconds,
+)
 from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.job import without_program

@@ -1,13 +1,11 @@
 """Prompts: templates rendered for a problem and for the result of its last answer. Runs nothing.
 
 A prompt is composed in `compose`: `first_prompt`, `repair_prompt`, `plans_prompt`. It renders a template
-(`templates`, from `prompts/` at the top, with `filters`) with the `evidence` of a `failure`, which
-`trimming` cuts to size.
+(`templates`, from `prompts/` at the top) with the `evidence` of a failure, which `trimming` cuts to size.
 """
 
 from kernelproof.prompting.compose import first_prompt, plan_prompt, plans_prompt, repair_prompt, repair_text
-from kernelproof.prompting.evidence import KnownPlan, Shown, Tried
-from kernelproof.prompting.failure import Failure
+from kernelproof.prompting.evidence import Failure, KnownPlan, Shown, Tried
 from kernelproof.prompting.templates import (
     Template,
     checked_for_plans,

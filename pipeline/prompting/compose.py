@@ -8,8 +8,7 @@ from typing import Any
 from kernelproof.backends import backend as plug
 from kernelproof.errors import UsageError
 from kernelproof.extraction import without_thinking
-from kernelproof.prompting.evidence import KnownPlan, Shown, Tried
-from kernelproof.prompting.failure import Failure
+from kernelproof.prompting.evidence import Failure, KnownPlan, Shown, Tried
 from kernelproof.prompting.templates import (
     Template,
     checked_backend,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.analysis.occupancy import occupancy
+from kernelproof.analysis.bottleneck import occupancy
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernelproof.errors import UsageError
 from kernelproof.prompting import first_prompt
-from kernelproof.prompting.filters import fence, percent
+from kernelproof.prompting.templates import fence, percent
 from kernelproof.types import Environment, GpuInfo
 from tests.prompting.material import SOURCE, problem
 
