@@ -115,9 +115,9 @@ def read_candidates(
     return _from_folder(Folder(path, follow_links=follow_links), suite, problem, notes)
 
 
-def refuse_others(given: Iterable[CandidateInput], backend: str) -> None:
+def refuse_others(candidates: Iterable[CandidateInput], backend: str) -> None:
     """Raises UsageError naming the answers that were recorded for another backend."""
-    others = [g for g in given if g.recorded_for not in (None, backend)]
+    others = [g for g in candidates if g.recorded_for not in (None, backend)]
     if others:
         wrong = [f"{g.id}: recorded for {g.recorded_for}, and this would verify {backend}" for g in others]
         raise UsageError(_listed(wrong, "use --backend, or leave these out"))
@@ -315,9 +315,9 @@ async def verify_all(
         keep = NewAttempt(run, candidate.response, shared=False) if store is not None else None
         return judge.judge(Job(candidate.problem, candidate.extraction, settings, keep, purpose))
 
-    def note(found: Done) -> None:
-        done.append(found)
-        shutdown.hear(found)
+    def note(each: Done) -> None:
+        done.append(each)
+        shutdown.hear(each)
 
     done: list[Done] = []
     judge, run = Judge(engine, store), files_run(settings, label)

@@ -410,9 +410,9 @@ class _Import:
             self._note("result", f"in {name} without a level, of which there are several here", unclear)
         return found
 
-    def _note(self, noun: str, said: str, about: Iterable[Path | str]) -> None:
+    def _note(self, noun: str, sentence: str, about: Iterable[Path | str]) -> None:
         names = [self.folder.name(one) if isinstance(one, Path) else one for one in about]
-        self.notes.append(note_on(noun, said, names))
+        self.notes.append(note_on(noun, sentence, names))
 
 
 def _sample(text: str) -> tuple[str, dict[str, Any] | None]:

@@ -13,7 +13,7 @@ from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge, Purpose
 from kernelproof.problems import Suite
 from kernelproof.runs.bundles.reader import CheckedAttempt, program_changed
-from kernelproof.runs.bundles.writer import claim_of, shown_program
+from kernelproof.runs.bundles.writer import shown_program, verification_of
 from kernelproof.types import Measurement, Reproduction, Rigor, Status, Verification, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.reproduction import Bundled
@@ -44,11 +44,11 @@ def reproduce(
 ) -> Reproduction:
     """Verifies an attempt again with its own settings and appends the verification.
 
-    `rigor`: in place of its own. `verification_id`: the claim, where it is not the one that counts. Raises
+    `rigor`: in place of its own. `verification_id`: in place of the one that counts. Raises
     UsageError when the attempt holds nothing to reproduce.
     """
     stored = store.load_attempt(attempt_id)
-    then = claim_of(stored, verification_id).verification
+    then = verification_of(stored, verification_id).verification
     alterations = (*stored.alterations, *_changed(store, stored, then))
     if alterations:
         reason = "what is stored is not what was judged"

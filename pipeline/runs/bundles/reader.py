@@ -61,18 +61,18 @@ ROUNDING = 1e-6
 
 def contradictions(attempt: Bundled) -> tuple[str, ...]:
     """The statements of an attempt that cannot be true together, a line for each."""
-    claim = attempt.verification
+    verification = attempt.verification
     return (
-        *_problem(attempt.problem, claim),
-        *program_changed(attempt.response, attempt.extraction, attempt.base, claim),
+        *_problem(attempt.problem, verification),
+        *program_changed(attempt.response, attempt.extraction, attempt.base, verification),
         *_prompt(attempt),
-        *_verdict(claim),
-        *(_measured(claim.measurement, claim) if claim.measurement else ()),
+        *_verdict(verification),
+        *(_measured(verification.measurement, verification) if verification.measurement else ()),
     )
 
 
 def program_changed(
-    response: Response, extraction: Extraction, base: str | None, claim: Verification
+    response: Response, extraction: Extraction, base: str | None, verification: Verification
 ) -> Iterator[str]:
     """Whether extracting again from the answer gives the source that was judged.
 
@@ -81,20 +81,23 @@ def program_changed(
     found = extract(response, base).candidate
     # Earlier versions made the line endings of an answer plain even where it was nothing but a program.
     same = found and (found.sha256, sha256_text(normalise(found.source)[0]))
-    if claim.candidate_sha256 not in (same or ()):
+    if verification.candidate_sha256 not in (same or ()):
         yield "the response does not yield the source that was judged"
     kept = extraction.candidate
-    if kept is None or sha256_text(kept.source) != claim.candidate_sha256:
+    if kept is None or sha256_text(kept.source) != verification.candidate_sha256:
         yield "the candidate's source is not the one that was judged"
 
 
-def _problem(problem: Problem, claim: Verification) -> Iterator[str]:
-    if sha256_text(problem.source) != claim.problem_sha256 or problem.sha256 != claim.problem_sha256:
+def _problem(problem: Problem, verification: Verification) -> Iterator[str]:
+    if (
+        sha256_text(problem.source) != verification.problem_sha256
+        or problem.sha256 != verification.problem_sha256
+    ):
         yield "the problem's source is not the one that was judged against"
-    if problem.id != claim.problem_id:
-        yield f"the problem is {problem.id!r:.60}, the verdict is on {claim.problem_id!r:.60}"
-    if claim.settings.size not in sizes_of(problem):
-        yield f"the problem has no size {claim.settings.size!r:.60}, by which it is said to be judged"
+    if problem.id != verification.problem_id:
+        yield f"the problem is {problem.id!r:.60}, the verdict is on {verification.problem_id!r:.60}"
+    if verification.settings.size not in sizes_of(problem):
+        yield f"the problem has no size {verification.settings.size!r:.60}, by which it is said to be judged"
     place = Place(Path(), "", problem.level, None, problem.name)
     try:
         read = parse_problem(problem.source, place, "problem.py", suite=problem.suite)
@@ -114,16 +117,16 @@ def _prompt(attempt: Bundled) -> Iterator[str]:
         yield "the prompt is not the one whose SHA-256 it gives"
 
 
-def _verdict(claim: Verification) -> Iterator[str]:
-    failed = [check.name for check in claim.checks if check.outcome is CheckOutcome.FAIL]
-    if claim.status is Status.CORRECT and failed and not claim.flags:
+def _verdict(verification: Verification) -> Iterator[str]:
+    failed = [check.name for check in verification.checks if check.outcome is CheckOutcome.FAIL]
+    if verification.status is Status.CORRECT and failed and not verification.flags:
         yield f"the verdict is correct, but a check failed ({failed[0]!r:.60}) and no flag says so"
-    errors = [finding.rule for finding in claim.findings if finding.status]
-    if claim.status is Status.CORRECT and errors:
+    errors = [finding.rule for finding in verification.findings if finding.status]
+    if verification.status is Status.CORRECT and errors:
         yield f"the verdict is correct, but the policy refused the source ({errors[0]!r:.60})"
 
 
-def _measured(measured: Measurement, claim: Verification) -> Iterator[str]:
+def _measured(measured: Measurement, verification: Verification) -> Iterator[str]:
     interval = measured.speedup_interval
     figures = (measured.speedup, interval.low, interval.high, measured.candidate_ms, measured.baseline_ms)
     if not all(math.isfinite(figure) and figure > 0 for figure in figures):
@@ -137,7 +140,7 @@ def _measured(measured: Measurement, claim: Verification) -> Iterator[str]:
     faster, slower = interval.low > 1, interval.high < 1
     if {Pace.FASTER: not faster, Pace.SLOWER: not slower}.get(measured.pace, False):
         yield f"the pace is {measured.pace}, which the interval does not say"
-    if policy_of(claim.verifier) == POLICY:
+    if policy_of(verification.verifier) == POLICY:
         yield from _samples(measured)
 
 

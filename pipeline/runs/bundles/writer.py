@@ -42,7 +42,7 @@ def bundled(store: Store, attempt_id: int, verification_id: int | None = None) -
     Raises UsageError where it was never verified, and where what is stored was altered since.
     """
     stored = store.load_attempt(attempt_id)
-    claim = claim_of(stored, verification_id)
+    verification = verification_of(stored, verification_id)
     response, extraction = stored.response, stored.extraction
     if stored.alterations or response is None or extraction is None or extraction.candidate is None:
         why = stored.alterations[0] if stored.alterations else "its program is missing"
@@ -57,21 +57,21 @@ def bundled(store: Store, attempt_id: int, verification_id: int | None = None) -
         response=response,
         base=shown_program(store, stored),
         extraction=extraction,
-        verification=claim.verification,
+        verification=verification.verification,
     )
 
 
-def claim_of(stored: StoredAttempt, verification_id: int | None = None) -> StoredVerification:
-    """The verification of an attempt that is claimed: the one that counts, or the one that is named.
+def verification_of(stored: StoredAttempt, verification_id: int | None = None) -> StoredVerification:
+    """The verification of an attempt that counts, or the one that is named.
 
     Raises UsageError where it was never verified.
     """
     named = [v for v in stored.verifications if v.id == verification_id]
-    claim = named[0] if named else stored.verdict
-    if claim is None:
+    verification = named[0] if named else stored.verdict
+    if verification is None:
         why = f"it ended as {stored.status}" if stored.status else "it is not finished"
         raise UsageError(f"attempt {stored.id} was never verified ({why}); there is nothing to reproduce")
-    return claim
+    return verification
 
 
 def shown_program(store: Store, stored: StoredAttempt) -> str | None:
