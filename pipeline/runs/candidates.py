@@ -78,7 +78,7 @@ Notes = list[str] | None
 
 @dataclass(frozen=True)
 class CandidateInput:
-    """A candidate as it was given, and what extraction made of it."""
+    """A candidate as the user supplied it, and what was extracted from it."""
 
     id: str
     """The file's path below its folder, or the line's `id`, else `FILE:LINE`."""

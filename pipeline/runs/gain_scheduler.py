@@ -1,4 +1,4 @@
-"""Questions divided over samples by what another one is expected to gain.
+"""Schedules samples by what another question is expected to gain.
 
 All samples are at work at once. Before each round that asks something a sample waits for a place here, and a
 place goes to the sample with the highest expected gain. Rounds whose results are stored need none, so that a
@@ -44,7 +44,7 @@ class _Waiting:
 
 
 class GainScheduler:
-    """Gives out places. A place is given when all samples that are expected wait, hold one, or left."""
+    """Grants places to samples, once every expected sample waits for one, holds one, or has left."""
 
     def __init__(self, places: int) -> None:
         """`places`: rounds that may be at work at the same time."""

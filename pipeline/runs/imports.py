@@ -233,7 +233,7 @@ _ANSWERS = re.compile(r"(?:^|[_-])(?:raw|responses?|answers?|completions?)(?:$|[
 
 @dataclass(frozen=True)
 class ImportInput:
-    """What there is to import."""
+    """The programs to import."""
 
     candidates: tuple[CandidateInput, ...]
     """Each with where it came from, and with its reported result where there is one."""

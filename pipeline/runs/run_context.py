@@ -97,19 +97,19 @@ class Answered:
 
 
 class AnswerSlot:
-    """One of the places for answers in memory, once it was entered."""
+    """A slot for one answer in memory: free until `enter` returns."""
 
     def __init__(self, limiter: anyio.CapacityLimiter) -> None:
         self._limiter, self._inside = limiter, False
 
     async def enter(self) -> None:
-        """Waits for a place, unless it was taken before."""
+        """Waits for the slot; at once where it is held already."""
         if not self._inside:
             await self._limiter.acquire_on_behalf_of(self)
             self._inside = True
 
     def leave(self) -> None:
-        """Gives it back."""
+        """Frees the slot, if it is held."""
         if self._inside:
             self._limiter.release_on_behalf_of(self)
             self._inside = False

@@ -1,5 +1,5 @@
-"""Work on many candidates, from its beginning to its end: all is done, a signal came, nobody reads the
-output, or an error ended it. And what `kernelproof status` says of it meanwhile."""
+"""How a long command ends: done, interrupted by a signal, unread by anybody, or failed. `Report` is the row
+that `kernelproof status` reads meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPORT_S = 2.0
 
 
 class Shutdown(Generic[T]):
-    """Passes on what happens; the first SIGINT or SIGTERM, or a reader that is gone, ends the work."""
+    """Ends a command's work at the first SIGINT or SIGTERM, or when its output is no longer read."""
 
     def __init__(self, on_event: Callable[[T], None], unread: Callable[[], bool]) -> None:
         self._on_event, self._unread = on_event, unread
@@ -111,5 +111,5 @@ class Report:
             await in_thread(self._batches.report, self._id, self._progress())
 
     def close(self, ended: str) -> None:
-        """Says how the command ended."""
+        """Stores how the command ended."""
         self._batches.report(self._id, self._progress(), ended)

@@ -194,7 +194,7 @@ class Manifest(FrozenRecord):
 
 
 class CheckedAttempt(NamedTuple):
-    """One attempt of a bundle."""
+    """One attempt of a bundle, held against the manifest and against itself."""
 
     attempt: Bundled | None
     """None where its members make no record."""

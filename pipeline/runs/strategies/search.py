@@ -14,7 +14,7 @@ CLEARLY = 1.01
 
 
 class BestSoFar:
-    """Told of every result. It says which is best, and whether to stop."""
+    """The best result of a search so far, and whether the search should stop."""
 
     def __init__(self, task: Task, patience: int) -> None:
         """`patience`: attempts without an improvement, after a correct one, that end the search."""
@@ -26,7 +26,7 @@ class BestSoFar:
         self._mark = 0.0
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Takes up the results of a round."""
+        """Adds the results of a round."""
         for result in results:
             self.since += self.best is not None
             if result.correct and (self.best is None or result.speedup > self.best.speedup):
